@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace hpcai {
+
+/// What the process tells its caller; the table is part of the user interface (README.md).
+enum class ExitCode : int {
+    ok = 0,
+    internal = 1,
+    usage = 2,
+    launch = 3,
+    data = 4,
+    all_groups_failed = 5,
+    watchdog = 6,
+    partial = 7,
+    stopped = 8,
+    invalid = 9,
+    mismatch = 10,
+};
+
+/// A failure with the exit code it leads to. The message is complete: it names the key or the
+/// file, what came and what is legal.
+class Error : public std::runtime_error {
+public:
+    Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    ExitCode code() const noexcept { return code_; }
+
+private:
+    ExitCode code_;
+};
+
+/// The user's mistake: throws Error with `code` and the formatted message unless `condition` holds.
+template <typename... Arguments>
+void require(bool condition, ExitCode code, fmt::format_string<Arguments...> format,
+             Arguments&&... arguments) {
+    if (!condition) throw Error(code, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// Our mistake: throws Error(internal) with the formatted message unless `condition` holds.
+template <typename... Arguments>
+void ensure(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    if (!condition) {
+        throw Error(ExitCode::internal,
+                    "internal error: " + fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+}
+
+}  // namespace hpcai

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace hpcai::comm {
+
+/// A collective or message under way. Dropping an unfinished one waits for it.
+class Request {
+public:
+    virtual ~Request() = default;
+    /// Lets the transport advance; true once complete. Open MPI progresses a non-blocking
+    /// collective only inside such calls.
+    virtual bool test() = 0;
+    /// Returns once complete. Throws Error(internal) when the transport reports a failure.
+    virtual void wait() = 0;
+};
+
+/// Ranks that act together: a group, its leaders, or one process alone. Every collective must be
+/// called by all ranks in the same order. Calls block unless they return a Request; buffers of a
+/// Request stay untouched until it is complete. All throw Error(internal) when MPI reports an error.
+class Communicator {
+public:
+    virtual ~Communicator() = default;
+
+    virtual int rank() const = 0;
+    virtual int size() const = 0;
+
+    virtual void all_reduce_sum(std::span<float> values) = 0;  // in place
+    virtual void all_reduce_sum(std::span<double> values) = 0;
+    virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
+    virtual void all_reduce_max(std::span<double> values) = 0;
+    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) = 0;
+
+    /// Sum over ranks to `root`, in place there; elsewhere `values` is only read.
+    virtual void reduce_sum(std::span<float> values, int root) = 0;
+
+    virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+
+    /// `mine` of every rank one after the other; all ranks give the same count.
+    virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+
+    /// Sum over ranks of `all`, of which rank r keeps its part r; `mine` has all.size() / size().
+    virtual void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) = 0;
+
+    virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
+    virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
+
+    virtual void barrier() = 0;
+
+    /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
+    virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+};
+
+/// A single process: collectives leave values as they are. Sending to itself is an error.
+std::unique_ptr<Communicator> make_self_communicator();
+
+}  // namespace hpcai::comm

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/tensor/tensor_view.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace hpcai::data {
+
+/// One rank's part of one step's batch, pixels as decoded; normalization is the device's work.
+struct Batch {
+    tensor::TensorView images;  // (N, H, W, C) u8
+    tensor::TensorView labels;  // (N) s32: class, or -1 for padding that no metric counts
+    std::int64_t samples = 0;   // real ones; N - samples rows of padding follow
+};
+
+/// Hands out batches in order, prepared ahead by threads of its own.
+class BatchSource {
+public:
+    virtual ~BatchSource() = default;
+    /// Batches of this rank in the epoch or evaluation begun last.
+    virtual std::int64_t batches() const = 0;
+    /// The next batch; its memory stays valid until the call after. Throws Error(data) when a
+    /// sample cannot be read and the policy is `fail`; Error(internal) past the last batch.
+    virtual const Batch& next() = 0;
+    /// Seconds that calls of next() have waited for data since construction.
+    virtual double wait_seconds() const = 0;
+};
+
+}  // namespace hpcai::data

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/tensor/dtype.hpp>
+#include <hpcai/tensor/shape.hpp>
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace hpcai::tensor {
+
+template <typename T>
+constexpr DType dtype_of() {
+    if constexpr (std::is_same_v<T, float>) return DType::f32;
+    if constexpr (std::is_same_v<T, std::int32_t>) return DType::s32;
+    if constexpr (std::is_same_v<T, std::uint8_t>) return DType::u8;
+}
+
+/// A typed, shaped view of memory owned by somebody else. Copying it copies no element.
+struct TensorView {
+    void* data = nullptr;
+    Shape shape;
+    DType dtype = DType::f32;
+
+    std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+
+    /// The elements in order. Throws Error(internal) when T is not the tensor's dtype.
+    template <typename T>
+    std::span<T> as() const {
+        ensure(dtype == dtype_of<std::remove_const_t<T>>(), "tensor of {} read as another type",
+               name_of(dtype));
+        return {static_cast<T*>(data), static_cast<std::size_t>(shape.elements())};
+    }
+};
+
+}  // namespace hpcai::tensor

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+#include <hpcai/tensor/shape.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace hpcai::tensor {
+
+Shape::Shape(std::initializer_list<std::int64_t> extents) : rank_(extents.size()) {
+    ensure(rank_ <= kMaxRank, "a shape of rank {}", rank_);
+    std::copy(extents.begin(), extents.end(), extents_.begin());
+    ensure(std::all_of(begin(), end(), [](std::int64_t extent) { return extent >= 0; }),
+           "a negative extent in {}", to_string(*this));
+}
+
+std::int64_t Shape::elements() const noexcept {
+    return std::accumulate(begin(), end(), std::int64_t{1}, std::multiplies<>());
+}
+
+bool Shape::operator==(const Shape& other) const noexcept {
+    return std::equal(begin(), end(), other.begin(), other.end());
+}
+
+std::string to_string(const Shape& shape) {
+    return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
+}
+
+}  // namespace hpcai::tensor
