@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+/// What one run of the benchmark leaves behind: the structs mirror `result.json` key by key, and
+/// every printer works from a RunRecord alone. Plain data; `report` writes and reads it.
+namespace hpcai {
+
+/// A number, or the reason why there is none. `reason` is empty when there is a value.
+struct Quantity {
+    std::optional<double> value;
+    std::string reason;
+    bool operator==(const Quantity&) const = default;
+};
+
+enum class Status { valid, invalid, partial, custom };
+
+struct VerdictRecord {
+    Status status = Status::invalid;
+    std::vector<std::string> reasons;  // one line each; why the result is not VALID
+    ExitCode exit_code = ExitCode::invalid;
+    bool rankable = false;
+    bool operator==(const VerdictRecord&) const = default;
+};
+
+/// One line of the echo above the table: a setting in force, and what it means.
+struct ParameterRecord {
+    std::string key;  // as in the configuration, or a fact found out, e.g. "bagging.M"
+    std::string value;
+    std::string meaning;
+    bool operator==(const ParameterRecord&) const = default;
+};
+
+/// Where one rank ran.
+struct PlaceRecord {
+    int world_rank = 0;
+    int group = 0;
+    int group_rank = 0;
+    int node = 0;
+    int local_rank = 0;  // among the ranks of its node
+    int threads = 0;
+    std::string host;
+    std::string device;  // e.g. "cpu"
+    bool operator==(const PlaceRecord&) const = default;
+};
+
+struct TopologyRecord {
+    int ranks = 0;
+    int groups = 0;  // M
+    int degree = 0;  // P_degree, ranks a group
+    int nodes = 0;
+    std::vector<PlaceRecord> map;  // by world rank
+    bool operator==(const TopologyRecord&) const = default;
+};
+
+struct WorkloadRecord {
+    std::string kind;   // "image_classification"
+    std::string model;  // "resnet50_v1.5"
+    std::string level;  // "hardware", "system", "free", "custom"
+    int classes = 0;
+    int image_size = 0;  // pixels a side
+    int channels = 0;
+    int epochs = 0;
+    int batch_size = 0;     // per model
+    std::string precision;  // in force, never "auto"
+    std::string sampler;
+    std::string aggregation;
+    std::uint64_t seed = 0;
+    std::string data_kind;
+    std::int64_t training_samples = 0;  // in the data set, before the bootstrap
+    std::int64_t validation_samples = 0;
+    bool operator==(const WorkloadRecord&) const = default;
+};
+
+/// FLOPs of one sample under one convention.
+struct LedgerRecord {
+    std::string convention;  // "table3", "two_mac", "aiperf"
+    std::int64_t forward_per_sample = 0;
+    std::int64_t training_per_sample = 0;  // forward and backward
+    bool operator==(const LedgerRecord&) const = default;
+};
+
+struct FlopsRecord {
+    std::string convention;  // the ledger that the scores use
+    std::int64_t forward_per_sample = 0;
+    std::int64_t training_per_sample = 0;
+    std::vector<LedgerRecord> ledgers;
+    bool operator==(const FlopsRecord&) const = default;
+};
+
+/// One base model: what its group did. Its quality is quality.members[group].
+struct GroupRecord {
+    int group = 0;
+    int ranks = 0;
+    std::vector<std::string> hosts;    // each once
+    std::string failure;               // empty: finished
+    std::int64_t samples_drawn = 0;    // size of its bootstrap
+    std::int64_t samples_trained = 0;  // over all epochs
+    std::int64_t iterations = 0;
+    Quantity training_seconds;       // end of start-up to the last optimizer step, no evaluation
+    Quantity images_per_second;      // samples_trained / training_seconds
+    Quantity flops;                  // FLOP/s: its Work / its training_seconds
+    Quantity input_wait_seconds;     // mean over its ranks
+    Quantity communication_seconds;  // not hidden behind computation; mean over its ranks
+    Quantity evaluation_seconds;
+    Quantity final_training_loss;       // mean over the last epoch
+    std::vector<double> epoch_seconds;  // training only
+    bool operator==(const GroupRecord&) const = default;
+};
+
+struct WorkRecord {
+    std::int64_t samples_trained = 0;  // all groups that finished
+    std::int64_t iterations = 0;       // likewise
+    std::vector<GroupRecord> groups;   // in order, all M
+    bool operator==(const WorkRecord&) const = default;
+};
+
+struct TimeRecord {
+    std::string started_utc;  // ISO 8601
+    Quantity startup_seconds;
+    Quantity staging_seconds;
+    Quantity training_seconds;          // the longest of all groups: the denominator of eq. 6
+    std::vector<double> epoch_seconds;  // per epoch, the longest of all groups
+    Quantity vote_seconds;
+    Quantity total_seconds;
+    bool operator==(const TimeRecord&) const = default;
+};
+
+struct ThroughputRecord {
+    Quantity images_per_second;  // all groups' samples / the longest training time
+    Quantity per_rank;           // images_per_second / ranks
+    bool operator==(const ThroughputRecord&) const = default;
+};
+
+struct ScoresRecord {
+    Quantity flops;                // FLOP/s, eq. 6
+    Quantity vflops;               // FLOP/s, eq. 7
+    Quantity penalty_coefficient;  // eq. 8
+    Quantity vflops_per_watt;
+    bool operator==(const ScoresRecord&) const = default;
+};
+
+struct IntervalRecord {
+    Quantity low;
+    Quantity high;
+    double level = 0.95;
+    std::string method;  // e.g. "wilson"
+    bool operator==(const IntervalRecord&) const = default;
+};
+
+struct QualityRecord {
+    std::string metric;  // "top_1_accuracy"
+    double target = 0;
+    double exponent = 0;  // n of eq. 8
+    Quantity ensemble;
+    Quantity ensemble_top_5;
+    Quantity ensemble_majority;     // the same metric by majority vote
+    std::vector<Quantity> members;  // by group
+    Quantity members_mean;          // of the groups that finished
+    Quantity ensemble_gain;         // ensemble - members_mean
+    Quantity out_of_bag;            // the same metric on training samples, by the out-of-bag vote
+    std::int64_t out_of_bag_samples = 0;  // covered by at least one member
+    IntervalRecord confidence_interval;   // of `ensemble`
+    bool operator==(const QualityRecord&) const = default;
+};
+
+struct CommunicationRecord {
+    std::string backend;
+    std::string algorithm;
+    std::string precision;
+    std::int64_t gradient_bytes = 0;  // one rank's payload of one step
+    std::int64_t buckets = 0;
+    Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
+    Quantity bandwidth_bytes_per_second;  // algorithm bandwidth: payload / time under way
+    bool operator==(const CommunicationRecord&) const = default;
+};
+
+struct EnergyRecord {
+    std::string source;  // the meters; empty: none
+    Quantity joules;
+    Quantity average_watts;
+    bool operator==(const EnergyRecord&) const = default;
+};
+
+struct RunRecord {
+    std::string schema = "hpcai500-result/1";
+    std::string program_version;
+    std::string name;
+    VerdictRecord verdict;
+    std::vector<ParameterRecord> parameters;  // what the summary echoes
+    TopologyRecord topology;
+    WorkloadRecord workload;
+    std::string config;  // the effective configuration, YAML text
+    FlopsRecord flops;
+    WorkRecord work;
+    TimeRecord time;
+    ThroughputRecord throughput;
+    ScoresRecord scores;
+    QualityRecord quality;
+    CommunicationRecord communication;
+    EnergyRecord energy;
+    std::vector<std::pair<std::string, std::string>> environment;  // in order of writing
+    std::vector<std::string>
+        training_digest;  // SHA-256 of the final parameters, by group; "" if none
+    bool operator==(const RunRecord&) const = default;
+};
+
+}  // namespace hpcai
