@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <vector>
+
+#include "hpcai/base/error.hpp"
 
 namespace hpcai::comm {
 
@@ -23,7 +23,10 @@ public:
 
 /// Ranks that act together: a group, its leaders, or one process alone. Every collective must be
 /// called by all ranks in the same order. Calls block unless they return a Request; buffers of a
-/// Request stay untouched until it is complete. All throw Error(internal) when MPI reports an error.
+/// Request stay untouched until it is complete. All throw Error(internal) when MPI reports an
+/// error, Error(watchdog) when the other ranks do not answer in time, and the failure that another
+/// rank announced. After a throw the communicator is of no more use, and the buffers of what was
+/// under way must live until the process ends: a late message may still arrive in them.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -55,6 +58,10 @@ public:
 
     /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
+    /// Tells the other ranks that this one gives up: their calls, those under way too, throw
+    /// `failure` instead of waiting for it. Not collective, returns at once.
+    virtual void announce_failure(const Error& /*failure*/) noexcept {}
 };
 
 /// A single process: collectives leave values as they are. Sending to itself is an error.

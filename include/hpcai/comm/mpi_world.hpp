@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/communicator.hpp"
+#include "hpcai/comm/end_game.hpp"
+
+namespace hpcai::comm {
+
+struct WorldLimits {
+    double wait_seconds = 3600;    // longest wait for other ranks inside one call
+    double finalize_seconds = 30;  // longest stay in MPI_Finalize
+    std::size_t largest_count = std::size_t{1} << 30;  // elements in one MPI call, longer are cut
+};
+
+/// All ranks together while the program starts: the only time at which a collective may span the
+/// groups. `split` ends it.
+class StartUp {
+public:
+    explicit StartUp(std::unique_ptr<Communicator> everyone);
+
+    Communicator& everyone() { return *everyone_; }
+
+    /// Host name of every world rank.
+    const std::vector<std::string>& hostnames() const { return hostnames_; }
+
+    /// Node of every world rank; ranks that share memory share a node. Nodes count from 0 in the
+    /// order of their lowest rank.
+    const std::vector<int>& node_of_world_rank() const { return node_of_world_rank_; }
+
+    /// The group of this rank: ranks of the same `color`, ordered by `key`. Collective, the last
+    /// over all ranks.
+    std::unique_ptr<Communicator> split(int color, int key) &&;
+
+private:
+    friend class MpiWorld;
+    std::unique_ptr<Communicator> everyone_;
+    std::vector<std::string> hostnames_;
+    std::vector<int> node_of_world_rank_;
+};
+
+/// What the leaders agreed on, as this leader knows it.
+struct Ballot {
+    EndGameDecision decision;
+    std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
+};
+
+/// MPI from its initialisation to its end; one in a process, used by one thread. After the start
+/// it speaks point to point only, so that a dead group cannot stop the others.
+class MpiWorld {
+public:
+    /// Throws Error(launch) when MPI does not start.
+    explicit MpiWorld(const WorldLimits& limits = {});
+    /// As finish(internal) unless that has been done.
+    ~MpiWorld();
+    MpiWorld(const MpiWorld&) = delete;
+    MpiWorld& operator=(const MpiWorld&) = delete;
+
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+
+    /// Name and version of the MPI library. Works without an MpiWorld.
+    static std::string library_version();
+
+    /// Learns hosts and nodes. Collective; once.
+    StartUp start_up();
+
+    /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
+    /// has one rank for each group. Returns when the leaders agree or the deadlines have passed, at
+    /// the latest after (groups + 1) * status_seconds, whoever is dead.
+    Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
+                     const EndGameDeadlines& deadlines);
+
+    /// Lets the ranks that wait in await_release(rank()) go on. Returns at once.
+    void release(std::span<const int> world_ranks);
+
+    /// Waits, without using the processor, for the release by `world_rank`; false when `seconds`
+    /// pass without it.
+    bool await_release(int world_rank, double seconds);
+
+    /// Ends MPI. When that does not return by the deadline, as it may after the death of a rank,
+    /// the process ends here with `exit_code`.
+    void finish(ExitCode exit_code) noexcept;
+
+    /// Ends all ranks of the job with `exit_code`: for a start that fails on some ranks only.
+    [[noreturn]] void abort(ExitCode exit_code) noexcept;
+
+private:
+    struct Outbox;
+    WorldLimits limits_;
+    int rank_ = 0;
+    int size_ = 1;
+    bool started_ = false;
+    bool finished_ = false;
+    std::unique_ptr<Outbox> outbox_;
+};
+
+}  // namespace hpcai::comm
