@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace hpcai {
+
+/// Measures elapsed time on a clock that never steps back.
+class Stopwatch {
+public:
+    /// Seconds since construction or the last restart.
+    double seconds() const { return Seconds(Clock::now() - start_).count(); }
+
+    /// Starts anew from zero; returns the seconds measured until now.
+    double restart() {
+        const Clock::time_point now = Clock::now();
+        const double elapsed = Seconds(now - start_).count();
+        start_ = now;
+        return elapsed;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+
+    Clock::time_point start_ = Clock::now();
+};
+
+/// A point of wall-clock time, in UTC with whole seconds, e.g. "2022-11-05T14:03:09Z" (ISO 8601).
+std::string utc_iso8601(std::chrono::system_clock::time_point when);
+
+/// The same as part of a file name, e.g. "20221105T140309Z"; sorts by time.
+std::string utc_compact(std::chrono::system_clock::time_point when);
+
+/// The present moment in the two forms.
+std::string utc_now();
+std::string utc_now_compact();
+
+}  // namespace hpcai

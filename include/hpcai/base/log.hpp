@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace hpcai {
+
+enum class Severity { info, warning, error };
+
+/// Where a part of the program tells what happens. Passed as a parameter; there is no global one.
+/// Messages may come from any thread.
+class Logger {
+public:
+    virtual ~Logger() = default;
+
+    /// Writes one line; control characters in `message` are escaped. Never throws for a full disk
+    /// or a closed pipe.
+    virtual void write(Severity severity, std::string_view message) = 0;
+
+    template <typename... Arguments>
+    void info(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        write(Severity::info, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+    template <typename... Arguments>
+    void warn(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        write(Severity::warning, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+    template <typename... Arguments>
+    void error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        write(Severity::error, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+};
+
+/// A logger whose lines read "2022-11-05T14:03:09.123Z info [group 0 rank 1] message", flushed one
+/// by one. `label` names who speaks. An empty `file_path` means standard error (standard output
+/// belongs to results); otherwise lines are appended to that file, whose folder is made if absent.
+/// Throws Error(usage) naming the file when it cannot be opened.
+std::unique_ptr<Logger> make_logger(const std::string& label, const std::string& file_path);
+
+}  // namespace hpcai

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+namespace hpcai {
+
+/// How far a training is.
+struct Progress {
+    std::int64_t step = 0;  // steps done
+    std::int64_t steps = 0;
+    int epoch = 0;  // the one under way, from 1; 0: not shown
+    int epochs = 0;
+    double loss = 0;               // mean over the batch of the last step
+    double images_per_second = 0;  // all ranks shown
+    double seconds_left = 0;       // negative: not known yet
+};
+
+/// One line without its end: "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s
+/// left".
+std::string render(const Progress& progress);
+
+struct ProgressSettings {
+    bool live = false;                   // a terminal: one line, rewritten in place
+    double live_interval_seconds = 0.2;  // between two rewrites
+    double plain_interval_seconds = 30;  // between two lines of a batch log
+    std::size_t terminal_columns = 80;   // a live line is cut to fit
+};
+
+/// Shows progress on `out`, never as a flood: the first and the last step, and between them at most
+/// once per interval. The caller brings the time, from any clock that never steps back.
+class ProgressLine {
+public:
+    /// `out` must outlive the object.
+    ProgressLine(std::ostream& out, ProgressSettings settings);
+
+    void update(const Progress& progress, double now_seconds);
+
+    /// Ends a live line, so that other output starts on a line of its own. Nothing when none is
+    /// shown.
+    void finish();
+
+private:
+    void show(const std::string& line);
+
+    std::ostream& out_;
+    ProgressSettings settings_;
+    bool shown_before_ = false;
+    double shown_seconds_ = 0;
+    std::size_t live_columns_ = 0;
+};
+
+}  // namespace hpcai

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/progress.hpp>
+#include <hpcai/base/units.hpp>
+
+namespace hpcai {
+
+std::string render(const Progress& progress) {
+    std::string line;
+    if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
+    line += fmt::format("step {}/{}  loss {:.4f}  {:.{}f} images/s", progress.step, progress.steps,
+                        progress.loss, progress.images_per_second,
+                        progress.images_per_second < 99.95 ? 1 : 0);
+    if (progress.seconds_left >= 0 && progress.step < progress.steps) {
+        line += fmt::format("  {} left", format_seconds(progress.seconds_left));
+    }
+    return line;
+}
+
+ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
+    : out_(out), settings_(settings) {}
+
+void ProgressLine::update(const Progress& progress, double now_seconds) {
+    const double interval =
+        settings_.live ? settings_.live_interval_seconds : settings_.plain_interval_seconds;
+    const bool last = progress.step >= progress.steps;
+    if (shown_before_ && !last && now_seconds - shown_seconds_ < interval) return;
+    shown_before_ = true;
+    shown_seconds_ = now_seconds;
+    show(render(progress));
+}
+
+void ProgressLine::show(const std::string& line) {
+    if (!settings_.live) {
+        out_ << line << '\n' << std::flush;
+        return;
+    }
+    // The last column stays free: some terminals wrap when it is written.
+    const std::size_t columns = std::max<std::size_t>(settings_.terminal_columns, 2) - 1;
+    const std::string cut = line.substr(0, columns);
+    out_ << fmt::format("\r{:<{}}", cut, std::max(cut.size(), live_columns_)) << std::flush;
+    live_columns_ = cut.size();
+}
+
+void ProgressLine::finish() {
+    if (live_columns_ > 0) out_ << '\n' << std::flush;
+    live_columns_ = 0;
+}
+
+}  // namespace hpcai

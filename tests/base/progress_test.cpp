@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/base/progress.hpp>
+
+namespace hpcai {
+namespace {
+
+Progress at_step(std::int64_t step) {
+    return {.step = step,
+            .steps = 100,
+            .epoch = 2,
+            .epochs = 5,
+            .loss = 2.34567,
+            .images_per_second = 512.4,
+            .seconds_left = 192};
+}
+
+TEST(Progress, RendersAsOneLine) {
+    EXPECT_EQ(render(at_step(20)),
+              "epoch 2/5  step 20/100  loss 2.3457  512 images/s  3 min 12 s left");
+    EXPECT_EQ(render(at_step(100)), "epoch 2/5  step 100/100  loss 2.3457  512 images/s");
+}
+
+TEST(Progress, LeavesOutWhatIsNotKnown) {
+    Progress progress = at_step(1);
+    progress.epoch = 0;
+    progress.seconds_left = -1;
+    progress.images_per_second = 7.25;
+    EXPECT_EQ(render(progress), "step 1/100  loss 2.3457  7.2 images/s");
+}
+
+TEST(ProgressLine, InABatchLogPrintsOneLinePerIntervalAndTheLastStep) {
+    std::ostringstream out;
+    ProgressLine line(out, {.live = false, .plain_interval_seconds = 10});
+    for (int step = 1; step <= 100; ++step) line.update(at_step(step), step * 0.3);  // 30 s in all
+    line.finish();
+    const std::string text = out.str();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);  // at 0.3, 10.5, 20.7 and 30 s
+    EXPECT_EQ(text.find('\r'), std::string::npos);
+    EXPECT_NE(text.find("step 1/100"), std::string::npos);
+    EXPECT_NE(text.find("step 100/100"), std::string::npos);
+}
+
+TEST(ProgressLine, OnATerminalRewritesOneLineAndErasesWhatWasLonger) {
+    std::ostringstream out;
+    ProgressLine line(out, {.live = true, .live_interval_seconds = 1});
+    line.update(at_step(99), 0);
+    line.update(at_step(99), 0.5);  // too early to show
+    line.update(at_step(100), 0.6);
+    line.finish();
+    line.finish();
+    const std::string first = render(at_step(99)), last = render(at_step(100));
+    const std::string erased(first.size() - last.size(), ' ');
+    EXPECT_EQ(out.str(), fmt::format("\r{}\r{}{}\n", first, last, erased));
+}
+
+TEST(ProgressLine, NeverReachesTheEdgeOfTheTerminal) {
+    std::ostringstream out;
+    ProgressLine line(out, {.live = true, .terminal_columns = 20});
+    line.update(at_step(5), 0);
+    EXPECT_EQ(out.str().substr(1), render(at_step(5)).substr(0, 19));
+}
+
+}  // namespace
+}  // namespace hpcai
