@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do exported weights give the same classes in torchvision as in hpcai500?
+
+Loads the safetensors file of `hpcai500 export` into torchvision's resnet50, evaluates the test
+images that DIR/evaluation/samples.txt names with Pillow's preprocessing, and compares the classes
+with DIR/groups/M/predictions.npy. Exit code 1 when fewer than 99 % agree. Needs torch,
+torchvision, pillow and safetensors.
+
+    check_export.py DIR --group 0 --weights m0.safetensors --data D/test --config configs/x.yaml
+"""
+import argparse
+import os
+import sys
+
+import numpy
+
+import recipe
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", metavar="DIR", help="result directory of a run")
+    parser.add_argument("--group", type=int, default=0)
+    parser.add_argument("--weights", required=True, help="file of `hpcai500 export`")
+    parser.add_argument("--data", required=True, help="root of the test images")
+    parser.add_argument("--config", required=True, help="the run's configuration")
+    parser.add_argument("--least", type=float, default=0.99, help="share that must agree")
+    return parser.parse_args()
+
+
+def find_image(root, name):
+    """A sample's name is its path below the root, with or without the root's own name."""
+    for candidate in (os.path.join(root, name), os.path.join(os.path.dirname(root), name), name):
+        if os.path.isfile(candidate):
+            return candidate
+    raise SystemExit(f"{name}: not found below {root}")
+
+
+def main():
+    arguments = parse_arguments()
+    import safetensors.torch
+
+    settings = recipe.read_config(arguments.config)
+    predictions = numpy.load(
+        os.path.join(arguments.directory, "groups", str(arguments.group), "predictions.npy"))
+    with open(os.path.join(arguments.directory, "evaluation", "samples.txt"),
+              encoding="utf-8") as file:
+        names = file.read().splitlines()
+    if len(names) != len(predictions):
+        raise SystemExit(f"{len(names)} names but {len(predictions)} predictions")
+    model = recipe.build_model(settings, predictions.shape[1])
+    state = safetensors.torch.load_file(arguments.weights)
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    missing = [name for name in missing if not name.endswith("num_batches_tracked")]
+    if missing or unexpected:
+        raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
+    size = settings["workload.image_size"]
+    root = arguments.data.rstrip("/")
+    images = [
+        recipe.evaluation_crop(recipe.read_image(find_image(root, name)), size) for name in names
+    ]
+    outputs = recipe.predict(model, images, settings)
+    equal = float(numpy.mean(outputs.argmax(1) == predictions.argmax(1)))
+    difference = float(numpy.abs(outputs - predictions).max())
+    print(f"group {arguments.group}: {equal:.4f} of {len(names)} images get the same class, "
+          f"largest softmax difference {difference:.4f}")
+    sys.exit(0 if equal >= arguments.least else 1)
+
+
+if __name__ == "__main__":
+    main()
