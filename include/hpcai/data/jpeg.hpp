@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/image.hpp>
+
+namespace hpcai::data {
+
+inline constexpr int kMaximumImageSide = 16384;  // pixels
+inline constexpr std::int64_t kMaximumImagePixels = 100'000'000;
+
+/// A file that is not a usable JPEG; what() is the reason, without the file's name.
+class DecodeError : public Error {
+public:
+    explicit DecodeError(const std::string& reason) : Error(ExitCode::data, reason) {}
+};
+
+struct ImageSize {
+    int width = 0;
+    int height = 0;
+};
+
+struct DecodeRequest {
+    int denominator = 1;             // 1, 2, 4 or 8: each side is divided by it, rounded up
+    std::optional<PixelBox> region;  // wanted part in undivided pixels; absent: everything
+};
+
+/// Decoded pixels, and where they lie in the divided picture.
+struct DecodedImage {
+    Image image;
+    ImageSize full;      // of the whole picture, undivided
+    int left = 0;        // of image's first column in the divided picture
+    int top = 0;         // of image's first row in the divided picture
+    std::string damage;  // first sign of damage; empty for a sound file
+};
+
+/// Size from the header. Throws DecodeError for anything but a JPEG, and for one larger than
+/// kMaximumImageSide or kMaximumImagePixels; no pixel memory is taken before that check.
+ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
+
+/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling: without region and
+/// denominator the pixels equal Pillow's convert("RGB"), CMYK and YCCK (Adobe's inverted inks)
+/// and grayscale included. Parts that a damaged file does not give are grey or garbled, and
+/// `damage` says so. A region comes back with up to one block more at its left.
+/// Throws DecodeError when no pixels can be had. Safe to call from many threads.
+DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
+
+/// A baseline JPEG with 4:2:0 chroma; quality 1 to 100.
+std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality);
+
+}  // namespace hpcai::data

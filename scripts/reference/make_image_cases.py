@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/data/fixtures: small JPEG files with the pixels Pillow decodes from them, and
+pictures resized by Pillow. The tests read them without Python. Needs Pillow and NumPy.
+
+usage: make_image_cases.py [DIRECTORY]     (default: tests/data/fixtures of this repository)
+"""
+import json
+import pathlib
+import sys
+
+import numpy
+from PIL import Image
+
+
+def picture(width, height, seed):
+    """Smooth waves, an edge and some noise: every frequency the codec and the filter can meet."""
+    random = numpy.random.default_rng(seed)
+    y, x = numpy.mgrid[0:height, 0:width].astype(float)
+    waves = [127 + 100 * numpy.sin(x * random.uniform(0.05, 0.6) + y * random.uniform(0.05, 0.6))
+             for _ in range(3)]
+    pixels = numpy.stack(waves, axis=-1)
+    pixels[height // 3 : height // 2, width // 4 : width // 2] = random.uniform(0, 255, 3)
+    pixels += random.normal(0, 12, pixels.shape)
+    return Image.fromarray(pixels.clip(0, 255).astype(numpy.uint8))
+
+
+def write_decode_cases(folder):
+    plain = picture(45, 35, 1)
+    inks = Image.merge("CMYK", [*picture(45, 35, 2).split(), picture(45, 35, 3).split()[0]])
+    cases = {
+        "yuv420": (plain, dict(quality=90, subsampling="4:2:0")),
+        "yuv422": (plain, dict(quality=75, subsampling="4:2:2")),
+        "yuv444": (plain, dict(quality=95, subsampling="4:4:4")),
+        "progressive": (plain, dict(quality=85, progressive=True)),
+        "grey": (plain.convert("L"), dict(quality=90)),
+        "cmyk": (inks, dict(quality=90)),
+    }
+    for name, (image, options) in cases.items():
+        path = folder / f"{name}.jpg"
+        image.save(path, **options)
+        with Image.open(path) as stored:
+            stored.convert("RGB").save(folder / f"{name}.ppm")
+    plain.save(folder / "png_inside.jpg", format="PNG")
+
+
+def write_resize_cases(folder):
+    source = picture(61, 47, 4)
+    source.save(folder / "resize_source.ppm")
+    whole = (0, 0, 61, 47)
+    # Pillow 13 runs the vertical pass first where that is cheaper (tall pictures); such requests
+    # differ from older Pillow, which this project follows, and are left out.
+    requests = [
+        (32, 32, whole), (61, 47, whole), (61, 20, whole), (20, 47, whole), (97, 80, whole),
+        (7, 5, whole), (1, 1, whole), (24, 24, (3.25, 4.5, 50.75, 40.125)),
+        (40, 40, (10, 10, 31, 29)), (16, 24, (0.5, 0, 60.5, 47)), (40, 33, (3.1, 20.2, 53.3, 46.9)),
+    ]
+    cases = []
+    for index, (width, height, box) in enumerate(requests):
+        name = f"resize_{index}.ppm"
+        source.resize((width, height), Image.Resampling.BILINEAR, box=box).save(folder / name)
+        cases.append({"file": name, "width": width, "height": height, "box": box})
+    (folder / "resize.json").write_text(json.dumps(cases, indent=1) + "\n")
+
+
+def main():
+    default = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "fixtures"
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    folder.mkdir(parents=True, exist_ok=True)
+    write_decode_cases(folder)
+    write_resize_cases(folder)
+
+
+if __name__ == "__main__":
+    main()

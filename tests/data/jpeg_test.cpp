@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/philox.hpp>
+#include <hpcai/data/jpeg.hpp>
+
+#include "fixtures.hpp"
+
+namespace hpcai::data {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::string refusal(const Bytes& bytes) {
+    try {
+        decode_jpeg(bytes);
+    } catch (const DecodeError& error) {
+        EXPECT_EQ(error.code(), ExitCode::data);
+        return error.what();
+    }
+    return "";
+}
+
+/// The file with the height and width in its frame header replaced.
+Bytes with_size(Bytes bytes, int width, int height) {
+    for (std::size_t i = 0; i + 9 < bytes.size(); ++i) {
+        if (bytes[i] != 0xff || (bytes[i + 1] != 0xc0 && bytes[i + 1] != 0xc2)) continue;
+        bytes[i + 5] = static_cast<std::uint8_t>(height >> 8);
+        bytes[i + 6] = static_cast<std::uint8_t>(height);
+        bytes[i + 7] = static_cast<std::uint8_t>(width >> 8);
+        bytes[i + 8] = static_cast<std::uint8_t>(width);
+        return bytes;
+    }
+    throw std::runtime_error("no frame header");
+}
+
+class JpegOfKind : public testing::TestWithParam<const char*> {};
+
+TEST_P(JpegOfKind, DecodesToThePixelsOfPillow) {
+    const std::string name = GetParam();
+    const DecodedImage decoded = decode_jpeg(test::read_fixture(name + ".jpg"));
+    const Image expected = test::read_ppm(name + ".ppm");
+    EXPECT_EQ(decoded.damage, "");
+    EXPECT_EQ(decoded.full.width, 45);
+    EXPECT_EQ(decoded.full.height, 35);
+    ASSERT_EQ(decoded.image.width, expected.width);
+    ASSERT_EQ(decoded.image.height, expected.height);
+    EXPECT_TRUE(decoded.image.pixels == expected.pixels);
+}
+
+TEST_P(JpegOfKind, ARegionLiesWhereItSaysInTheWholePicture) {
+    const Bytes bytes = test::read_fixture(std::string(GetParam()) + ".jpg");
+    for (const int denominator : {1, 2, 4, 8}) {
+        const DecodedImage whole = decode_jpeg(bytes, {denominator, std::nullopt});
+        const DecodedImage part = decode_jpeg(bytes, {denominator, PixelBox{19, 10, 20, 16}});
+        EXPECT_EQ(part.top, 10 / denominator);
+        EXPECT_LE(part.left, 19 / denominator);
+        EXPECT_GE(part.left + part.image.width, (39 + denominator - 1) / denominator);
+        double difference = 0;
+        for (int y = 0; y < part.image.height; ++y) {
+            for (int i = 0; i < part.image.width * 3; ++i) {
+                difference += std::abs(part.image.view().row(y)[i] -
+                                       whole.image.view().row(y + part.top)[part.left * 3 + i]);
+            }
+        }
+        // Chroma at the region's edge is upsampled without the neighbours outside.
+        EXPECT_LT(difference / static_cast<double>(part.image.pixels.size()), 8.0) << denominator;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, JpegOfKind,
+                         testing::Values("yuv420", "yuv422", "yuv444", "progressive", "grey",
+                                         "cmyk"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST(Jpeg, NamesOtherFormatsAndEmptyFiles) {
+    EXPECT_EQ(refusal(test::read_fixture("png_inside.jpg")), "a PNG file, not a JPEG");
+    EXPECT_EQ(refusal({}), "the file is empty");
+    EXPECT_EQ(refusal(Bytes(100, 0)), "not a JPEG (no start-of-image marker)");
+    EXPECT_NE(refusal({0xff, 0xd8, 0xff, 0xd9}), "");
+}
+
+TEST(Jpeg, RefusesHugeDimensionsFromTheHeaderAlone) {
+    const Bytes plain = test::read_fixture("yuv420.jpg");
+    EXPECT_NE(refusal(with_size(plain, 65500, 65500)).find("65500 x 65500"), std::string::npos);
+    EXPECT_NE(refusal(with_size(plain, 16385, 1)).find("16384 a side"), std::string::npos);
+    EXPECT_NE(refusal(with_size(plain, 16000, 16000)).find("16000 x 16000"), std::string::npos);
+    EXPECT_THROW(read_jpeg_size(with_size(plain, 65500, 65500)), DecodeError);
+}
+
+TEST(Jpeg, ATruncatedFileIsDamagedWhateverPartIsDecoded) {
+    Bytes bytes = test::read_fixture("yuv420.jpg");
+    bytes.resize(bytes.size() * 3 / 4);
+    const DecodedImage whole = decode_jpeg(bytes);
+    EXPECT_NE(whole.damage, "");
+    EXPECT_EQ(whole.image.height, 35);
+    EXPECT_NE(decode_jpeg(bytes, {1, PixelBox{0, 0, 45, 4}}).damage, "");
+}
+
+TEST(Jpeg, SurvivesRandomMutationsOfValidFiles) {
+    int refused = 0, damaged = 0, accepted = 0;
+    for (const char* name : {"yuv420.jpg", "progressive.jpg", "cmyk.jpg"}) {
+        const Bytes valid = test::read_fixture(name);
+        for (std::uint32_t trial = 0; trial < 400; ++trial) {
+            CounterStream random(7, RandomPurpose::test, trial);
+            Bytes bytes = valid;
+            for (std::uint32_t n = 1 + random.below(12); n > 0; --n) {
+                bytes[random.below(static_cast<std::uint32_t>(bytes.size()))] =
+                    static_cast<std::uint8_t>(random.next_u32());
+            }
+            if (random.below(4) == 0) {
+                bytes.resize(1 + random.below(static_cast<std::uint32_t>(bytes.size())));
+            }
+            try {
+                DecodeRequest request{1 << random.below(4), std::nullopt};
+                if (random.below(2) == 0) {
+                    const ImageSize size = read_jpeg_size(bytes);
+                    request.region = PixelBox{size.width / 3, size.height / 3, (size.width + 2) / 3,
+                                              (size.height + 2) / 3};
+                }
+                ++(decode_jpeg(bytes, request).damage.empty() ? accepted : damaged);
+            } catch (const DecodeError&) {
+                ++refused;
+            }
+        }
+    }
+    EXPECT_GT(refused, 100);
+    EXPECT_GT(damaged, 100);
+    EXPECT_GT(accepted, 20);
+}
+
+TEST(Jpeg, EncodingAndDecodingKeepsAPictureClose) {
+    const Image source = test::read_ppm("yuv444.ppm");
+    const DecodedImage decoded = decode_jpeg(encode_jpeg(source.view(), 95));
+    ASSERT_EQ(decoded.image.pixels.size(), source.pixels.size());
+    double squares = 0;
+    for (std::size_t i = 0; i < source.pixels.size(); ++i) {
+        squares += std::pow(decoded.image.pixels[i] - source.pixels[i], 2);
+    }
+    EXPECT_LT(std::sqrt(squares / static_cast<double>(source.pixels.size())), 20.0);
+}
+
+}  // namespace
+}  // namespace hpcai::data
