@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace hpcai::storage {
+
+inline constexpr const char* kManifestName = "manifest.sha256";
+
+/// Writes `folder`/manifest.sha256: one line per regular file below `folder` but itself, in the
+/// format of `sha256sum`, paths relative to `folder` and sorted by their bytes, so that
+/// `sha256sum --check manifest.sha256` in that folder proves it. Symbolic links are not followed
+/// and, like devices and pipes, not listed. Throws Error(usage) when the manifest cannot be
+/// written, Error(data) when a file or folder cannot be read.
+void write_manifest(const std::filesystem::path& folder);
+
+}  // namespace hpcai::storage

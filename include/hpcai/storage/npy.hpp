@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include <hpcai/storage/file.hpp>
+#include <hpcai/tensor/tensor_view.hpp>
+
+/// NumPy's .npy format, version 1.0 (numpy.lib.format), restricted to what the benchmark stores:
+/// little-endian float32 ('<f4') and int32 ('<i4'), one or two dimensions, C order.
+namespace hpcai::storage {
+
+/// An array with its memory.
+class NpyArray {
+public:
+    NpyArray(tensor::Shape shape, tensor::DType dtype, std::vector<std::byte> elements)
+        : shape_(shape), dtype_(dtype), elements_(std::move(elements)) {}
+
+    const tensor::Shape& shape() const noexcept { return shape_; }
+    tensor::DType dtype() const noexcept { return dtype_; }
+    /// The elements in order, valid as long as this object. Throws Error(internal) when T is not
+    /// the array's type.
+    template <typename T>
+    std::span<const T> as() const {
+        ensure(dtype_ == tensor::dtype_of<T>(), "npy array of {} read as another type",
+               tensor::name_of(dtype_));
+        return {reinterpret_cast<const T*>(elements_.data()), elements_.size() / sizeof(T)};
+    }
+
+private:
+    tensor::Shape shape_;
+    tensor::DType dtype_;
+    std::vector<std::byte> elements_;
+};
+
+/// Write `values`, which fill `shape` (one or two dimensions), durably. Throw like
+/// write_file_durably, and Error(internal) when the shape does not fit.
+void write_npy(const std::filesystem::path& path, std::span<const float> values,
+               const tensor::Shape& shape);
+void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
+               const tensor::Shape& shape);
+
+/// Reads the array in `bytes`; `name` stands in messages. Throws Error(data) for anything that is
+/// not exactly the format above, bytes too few or too many included.
+NpyArray parse_npy(Bytes bytes, std::string_view name);
+
+/// Likewise from a file.
+NpyArray read_npy(const std::filesystem::path& path,
+                  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
+
+}  // namespace hpcai::storage

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hpcai/storage/file.hpp>
+
+/// The safetensors format: the header's length (64 bits, little endian), a JSON header, the
+/// elements. Rules of the reference reader (github.com/huggingface/safetensors, format section of
+/// its README and `Metadata::validate`) are all checked.
+namespace hpcai::storage {
+
+enum class ElementType : std::uint8_t {
+    boolean,
+    u8,
+    i8,
+    f8_e4m3,
+    f8_e5m2,
+    u16,
+    i16,
+    f16,
+    bf16,
+    u32,
+    i32,
+    f32,
+    u64,
+    i64,
+    f64
+};
+
+std::size_t size_of(ElementType type);  // bytes of one element
+
+/// One tensor of a file: elements in C order, little endian, as stored. `bytes` belongs to
+/// somebody else and may lie at any address.
+struct StoredTensor {
+    std::string name;
+    ElementType type = ElementType::f32;
+    std::vector<std::int64_t> shape;  // empty: a scalar
+    Bytes bytes;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+/// Writes the tensors durably, those with the largest elements first and then by name, so that
+/// every tensor is aligned to its element in the file. Throws like write_file_durably, and
+/// Error(internal) when a name occurs twice, is "__metadata__", or a shape does not fit its bytes.
+void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
+                       const Metadata& metadata = {});
+
+/// A checked file in memory.
+class SafetensorsFile {
+public:
+    /// `name` stands in messages. Throws Error(data) for a file that breaks any rule: a header
+    /// over 100,000,000 bytes, longer than the file, not UTF-8 JSON that begins with '{', with a
+    /// key twice or an unknown one; a type unknown; offsets that leave a gap, overlap, do not fit
+    /// shape and type, or do not end with the file.
+    SafetensorsFile(std::vector<std::byte> bytes, std::string_view name);
+    SafetensorsFile(SafetensorsFile&&) noexcept = default;
+    SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
+
+    const Metadata& metadata() const noexcept { return metadata_; }
+    /// In the order of their elements in the file; views are valid as long as this object.
+    const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
+    /// Null when there is no tensor of that name.
+    const StoredTensor* find(std::string_view name) const;
+
+private:
+    std::vector<std::byte> bytes_;
+    Metadata metadata_;
+    std::vector<StoredTensor> tensors_;
+    std::map<std::string, std::size_t, std::less<>> index_of_name_;
+};
+
+/// Throws Error(data) as above, or when the file cannot be read.
+SafetensorsFile read_safetensors(const std::filesystem::path& path,
+                                 std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
+
+}  // namespace hpcai::storage
