@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "hpcai/base/error.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+class AddElapsedSeconds {
+public:
+    explicit AddElapsedSeconds(double& total) : total_(total) {}
+    ~AddElapsedSeconds() { total_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    AddElapsedSeconds(const AddElapsedSeconds&) = delete;
+    AddElapsedSeconds& operator=(const AddElapsedSeconds&) = delete;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    double& total_;
+    Clock::time_point begin_ = Clock::now();
+};
+
+void check_ranges(std::span<const Range> ranges, std::size_t elements) {
+    std::size_t last_end = 0;
+    for (const Range& range : ranges) {
+        ensure(range.begin >= last_end && range.end >= range.begin && range.end <= elements,
+               "gradient range [{}, {}) after {} in a buffer of {}", range.begin, range.end,
+               last_end, elements);
+        last_end = range.end;
+    }
+}
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(Communicator& group, std::span<float> gradients,
+                                 std::vector<Range> parameter_ranges, const BucketOptions& options)
+    : group_(group),
+      gradients_(gradients),
+      overlap_(options.overlap),
+      bucket_of_parameter_(parameter_ranges.size()),
+      parameter_ready_(parameter_ranges.size()) {
+    check_ranges(parameter_ranges, gradients.size());
+    for (std::size_t index = parameter_ranges.size(); index-- > 0;) {
+        const Range& range = parameter_ranges[index];
+        const bool fits =
+            !buckets_.empty() &&
+            (buckets_.back().elements.end - range.begin) * sizeof(float) <= options.bucket_bytes;
+        if (!fits) buckets_.push_back({{range.begin, range.end}, 0, 0});
+        Bucket& bucket = buckets_.back();
+        bucket.elements.begin = range.begin;
+        bucket.waiting_for = ++bucket.parameters;
+        bucket_of_parameter_[index] = buckets_.size() - 1;
+    }
+    under_way_.reserve(buckets_.size());
+}
+
+void GradientBuckets::ready(std::size_t parameter_index) {
+    ensure(parameter_index < parameter_ready_.size(), "gradient {} of {}", parameter_index,
+           parameter_ready_.size());
+    ensure(!parameter_ready_[parameter_index], "gradient {} is ready twice in a step",
+           parameter_index);
+    parameter_ready_[parameter_index] = true;
+    --buckets_[bucket_of_parameter_[parameter_index]].waiting_for;
+    if (overlap_ && group_.size() > 1) {
+        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
+        start_ready_buckets();
+    }
+}
+
+void GradientBuckets::progress() {
+    if (under_way_.empty()) return;
+    const AddElapsedSeconds timer(accounting_.interleaved_seconds);
+    std::erase_if(under_way_, [](const auto& request) { return request->test(); });
+}
+
+void GradientBuckets::finish() {
+    for (std::size_t index = 0; index < parameter_ready_.size(); ++index) {
+        ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
+    }
+    if (group_.size() > 1) {
+        const AddElapsedSeconds timer(accounting_.exposed_seconds);
+        if (overlap_) {
+            for (const auto& request : under_way_) request->wait();
+        } else {
+            for (const Bucket& bucket : buckets_) {
+                group_.all_reduce_sum(gradients_.subspan(
+                    bucket.elements.begin, bucket.elements.end - bucket.elements.begin));
+            }
+        }
+        for (const Bucket& bucket : buckets_) {
+            accounting_.bytes_reduced += static_cast<std::int64_t>(
+                (bucket.elements.end - bucket.elements.begin) * sizeof(float));
+        }
+    }
+    under_way_.clear();
+    started_ = 0;
+    for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
+    parameter_ready_.assign(parameter_ready_.size(), false);
+    ++accounting_.steps;
+}
+
+void GradientBuckets::start_ready_buckets() {
+    for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
+        const Range& elements = buckets_[started_].elements;
+        under_way_.push_back(group_.start_all_reduce_sum(
+            gradients_.subspan(elements.begin, elements.end - elements.begin)));
+    }
+}
+
+}  // namespace hpcai::comm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/launch.hpp"
+
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "hpcai/base/error.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+// A launcher's own word first: `mpirun -np 1` inside an allocation of many tasks is one rank.
+constexpr std::array kSizeVariables{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
+constexpr std::array kLauncherVariables{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
+                                        "PMI_SIZE"};
+
+std::optional<int> positive_integer(const char* text) {
+    if (text == nullptr) return std::nullopt;
+    const std::string_view view(text);
+    int value = 0;
+    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+    if (error != std::errc{} || end != view.data() + view.size() || value < 1) return std::nullopt;
+    return value;
+}
+
+bool started_by_launcher(const EnvironmentLookup& environment) {
+    for (const char* name : kLauncherVariables) {
+        if (environment(name) != nullptr) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
+                  const std::string& command_line) {
+    if (!world_size && started_by_launcher(environment)) return;
+    if (world_size.value_or(1) > 1) return;
+    for (const char* name : kSizeVariables) {
+        const std::optional<int> expected = positive_integer(environment(name));
+        if (!expected) continue;
+        require(*expected == 1, ExitCode::launch,
+                "launch: this process is alone in its MPI world although {}={}: the copies would "
+                "each run by themselves. Start them together with\n"
+                "  mpirun -np {} {}\nor, under Slurm,\n  srun --mpi=pmix -n {} {}\n"
+                "For one rank on purpose: mpirun -np 1 {}",
+                name, *expected, *expected, command_line, *expected, command_line, command_line);
+        return;
+    }
+}
+
+}  // namespace hpcai::comm

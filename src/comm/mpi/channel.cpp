@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace hpcai::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFailureTag = 32767;  // The highest tag that every MPI has.
+constexpr int kTestsBeforeYield = 100;
+constexpr std::chrono::milliseconds kFailureLookInterval{20};
+
+}  // namespace
+
+void check_mpi(int code, std::string_view call) {
+    if (code == MPI_SUCCESS) return;
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(code, text.data(), &length);
+    throw Error(ExitCode::internal,
+                fmt::format("{}: {}", call,
+                            std::string_view(text.data(), static_cast<std::size_t>(length))));
+}
+
+Channel::Channel(MPI_Comm owned, const WorldLimits& limits) : handle_(owned), limits_(limits) {
+    check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check_mpi(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
+}
+
+Channel::~Channel() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    // After a failure operations are still under way on it; MPI would wait for them.
+    if (finalized == 0 && !failure_) MPI_Comm_free(&handle_);
+}
+
+void Channel::check_usable() const {
+    if (failure_) throw *failure_;
+}
+
+bool Channel::test(std::span<MPI_Request> requests) {
+    check_usable();
+    int complete = 0;
+    const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete,
+                                 MPI_STATUSES_IGNORE);
+    if (code == MPI_SUCCESS) return complete != 0;
+    try {
+        check_mpi(code, "MPI_Testall");
+    } catch (const Error& error) {
+        fail(error);
+    }
+    return false;
+}
+
+void Channel::wait(std::span<MPI_Request> requests) {
+    for (int tests = 0; tests < kTestsBeforeYield; ++tests) {
+        if (test(requests)) return;
+    }
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point last_look = begin;
+    while (!test(requests)) {
+        std::this_thread::yield();  // With more ranks than cores, somebody else has work to do.
+        const Clock::time_point now = Clock::now();
+        if (now - last_look < kFailureLookInterval) continue;
+        last_look = now;
+        look_for_failure();
+        if (now - begin > std::chrono::duration<double>(limits_.wait_seconds)) {
+            fail(Error(ExitCode::watchdog,
+                       fmt::format("rank {} of {}: the other ranks did not answer within {} s",
+                                   rank_, size_, limits_.wait_seconds)));
+        }
+    }
+}
+
+void Channel::announce_failure(const Error& failure) noexcept {
+    if (failure_ || size_ == 1) return;
+    failure_ = failure;
+    announced_.code = failure.code();
+    const std::string_view text(failure.what());
+    std::ranges::copy(text.substr(0, announced_.text.size() - 1), announced_.text.begin());
+    for (int rank = 0; rank < size_; ++rank) {
+        if (rank == rank_) continue;
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Isend(&announced_, sizeof(announced_), MPI_BYTE, rank, kFailureTag, handle_, &request);
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+}
+
+void Channel::look_for_failure() {
+    int found = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
+    if (found == 0) return;
+    FailureMessage message;
+    check_mpi(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE, kFailureTag, handle_,
+                       MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    message.text.back() = '\0';
+    fail(Error(message.code, message.text.data()));
+}
+
+void Channel::fail(const Error& failure) {
+    failure_ = failure;
+    throw failure;
+}
+
+}  // namespace hpcai::comm

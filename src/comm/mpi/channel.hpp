@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/mpi_world.hpp"
+
+namespace hpcai::comm {
+
+/// Throws Error(internal) with MPI's own text unless `code` is MPI_SUCCESS.
+void check_mpi(int code, std::string_view call);
+
+/// Owns one MPI communicator, shared by a Communicator and its Requests: waits with a deadline and
+/// notices the failure that another rank announces.
+class Channel {
+public:
+    /// Takes `owned` over; errors on it are returned from now on.
+    Channel(MPI_Comm owned, const WorldLimits& limits);
+    ~Channel();
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+
+    MPI_Comm handle() const { return handle_; }
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+    const WorldLimits& limits() const { return limits_; }
+
+    /// Throws what made this channel useless, if anything has.
+    void check_usable() const;
+
+    /// True once all `requests` are complete. Throws as Communicator does.
+    bool test(std::span<MPI_Request> requests);
+    void wait(std::span<MPI_Request> requests);
+
+    void announce_failure(const Error& failure) noexcept;
+
+private:
+    struct FailureMessage {
+        ExitCode code = ExitCode::internal;
+        std::array<char, 252> text{};
+    };
+
+    void look_for_failure();
+    [[noreturn]] void fail(const Error& failure);
+
+    MPI_Comm handle_;
+    WorldLimits limits_;
+    int rank_ = 0;
+    int size_ = 1;
+    std::optional<Error> failure_;
+    FailureMessage announced_;  // must outlive its sends, which nobody may receive
+};
+
+}  // namespace hpcai::comm

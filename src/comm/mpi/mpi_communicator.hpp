@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <mpi.h>
+
+#include "channel.hpp"
+#include "hpcai/comm/communicator.hpp"
+
+namespace hpcai::comm {
+
+/// Every operation is a non-blocking one of MPI, waited for with the channel's deadline: a plain
+/// collective with a dead rank would never return.
+class MpiCommunicator final : public Communicator {
+public:
+    /// Takes `owned` over.
+    MpiCommunicator(MPI_Comm owned, const WorldLimits& limits);
+
+    int rank() const override { return channel_->rank(); }
+    int size() const override { return channel_->size(); }
+
+    void all_reduce_sum(std::span<float> values) override;
+    void all_reduce_sum(std::span<double> values) override;
+    void all_reduce_sum(std::span<std::int64_t> values) override;
+    void all_reduce_max(std::span<double> values) override;
+    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override;
+    void reduce_sum(std::span<float> values, int root) override;
+    void broadcast(std::span<std::byte> bytes, int root) override;
+    void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override;
+    void send(std::span<const std::byte> bytes, int destination, int tag) override;
+    void receive(std::span<std::byte> bytes, int source, int tag) override;
+    void barrier() override;
+    std::unique_ptr<Communicator> split(int color, int key) override;
+    void announce_failure(const Error& failure) noexcept override;
+
+private:
+    std::shared_ptr<Channel> channel_;
+};
+
+}  // namespace hpcai::comm

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/mpi_world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <list>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <mpi.h>
+
+#include "channel.hpp"
+#include "deadline_guard.hpp"
+#include "mpi_communicator.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kEndGameTag = 1;
+constexpr int kReleaseTag = 2;
+constexpr int kVotersTag = 3;
+constexpr std::chrono::milliseconds kPollInterval{2};
+
+double seconds_now() {
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+MPI_Comm duplicate(MPI_Comm original) {
+    MPI_Comm copy = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
+    return copy;
+}
+
+std::vector<std::string> gather_hostnames(Communicator& everyone) {
+    constexpr std::size_t kLength = MPI_MAX_PROCESSOR_NAME;
+    std::array<char, kLength> mine{};
+    int length = 0;
+    check_mpi(MPI_Get_processor_name(mine.data(), &length), "MPI_Get_processor_name");
+    std::vector<char> all(kLength * static_cast<std::size_t>(everyone.size()));
+    everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+    std::vector<std::string> names;
+    for (std::size_t begin = 0; begin < all.size(); begin += kLength) {
+        const std::string_view padded(all.data() + begin, kLength);
+        names.emplace_back(padded.substr(0, padded.find('\0')));
+    }
+    return names;
+}
+
+std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits) {
+    MPI_Comm shared = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, everyone.rank(),
+                                  MPI_INFO_NULL, &shared),
+              "MPI_Comm_split_type");
+    MpiCommunicator neighbours(shared, limits);
+    std::array<int, 1> lowest{everyone.rank()};
+    neighbours.broadcast(std::as_writable_bytes(std::span(lowest)), 0);
+
+    std::vector<int> nodes(static_cast<std::size_t>(everyone.size()));
+    everyone.all_gather(std::as_bytes(std::span(lowest)), std::as_writable_bytes(std::span(nodes)));
+    std::vector<int> lowest_ranks = nodes;
+    std::ranges::sort(lowest_ranks);
+    const auto repeated = std::ranges::unique(lowest_ranks);
+    lowest_ranks.erase(repeated.begin(), repeated.end());
+    for (int& node : nodes) {
+        const auto found = std::ranges::lower_bound(lowest_ranks, node);
+        node = static_cast<int>(found - lowest_ranks.begin());
+    }
+    return nodes;
+}
+
+}  // namespace
+
+/// Messages under way whose receivers may be dead: kept until they have left, or for ever.
+struct MpiWorld::Outbox {
+    struct Letter {
+        std::vector<std::byte> bytes;
+        MPI_Request request = MPI_REQUEST_NULL;
+    };
+    std::list<Letter> letters;
+
+    void send(std::vector<std::byte> bytes, int world_rank, int tag) {
+        Letter& letter = letters.emplace_back(std::move(bytes));
+        check_mpi(MPI_Isend(letter.bytes.data(), static_cast<int>(letter.bytes.size()), MPI_BYTE,
+                            world_rank, tag, MPI_COMM_WORLD, &letter.request),
+                  "MPI_Isend");
+    }
+
+    void remove_sent() {
+        letters.remove_if([](Letter& letter) {
+            int complete = 0;
+            check_mpi(MPI_Test(&letter.request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+            return complete != 0;
+        });
+    }
+
+    void send_out(EndGame& game, std::span<const int> leader_world_ranks) {
+        for (const AddressedMessage& outgoing : game.take_outgoing()) {
+            send(outgoing.message.to_bytes(),
+                 leader_world_ranks[static_cast<std::size_t>(outgoing.to_group)], kEndGameTag);
+        }
+    }
+};
+
+namespace {
+
+/// The next message with `tag` that has arrived from `source` or, with MPI_ANY_SOURCE, from anyone.
+std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
+    int found = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(source, tag, MPI_COMM_WORLD, &found, &status), "MPI_Iprobe");
+    if (found == 0) return std::nullopt;
+    int count = 0;
+    check_mpi(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+    check_mpi(MPI_Recv(bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, tag, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    return bytes;
+}
+
+std::unique_ptr<Communicator> join_voters(std::vector<int> world_ranks, const WorldLimits& limits,
+                                          double reply_seconds) {
+    const DeadlineGuard guard(reply_seconds, ExitCode::watchdog, "MPI_Comm_create_group");
+    MPI_Group everyone = MPI_GROUP_NULL;
+    MPI_Group voters = MPI_GROUP_NULL;
+    MPI_Comm created = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everyone), "MPI_Comm_group");
+    check_mpi(
+        MPI_Group_incl(everyone, static_cast<int>(world_ranks.size()), world_ranks.data(), &voters),
+        "MPI_Group_incl");
+    check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, voters, kVotersTag, &created),
+              "MPI_Comm_create_group");
+    MPI_Group_free(&voters);
+    MPI_Group_free(&everyone);
+    return std::make_unique<MpiCommunicator>(created, limits);
+}
+
+}  // namespace
+
+StartUp::StartUp(std::unique_ptr<Communicator> everyone) : everyone_(std::move(everyone)) {}
+
+std::unique_ptr<Communicator> StartUp::split(int color, int key) && {
+    std::unique_ptr<Communicator> group = everyone_->split(color, key);
+    everyone_.reset();
+    return group;
+}
+
+MpiWorld::MpiWorld(const WorldLimits& limits)
+    : limits_(limits), outbox_(std::make_unique<Outbox>()) {
+    int provided = MPI_THREAD_SINGLE;
+    require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) == MPI_SUCCESS,
+            ExitCode::launch, "launch: MPI_Init_thread failed");
+    check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+              "MPI_Comm_set_errhandler");
+    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+}
+
+MpiWorld::~MpiWorld() {
+    finish(ExitCode::internal);
+}
+
+std::string MpiWorld::library_version() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+    return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+StartUp MpiWorld::start_up() {
+    ensure(!started_, "the start-up of a world happens once");
+    started_ = true;
+    StartUp start(std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_));
+    start.hostnames_ = gather_hostnames(start.everyone());
+    start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_);
+    return start;
+}
+
+Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
+                           const EndGameDeadlines& deadlines) {
+    EndGame game(mine, static_cast<int>(leader_world_ranks.size()), deadlines, seconds_now());
+    outbox_->send_out(game, leader_world_ranks);
+    while (!game.decided()) {
+        bool idle = true;
+        while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, kEndGameTag)) {
+            game.receive(EndGameMessage::from_bytes(*bytes), seconds_now());
+            idle = false;
+        }
+        game.advance(seconds_now());
+        outbox_->send_out(game, leader_world_ranks);
+        outbox_->remove_sent();
+        if (idle && !game.decided()) std::this_thread::sleep_for(kPollInterval);
+    }
+    Ballot ballot{game.decision(), nullptr};
+    if (ballot.decision.votes(mine.group)) {
+        std::vector<int> voters;
+        for (const int group : ballot.decision.voters()) {
+            voters.push_back(leader_world_ranks[static_cast<std::size_t>(group)]);
+        }
+        ballot.leaders = join_voters(std::move(voters), limits_, 2 * deadlines.reply_seconds);
+    }
+    return ballot;
+}
+
+void MpiWorld::release(std::span<const int> world_ranks) {
+    for (const int world_rank : world_ranks) outbox_->send({}, world_rank, kReleaseTag);
+}
+
+bool MpiWorld::await_release(int world_rank, double seconds) {
+    const double until = seconds_now() + seconds;
+    do {
+        if (receive_arrived(world_rank, kReleaseTag)) return true;
+        std::this_thread::sleep_for(kPollInterval);
+    } while (seconds_now() < until);
+    return false;
+}
+
+void MpiWorld::finish(ExitCode exit_code) noexcept {
+    if (finished_) return;
+    finished_ = true;
+    const DeadlineGuard guard(limits_.finalize_seconds, exit_code, "MPI_Finalize");
+    MPI_Finalize();
+}
+
+void MpiWorld::abort(ExitCode exit_code) noexcept {
+    const DeadlineGuard guard(limits_.finalize_seconds, exit_code, "MPI_Abort");
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code));
+    std::_Exit(static_cast<int>(exit_code));
+}
+
+}  // namespace hpcai::comm

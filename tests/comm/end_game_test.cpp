@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/end_game.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+namespace hpcai::comm {
+namespace {
+
+constexpr EndGameDeadlines kDeadlines{.status_seconds = 100, .reply_seconds = 5};
+
+/// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
+/// arrived reads nothing; a dead one never will.
+class Leaders {
+public:
+    explicit Leaders(int groups) : mailboxes_(static_cast<std::size_t>(groups)) {}
+
+    void arrive_at(int group, double seconds, GroupState state = GroupState::completed) {
+        arrivals_[group] = {seconds, state};
+    }
+    void die_at(int group, double seconds) { deaths_[group] = seconds; }
+
+    /// Returns the time at which the last living leader had decided.
+    double run() {
+        for (now_ = 0; now_ < 3000; ++now_) {
+            // Several passes within a second stand for messages that are faster than deadlines.
+            for (int pass = 0; pass < 6; ++pass) step_all();
+            if (all_decided()) return now_;
+        }
+        ADD_FAILURE() << "somebody never decided";
+        return now_;
+    }
+
+    const EndGameDecision& decision(int group) const { return games_.at(group).decision(); }
+
+private:
+    struct Arrival {
+        double seconds;
+        GroupState state;
+    };
+
+    bool dead(int group) const { return deaths_.contains(group) && now_ >= deaths_.at(group); }
+
+    void step_all() {
+        for (const auto& [group, arrival] : arrivals_) {
+            if (now_ < arrival.seconds || dead(group)) continue;
+            if (!games_.contains(group)) {
+                games_.try_emplace(group, GroupStatus::of(group, arrival.state),
+                                   static_cast<int>(mailboxes_.size()), kDeadlines, now_);
+            }
+            step(group, games_.at(group));
+        }
+    }
+
+    void step(int group, EndGame& game) {
+        auto& mailbox = mailboxes_[static_cast<std::size_t>(group)];
+        deliver(game);
+        while (!mailbox.empty()) {
+            const EndGameMessage message = EndGameMessage::from_bytes(mailbox.front());
+            mailbox.pop_front();
+            game.receive(message, now_);
+        }
+        game.advance(now_);
+        deliver(game);
+    }
+
+    void deliver(EndGame& game) {
+        for (const AddressedMessage& sent : game.take_outgoing()) {
+            mailboxes_.at(static_cast<std::size_t>(sent.to_group))
+                .push_back(sent.message.to_bytes());
+        }
+    }
+
+    bool all_decided() const {
+        for (const auto& [group, arrival] : arrivals_) {
+            if (dead(group)) continue;
+            if (!games_.contains(group) || !games_.at(group).decided()) return false;
+        }
+        return true;
+    }
+
+    std::vector<std::deque<std::vector<std::byte>>> mailboxes_;
+    std::map<int, Arrival> arrivals_;
+    std::map<int, double> deaths_;
+    std::map<int, EndGame> games_;
+    double now_ = 0;
+};
+
+TEST(EndGame, AllLeadersVoteAsSoonAsTheLastArrives) {
+    Leaders leaders(4);
+    for (int group = 0; group < 4; ++group) leaders.arrive_at(group, 10 * (group + 1));
+    EXPECT_LE(leaders.run(), 42);
+    for (int group = 0; group < 4; ++group) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 1, 2, 3}));
+    }
+}
+
+TEST(EndGame, TheOnlyLeaderVotesAlone) {
+    Leaders leaders(1);
+    leaders.arrive_at(0, 0);
+    EXPECT_LE(leaders.run(), 1);
+    EXPECT_EQ(leaders.decision(0).voters(), (std::vector{0}));
+}
+
+TEST(EndGame, ASilentGroupIsLeftOutAfterTheDeadline) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 0);
+    leaders.arrive_at(2, 5);
+    const double decided_at = leaders.run();
+    EXPECT_GE(decided_at, 100);
+    EXPECT_LE(decided_at, 110);
+    for (const int group : {0, 2}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 2}));
+        EXPECT_EQ(leaders.decision(group).groups[1].state, GroupState::absent);
+    }
+}
+
+TEST(EndGame, FollowersOfALivingCollectorDoNotGiveItUpWhileItWaitsForASilentGroup) {
+    Leaders leaders(4);
+    leaders.arrive_at(1, 0);
+    leaders.arrive_at(2, 50);
+    leaders.arrive_at(0, 99);
+    leaders.run();
+    for (const int group : {0, 1, 2}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 1, 2}));
+    }
+}
+
+TEST(EndGame, TheNextLeaderCollectsWhenTheFirstIsDead) {
+    Leaders leaders(4);
+    leaders.arrive_at(1, 0);
+    leaders.arrive_at(2, 30);
+    leaders.arrive_at(3, 150);
+    leaders.run();
+    for (const int group : {1, 2, 3}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 2, 3})) << group;
+    }
+}
+
+TEST(EndGame, TheLastLeaderIsNotStoppedByTheDeathOfAllBefore) {
+    Leaders leaders(3);
+    leaders.arrive_at(2, 0);
+    EXPECT_LE(leaders.run(), 202);
+    EXPECT_EQ(leaders.decision(2).voters(), (std::vector{2}));
+}
+
+TEST(EndGame, ASlowFirstLeaderJoinsTheOneThatTookOver) {
+    Leaders leaders(4);
+    leaders.arrive_at(1, 0);
+    leaders.arrive_at(2, 0);
+    leaders.arrive_at(0, 120);
+    leaders.arrive_at(3, 180);
+    leaders.run();
+    for (const int group : {0, 1, 2, 3}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 1, 2, 3})) << group;
+    }
+}
+
+TEST(EndGame, ALeaderThatComesAfterTheDecisionStaysAlone) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 500);
+    leaders.arrive_at(1, 0);
+    leaders.arrive_at(2, 0);
+    leaders.run();
+    EXPECT_FALSE(leaders.decision(0).agreed);
+    EXPECT_TRUE(leaders.decision(0).voters().empty());
+    EXPECT_EQ(leaders.decision(0).groups[0].state, GroupState::completed);
+    EXPECT_EQ(leaders.decision(1).voters(), (std::vector{1, 2}));
+}
+
+TEST(EndGame, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 0, GroupState::failed);
+    leaders.arrive_at(1, 3);
+    leaders.arrive_at(2, 4);
+    EXPECT_LE(leaders.run(), 6);
+    for (int group = 0; group < 3; ++group) {
+        EXPECT_TRUE(leaders.decision(group).agreed);
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 2}));
+        EXPECT_EQ(leaders.decision(group).groups[0].state, GroupState::failed);
+    }
+    EXPECT_FALSE(leaders.decision(0).votes(0));
+}
+
+TEST(EndGame, ALeaderThatDiesWhileItWaitsIsLeftOut) {
+    Leaders leaders(4);
+    leaders.arrive_at(0, 0);
+    leaders.arrive_at(1, 0);
+    leaders.arrive_at(2, 0);
+    leaders.arrive_at(3, 40);
+    leaders.die_at(2, 20);
+    EXPECT_LE(leaders.run(), 50);
+    for (const int group : {0, 1, 3}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 1, 3})) << group;
+    }
+}
+
+TEST(EndGame, ACollectorThatDiesIsReplaced) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 0);
+    leaders.die_at(0, 50);
+    leaders.arrive_at(1, 20);
+    leaders.arrive_at(2, 90);
+    leaders.run();
+    for (const int group : {1, 2}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 2})) << group;
+    }
+}
+
+/// Whatever the order of arrival, two leaders never hold different lists with themselves in them.
+TEST(EndGame, NoTwoLeadersVoteWithDifferentLists) {
+    constexpr std::array kTimes{0, 60, 99, 100, 101, 150, 205, 310};
+    for (std::size_t trial = 0; trial < 4096; ++trial) {
+        Leaders leaders(4);
+        for (int group = 0; group < 4; ++group) {
+            leaders.arrive_at(group, kTimes[(trial >> (3 * group)) % kTimes.size()]);
+        }
+        leaders.run();
+        std::optional<std::vector<int>> list;
+        for (int group = 0; group < 4; ++group) {
+            if (!leaders.decision(group).votes(group)) continue;
+            if (!list) list = leaders.decision(group).voters();
+            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
+        }
+        ASSERT_TRUE(list) << "trial " << trial;
+        for (const int voter : *list) {
+            ASSERT_TRUE(leaders.decision(voter).votes(voter)) << "trial " << trial;
+        }
+    }
+}
+
+/// The same when one of them dies on the way: nobody living waits for ever or votes with another
+/// list.
+TEST(EndGame, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
+    constexpr std::array kTimes{0, 99, 101, 205};
+    for (std::size_t trial = 0; trial < 2048; ++trial) {
+        Leaders leaders(4);
+        for (int group = 0; group < 4; ++group) {
+            leaders.arrive_at(group, kTimes[(trial >> (2 * group)) % kTimes.size()]);
+        }
+        const int victim = static_cast<int>(trial / 256 % 4);
+        leaders.die_at(victim, trial / 1024 == 0 ? 100 : 206);
+        leaders.run();
+        std::optional<std::vector<int>> list;
+        for (int group = 0; group < 4; ++group) {
+            if (group == victim || !leaders.decision(group).votes(group)) continue;
+            if (!list) list = leaders.decision(group).voters();
+            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
+        }
+    }
+}
+
+TEST(EndGameMessage, BytesThatAreNoMessageAreRefused) {
+    const EndGameMessage message{EndGameKind::result,
+                                 1,
+                                 2.5,
+                                 {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")}};
+    const std::vector<std::byte> bytes = message.to_bytes();
+    const EndGameMessage back = EndGameMessage::from_bytes(bytes);
+    EXPECT_EQ(back.from_group, 1);
+    EXPECT_EQ(back.seconds_left, 2.5);
+    ASSERT_EQ(back.groups.size(), 1u);
+    EXPECT_EQ(back.groups[0].reason_text(), "why");
+    EXPECT_EQ(back.groups[0].exit_code, ExitCode::data);
+    EXPECT_THROW(EndGameMessage::from_bytes(std::span(bytes).first(bytes.size() - 1)), Error);
+    EXPECT_THROW(EndGameMessage::from_bytes(std::span(bytes).first(3)), Error);
+}
+
+TEST(GroupStatus, ALongReasonIsCut) {
+    const GroupStatus status =
+        GroupStatus::of(0, GroupState::failed, ExitCode::data, std::string(1000, 'x'));
+    EXPECT_EQ(status.reason_text(), std::string(status.reason.size() - 1, 'x'));
+}
+
+}  // namespace
+}  // namespace hpcai::comm

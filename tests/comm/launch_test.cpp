@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/launch.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/base/error.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+EnvironmentLookup environment_of(std::map<std::string, std::string> variables) {
+    return [variables = std::move(variables)](const char* name) -> const char* {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+    };
+}
+
+std::string refusal(std::optional<int> world_size, std::map<std::string, std::string> variables) {
+    try {
+        check_launch(world_size, environment_of(std::move(variables)),
+                     "hpcai500 run --config a.yaml");
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::launch);
+        return error.what();
+    }
+    return "";
+}
+
+TEST(Launch, AloneUnderSlurmIsRefusedBeforeAndAfterInitialisation) {
+    for (const std::optional<int> world_size : {std::optional<int>(), std::optional<int>(1)}) {
+        const std::string message = refusal(world_size, {{"SLURM_NTASKS", "4"}});
+        EXPECT_NE(message.find("SLURM_NTASKS=4"), std::string::npos) << message;
+        EXPECT_NE(message.find("mpirun -np 4 hpcai500 run --config a.yaml"), std::string::npos);
+        EXPECT_NE(message.find("srun --mpi=pmix -n 4 hpcai500 run"), std::string::npos);
+    }
+}
+
+TEST(Launch, AnotherMpisLauncherIsNoticedOnlyAfterInitialisation) {
+    EXPECT_EQ(refusal(std::nullopt, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
+    EXPECT_NE(refusal(1, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
+    EXPECT_NE(refusal(1, {{"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}), "");
+    EXPECT_NE(refusal(1, {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}}), "");
+}
+
+TEST(Launch, OneRankOnPurposeIsAccepted) {
+    EXPECT_EQ(refusal(1, {}), "");
+    EXPECT_EQ(refusal(std::nullopt, {}), "");
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "1"}}), "");
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), "");
+}
+
+TEST(Launch, SeveralRanksAreNeverRefused) {
+    EXPECT_EQ(refusal(2, {{"SLURM_NTASKS", "4"}}), "");
+    EXPECT_EQ(refusal(4, {{"OMPI_COMM_WORLD_SIZE", "4"}}), "");
+}
+
+TEST(Launch, ValuesThatAreNoNumbersSayNothing) {
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "many"}}), "");
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", ""}}), "");
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4x"}}), "");
+    EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "99999999999"}}), "");
+}
+
+}  // namespace
+}  // namespace hpcai::comm
