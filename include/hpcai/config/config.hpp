@@ -67,7 +67,8 @@ struct DataConfig {
     int synthetic_samples = 1280;            // training samples of the synthetic source
     int synthetic_validation_samples = 256;  // its test samples
     double random_area_minimum = 0.08;       // of the image, random resized crop
-    double flip_probability = 0.5;
+    double flip_probability = 0.5;           // left to right
+    double vertical_flip_probability = 0;    // top to bottom: for aerial pictures, which have no up
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
@@ -79,13 +80,13 @@ struct TrainingConfig {
     int batch_size = 256;                   // per model
     std::optional<int> batch_norm_samples;  // statistics span; absent: batch_size / P_degree
     Optimizer optimizer = Optimizer::sgd;
-    double learning_rate = 0.1;          // for a batch of learning_rate_batch samples
-    int learning_rate_batch = 256;       // linear scaling: lr = learning_rate * batch_size / this
+    double learning_rate = 0.1;     // for a batch of learning_rate_batch samples
+    int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this
     Schedule schedule = Schedule::step;
     std::vector<int> schedule_epochs = {30, 60, 80};  // step: where the rate is multiplied
     double schedule_factor = 0.1;                     // step: by what
     double schedule_power = 2;                        // polynomial
-    double final_learning_rate = 0;                   // cosine, polynomial: at the last step, scaled
+    double final_learning_rate = 0;  // cosine, polynomial: at the last step, scaled
     double warmup_epochs = 5;
     double warmup_start = 0;  // fraction of the peak rate at step 0
     double momentum = 0.9;

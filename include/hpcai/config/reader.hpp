@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/config/config.hpp>
-
 #include <string>
 #include <vector>
+
+#include <hpcai/config/config.hpp>
 
 namespace hpcai::config {
 

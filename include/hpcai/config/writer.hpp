@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <hpcai/config/config.hpp>
+
+namespace hpcai::config {
+
+/// Every key with its value, as YAML that parses back to the same Config.
+std::string to_yaml(const Config& config);
+
+/// The same as a JSON object of sections; `auto` is the string "auto".
+std::string to_json(const Config& config);
+
+/// Meaning, type, unit, default and legal values of one key ("training.batch_size"), of the keys
+/// of one section ("training"), or of all keys (""). Throws Error(usage), naming the nearest legal
+/// name, for anything else.
+std::string explain(const std::string& name);
+
+/// All keys as Markdown: the text of docs/CONFIG.md.
+std::string markdown();
+
+/// JSON schema, draft 2020-12, of a configuration file.
+std::string json_schema();
+
+}  // namespace hpcai::config

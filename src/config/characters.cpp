@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+
+#include "document.hpp"
+
+namespace hpcai::config {
+namespace {
+
+unsigned byte(std::string_view text, std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+}
+
+/// Bytes of the UTF-8 character that begins at `i`; 0 where none does (RFC 3629: shortest forms
+/// only, no surrogates, at most U+10FFFF).
+std::size_t character_bytes(std::string_view text, std::size_t i) {
+    const unsigned first = byte(text, i);
+    if (first < 0x80) return 1;
+    const std::size_t bytes = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (bytes == 0 || first > 0xF4) return 0;
+    for (std::size_t k = 1; k < bytes; ++k) {
+        if ((byte(text, i + k) & 0xC0) != 0x80) return 0;
+    }
+    const unsigned second = byte(text, i + 1);
+    const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    const bool surrogate = first == 0xED && second > 0x9F;
+    const bool too_large = first == 0xF4 && second > 0x8F;
+    return overlong || surrogate || too_large ? 0 : bytes;
+}
+
+bool is_control(unsigned first) {
+    return first < 0x20 || first == 0x7F;
+}
+
+bool is_line_end(std::string_view text, std::size_t i) {
+    return text[i] == '\n' || (text[i] == '\r' && byte(text, i + 1) == '\n');
+}
+
+}  // namespace
+
+std::string Origin::at(Place place) const {
+    return has_lines_ ? fmt::format("{}:{}:{}", name_, place.line, place.column) : name_;
+}
+
+void check_characters(std::string_view text, const Origin& origin) {
+    Place place;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t bytes = character_bytes(text, i);
+        const unsigned first = byte(text, i);
+        require(bytes > 0, ExitCode::usage, "{}: expected UTF-8 text, got the byte 0x{:02x}",
+                origin.at(place), first);
+        require(text[i] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
+                origin.at(place));
+        require(!is_control(first) || is_line_end(text, i), ExitCode::usage,
+                "{}: expected text, got the control character 0x{:02x}", origin.at(place), first);
+        place.column += static_cast<int>(bytes);
+        if (text[i] == '\n') place = {place.line + 1, 1};
+        i += bytes;
+    }
+}
+
+std::string shown(std::string_view text) {
+    constexpr std::size_t kShown = 64;
+    std::string result;
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const std::size_t bytes = character_bytes(text, i);
+        if (i + bytes > kShown) break;
+        if (bytes == 0 || is_control(byte(text, i))) {
+            result += fmt::format("\\x{:02x}", byte(text, i));
+        } else {
+            result += text.substr(i, bytes);
+        }
+        i += bytes == 0 ? 1 : bytes;
+    }
+    return i < text.size() ? result + "..." : result;
+}
+
+std::string in_quotes(std::string_view text) {
+    return fmt::format("'{}'", shown(text));
+}
+
+}  // namespace hpcai::config

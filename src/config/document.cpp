@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "document.hpp"
+
+#include <optional>
+#include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+
+namespace hpcai::config {
+namespace {
+
+Place place_of(const YAML::Mark& mark) {
+    return {mark.line + 1, mark.column + 1};
+}
+
+/// Builds the tree from the parser's events. Working on events, not on yaml-cpp's nodes, shows
+/// duplicates and anchors, which nodes hide, and never meets a cycle.
+class TreeBuilder final : public YAML::EventHandler {
+public:
+    TreeBuilder(const Origin& origin, std::string path) : origin_(origin), path_(std::move(path)) {}
+
+    Node take_root() { return std::move(root_); }
+
+    void OnDocumentStart(const YAML::Mark& mark) override {
+        require(!started_, ExitCode::usage, "{}: expected one YAML document, got a second one",
+                origin_.at(place_of(mark)));
+        started_ = true;
+    }
+    void OnDocumentEnd() override {}
+
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        check(mark, "?", anchor);
+        add({.kind = NodeKind::null, .place = place_of(mark)});
+    }
+
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+        fail(mark, "a plain value", "an alias (*)");
+    }
+
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& value) override {
+        check(mark, tag, anchor);
+        add({.kind = NodeKind::scalar,
+             .place = place_of(mark),
+             .text = value,
+             .quoted = tag == "!"});
+    }
+
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value) override {
+        check(mark, tag, anchor);
+        open(mark, NodeKind::list);
+    }
+    void OnSequenceEnd() override { close(); }
+
+    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value) override {
+        check(mark, tag, anchor);
+        open(mark, NodeKind::mapping);
+    }
+    void OnMapEnd() override { close(); }
+
+private:
+    struct Frame {
+        Node node;
+        std::optional<Node> name;  // mapping: the key that waits for its value
+    };
+
+    std::string where(Place place) const {
+        std::string path = path_;
+        for (const Frame& frame : stack_) {
+            if (frame.name) path += (path.empty() ? "" : ".") + shown(frame.name->text);
+        }
+        return origin_.at(place) + ": " + (path.empty() ? "" : path + ": ");
+    }
+
+    [[noreturn]] void fail(const YAML::Mark& mark, const char* expected, const char* got) const {
+        throw Error(ExitCode::usage,
+                    fmt::format("{}expected {}, got {}", where(place_of(mark)), expected, got));
+    }
+
+    void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
+        if (anchor != YAML::NullAnchor) fail(mark, "a plain value", "an anchor (&)");
+        if (!tag.empty() && tag != "?" && tag != "!") {
+            fail(mark, "a plain value", ("a tag (" + tag + ")").c_str());
+        }
+    }
+
+    bool wants_name() const {
+        return !stack_.empty() && stack_.back().node.kind == NodeKind::mapping &&
+               !stack_.back().name;
+    }
+
+    void open(const YAML::Mark& mark, NodeKind kind) {
+        if (wants_name()) fail(mark, "the name of a key", "a list or a mapping");
+        if (stack_.size() >= kMaximumDepth) {
+            fail(mark, "sections of keys with plain values", "deeper nesting");
+        }
+        stack_.push_back({{.kind = kind, .place = place_of(mark)}, std::nullopt});
+    }
+
+    void close() {
+        Node node = std::move(stack_.back().node);
+        stack_.pop_back();
+        add(std::move(node));
+    }
+
+    void add(Node node) {
+        if (stack_.empty()) {
+            root_ = std::move(node);
+        } else if (wants_name()) {
+            set_name(std::move(node));
+        } else if (stack_.back().node.kind == NodeKind::list) {
+            stack_.back().node.items.push_back(std::move(node));
+        } else {
+            Frame& frame = stack_.back();
+            frame.node.entries.push_back(
+                {std::move(frame.name->text), frame.name->place, std::move(node)});
+            frame.name.reset();
+        }
+    }
+
+    void set_name(Node name) {
+        const std::string at = where(name.place);
+        require(name.kind == NodeKind::scalar, ExitCode::usage,
+                "{}expected the name of a key, got nothing", at);
+        require(name.text != "<<", ExitCode::usage,
+                "{}expected the name of a key, got '<<' (merge keys are not allowed)", at);
+        for (const Entry& entry : stack_.back().node.entries) {
+            require(entry.name != name.text, ExitCode::usage,
+                    "{}expected each key once, got {} again; the first is on line {}", at,
+                    in_quotes(name.text), entry.place.line);
+        }
+        // Real files have a few dozen keys; a bound keeps the search above from becoming slow.
+        require(stack_.back().node.entries.size() < 256, ExitCode::usage,
+                "{}expected at most 256 keys, got more", at);
+        stack_.back().name = std::move(name);
+    }
+
+    const Origin& origin_;
+    std::string path_;
+    std::vector<Frame> stack_;
+    Node root_;
+    bool started_ = false;
+};
+
+}  // namespace
+
+Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path) {
+    check_characters(yaml, origin);
+    std::istringstream stream(yaml);
+    TreeBuilder builder(origin, path);
+    try {
+        YAML::Parser parser(stream);
+        while (parser.HandleNextDocument(builder)) {
+        }
+    } catch (const YAML::Exception& error) {
+        const Place place = error.mark.is_null() ? Place{} : place_of(error.mark);
+        throw Error(ExitCode::usage,
+                    fmt::format("{}: {}expected YAML, got an error: {}", origin.at(place),
+                                path.empty() ? "" : path + ": ", printable(error.msg)));
+    }
+    return builder.take_root();
+}
+
+}  // namespace hpcai::config

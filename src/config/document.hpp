@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpcai::config {
+
+/// Both count from 1; columns are bytes.
+struct Place {
+    int line = 1;
+    int column = 1;
+};
+
+enum class NodeKind { null, scalar, list, mapping };
+
+struct Entry;
+
+/// One value of a strict YAML document. Trees are at most kMaximumDepth deep.
+struct Node {
+    NodeKind kind = NodeKind::null;
+    Place place = {};
+    std::string text = {};            // scalar
+    bool quoted = false;              // scalar: in quotes, or a block of text
+    std::vector<Node> items = {};     // list
+    std::vector<Entry> entries = {};  // mapping: names differ
+};
+
+struct Entry {
+    std::string name;
+    Place place;  // of the name
+    Node value;
+};
+
+inline constexpr int kMaximumDepth = 3;  // document, section, value
+
+/// Where messages say that a value stands.
+class Origin {
+public:
+    /// A file: "name:line:column".
+    static Origin file(std::string name) { return Origin(std::move(name), true); }
+    /// Anything else ("--set a.b=v"), which has no lines.
+    static Origin other(std::string name) { return Origin(std::move(name), false); }
+
+    std::string at(Place place) const;
+
+private:
+    Origin(std::string name, bool has_lines) : name_(std::move(name)), has_lines_(has_lines) {}
+
+    std::string name_;
+    bool has_lines_;
+};
+
+/// Parses exactly one YAML document; an empty one is a null node. `path` is the key that it is the
+/// value of, for messages, or empty. Throws Error(usage), with origin's place, for bytes outside
+/// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, duplicate keys, keys that
+/// are not scalars, a second document, deep nesting and everything that YAML itself forbids.
+Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
+
+/// Throws Error(usage), with origin's place, unless `text` is UTF-8 without control characters
+/// except line ends.
+void check_characters(std::string_view text, const Origin& origin);
+
+/// `text` for a message: shortened to 64 bytes, control characters and bytes outside UTF-8 as \xNN.
+std::string shown(std::string_view text);
+
+/// The same in single quotes.
+std::string in_quotes(std::string_view text);
+
+}  // namespace hpcai::config

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "key_builder.hpp"
+
+namespace hpcai::config {
+namespace {
+
+const Bounds kProbability = between(0, 1);
+
+std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
+    return {
+        data.choice<DataKind>(
+            "kind", &DataConfig::kind,
+            {{{DataKind::synthetic, "synthetic"}, {DataKind::image_folder, "image_folder"}},
+             {"climate_hdf5", "voc", "coco"}},
+            {.meaning = "Source of the samples: made in memory, or JPEG files in one folder per "
+                        "class."}),
+        data.text("path", &DataConfig::path,
+                  {.meaning = "Folder of the training samples' class folders, relative to the "
+                              "working directory."}),
+        data.text("validation_path", &DataConfig::validation_path,
+                  {.meaning = "The same for the test samples."}),
+        data.choice<BadSamplePolicy>(
+            "on_bad_sample", &DataConfig::on_bad_sample,
+            {{{BadSamplePolicy::fail, "fail"},
+              {BadSamplePolicy::skip, "skip"},
+              {BadSamplePolicy::count, "count"}}},
+            {.meaning = "What a file that cannot be decoded does: ends the run with exit code 4, "
+                        "is left out, or is left out and counted in the result."}),
+        data.integer("synthetic_samples", &DataConfig::synthetic_samples,
+                     {.meaning = "Training samples of the synthetic source.",
+                      .unit = "samples",
+                      .bounds = between(1, kMaxInt)}),
+        data.integer("synthetic_validation_samples", &DataConfig::synthetic_validation_samples,
+                     {.meaning = "Test samples of the synthetic source.",
+                      .unit = "samples",
+                      .bounds = between(1, kMaxInt)}),
+    };
+}
+
+std::vector<Key> preparation_keys(const SectionBuilder<DataConfig>& data) {
+    return {
+        data.number("random_area_minimum", &DataConfig::random_area_minimum,
+                    {.meaning = "Smallest share of a picture that the random resized crop of "
+                                "training may take.",
+                     .unit = "fraction",
+                     .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+        data.number("flip_probability", &DataConfig::flip_probability,
+                    {.meaning = "Chance that a training sample is mirrored left to right.",
+                     .unit = "fraction",
+                     .bounds = kProbability}),
+        data.number("vertical_flip_probability", &DataConfig::vertical_flip_probability,
+                    {.meaning = "Chance that a training sample is mirrored top to bottom, for "
+                                "aerial pictures, which have no up.",
+                     .unit = "fraction",
+                     .bounds = kProbability}),
+        data.numbers("mean", &DataConfig::mean,
+                     {.meaning = "Mean of each channel, subtracted from the pixels.",
+                      .unit = "of the full scale",
+                      .bounds = between(0, 1)}),
+        data.numbers("standard_deviation", &DataConfig::standard_deviation,
+                     {.meaning = "Standard deviation of each channel, which the pixels are then "
+                                 "divided by.",
+                      .unit = "of the full scale",
+                      .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+    };
+}
+
+std::vector<Key> feeding_keys(const SectionBuilder<DataConfig>& data) {
+    return {
+        data.integer("prefetch_batches", &DataConfig::prefetch_batches,
+                     {.meaning = "Batches that each rank prepares ahead of its step.",
+                      .unit = "batches",
+                      .bounds = between(1, 1024)}),
+        data.integer("decode_threads", &DataConfig::decode_threads,
+                     {.meaning = "Threads of each rank that prepare samples; 0 chooses from the "
+                                 "cores that the rank may use.",
+                      .unit = "threads",
+                      .bounds = between(0, 1024)}),
+        data.integer("decoded_cache_mib", &DataConfig::decoded_cache_mib,
+                     {.meaning = "Memory of each rank for decoded training pictures; 0 keeps none.",
+                      .unit = "MiB",
+                      .bounds = between(0, kMaxInt)}),
+    };
+}
+
+}  // namespace
+
+std::vector<Key> data_keys() {
+    const SectionBuilder<DataConfig> data("data", &Config::data);
+    std::vector<Key> all;
+    for (auto make : {source_keys, preparation_keys, feeding_keys}) {
+        for (Key& key : make(data)) all.push_back(std::move(key));
+    }
+    return all;
+}
+
+}  // namespace hpcai::config

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "key_builder.hpp"
+
+namespace hpcai::config {
+
+std::vector<Key> run_keys() {
+    const SectionBuilder<RunConfig> run("run", &Config::run);
+    Key name =
+        run.text("name", &RunConfig::name,
+                 {.meaning = "Name of the run, part of the result directory's default name."});
+    name.pattern = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}";
+    name.pattern_meaning =
+        "1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or a digit";
+    return {
+        name,
+        // 2^53 - 1: readers that hold numbers as doubles still read every seed exactly.
+        run.integer("seed", &RunConfig::seed,
+                    {.meaning = "Seed of everything drawn: bootstraps, initial weights, order and "
+                                "augmentation.",
+                     .bounds = between(0, 9007199254740991)}),
+        run.text("output", &RunConfig::output,
+                 {.meaning = "Result directory; empty means one in results/, called by run.name "
+                             "and the UTC time."}),
+        run.boolean("deterministic", &RunConfig::deterministic,
+                    {.meaning = "Makes repeated runs on the same layout end with the same bits, "
+                                "at some cost in speed."}),
+        run.choice<Level>("level", &RunConfig::level,
+                          {{{Level::hardware, "hardware"},
+                            {Level::system, "system"},
+                            {Level::free, "free"},
+                            {Level::custom, "custom"}}},
+                          {.meaning = "Benchmark level whose rules the run keeps; custom runs keep "
+                                      "none and are not rankable."}),
+    };
+}
+
+std::vector<Key> workload_keys() {
+    const SectionBuilder<WorkloadConfig> workload("workload", &Config::workload);
+    return {
+        workload.choice<WorkloadKind>(
+            "kind", &WorkloadConfig::kind,
+            {{{WorkloadKind::image_classification, "image_classification"}}, {"extreme_weather"}},
+            {.meaning = "Task of the benchmark."}),
+        workload.choice<Model>(
+            "model", &WorkloadConfig::model,
+            {{{Model::resnet50_v1, "resnet50_v1"}, {Model::resnet50_v1_5, "resnet50_v1.5"}},
+             {"faster_rcnn_r50_fpn"}},
+            {.meaning = "Network: v1 has the stride of a down-sampling block on its first 1x1 "
+                        "convolution, v1.5 on its 3x3."}),
+        workload.integer("classes", &WorkloadConfig::classes,
+                         {.meaning = "Classes of the data set, the width of the last layer.",
+                          .bounds = between(2, 1000000)}),
+        workload.integer("image_size", &WorkloadConfig::image_size,
+                         {.meaning = "Height and width of the network's input.",
+                          .unit = "pixels",
+                          .bounds = between(32, 4096)}),
+        workload.integer(
+            "channels", &WorkloadConfig::channels,
+            {.meaning = "Channels of the network's input.", .bounds = between(1, 1024)}),
+        workload.number("target_quality", &WorkloadConfig::target_quality,
+                        {.meaning = "Top-1 accuracy that the penalty coefficient of VFLOPS "
+                                    "compares with.",
+                         .unit = "fraction",
+                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+        workload.number("penalty_exponent", &WorkloadConfig::penalty_exponent,
+                        {.meaning = "Exponent n of the penalty coefficient "
+                                    "(achieved / target quality)^n.",
+                         .bounds = between(0, 100)}),
+        workload.integer("epochs", &WorkloadConfig::epochs,
+                         {.meaning = "Passes of each base model over its own bootstrap.",
+                          .unit = "epochs",
+                          .bounds = between(1, 100000)}),
+    };
+}
+
+std::vector<Key> bagging_keys() {
+    const SectionBuilder<BaggingConfig> bagging("bagging", &Config::bagging);
+    return {
+        bagging.integer("M", &BaggingConfig::groups,
+                        {.meaning = "Base models trained at the same time; auto takes the ranks "
+                                    "of the launch divided by P_degree.",
+                         .unit = "models",
+                         .bounds = between(1, kMaxInt)}),
+        bagging.integer("P_degree", &BaggingConfig::degree,
+                        {.meaning = "Ranks that train one base model; auto takes the ranks of the "
+                                    "launch divided by M, or one node's ranks if M is auto too.",
+                         .unit = "ranks",
+                         .bounds = between(1, kMaxInt)}),
+        bagging.choice<Sampler>(
+            "sampler", &BaggingConfig::sampler,
+            {{{Sampler::bootstrap, "bootstrap"},
+              {Sampler::poisson, "poisson"},
+              {Sampler::subsample, "subsample"},
+              {Sampler::none, "none"}}},
+            {.meaning = "How each base model draws its data: N of N with replacement, Poisson(1) "
+                        "times each sample, a fraction without replacement, or all samples."}),
+        bagging.number("subsample_fraction", &BaggingConfig::subsample_fraction,
+                       {.meaning = "Share of the samples that the subsample sampler draws.",
+                        .unit = "fraction",
+                        .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+        bagging.choice<Aggregation>(
+            "aggregation", &BaggingConfig::aggregation,
+            {{{Aggregation::soft_vote, "soft_vote"}, {Aggregation::majority, "majority"}},
+             {"wbf", "nms"}},
+            {.meaning = "How the base models' predictions are combined: mean of the softmax "
+                        "outputs, or majority of the Top-1 classes."}),
+    };
+}
+
+std::vector<Key> parallel_keys() {
+    const SectionBuilder<ParallelConfig> parallel("parallel", &Config::parallel);
+    return {
+        parallel.choice<ParallelMode>(
+            "mode", &ParallelConfig::mode,
+            {{{ParallelMode::data, "data"}}, {"model", "pipeline", "mixed"}},
+            {.meaning = "How the ranks of one base model split a step: by the batch's samples."}),
+    };
+}
+
+}  // namespace hpcai::config

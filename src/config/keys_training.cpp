@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "key_builder.hpp"
+
+namespace hpcai::config {
+namespace {
+
+using Builder = SectionBuilder<TrainingConfig>;
+
+std::vector<Key> batch_keys(const Builder& training) {
+    return {
+        training.integer("batch_size", &TrainingConfig::batch_size,
+                         {.meaning = "Samples in one step of one base model, over all its ranks.",
+                          .unit = "samples",
+                          .bounds = between(1, 1048576)}),
+        training.integer("batch_norm_samples", &TrainingConfig::batch_norm_samples,
+                         {.meaning = "Samples that share one BatchNorm statistic in training; auto "
+                                     "is batch_size / P_degree.",
+                          .unit = "samples",
+                          .bounds = between(1, 1048576)}),
+        training.choice<Optimizer>(
+            "optimizer", &TrainingConfig::optimizer,
+            {{{Optimizer::sgd, "sgd"}}, {"lars", "lamb", "adam", "adamw", "adagrad"}},
+            {.meaning = "Optimizer; sgd has momentum."}),
+    };
+}
+
+std::vector<Key> rate_keys(const Builder& training) {
+    return {
+        training.number("learning_rate", &TrainingConfig::learning_rate,
+                        {.meaning = "Peak learning rate for a batch of learning_rate_batch "
+                                    "samples; the one used is learning_rate * batch_size / "
+                                    "learning_rate_batch.",
+                         .bounds = between(0, 1000)}),
+        training.integer("learning_rate_batch", &TrainingConfig::learning_rate_batch,
+                         {.meaning = "Batch that learning_rate is meant for; equal to batch_size "
+                                     "it turns linear scaling off.",
+                          .unit = "samples",
+                          .bounds = between(1, 1048576)}),
+        training.choice<Schedule>(
+            "schedule", &TrainingConfig::schedule,
+            {{{Schedule::constant, "constant"},
+              {Schedule::step, "step"},
+              {Schedule::cosine, "cosine"},
+              {Schedule::polynomial, "polynomial"}}},
+            {.meaning = "How the learning rate goes on from its peak after the warm-up."}),
+        training.integers("schedule_epochs", &TrainingConfig::schedule_epochs,
+                          {.meaning = "Epochs at which schedule step multiplies the rate by "
+                                      "schedule_factor, increasing.",
+                           .unit = "epochs",
+                           .bounds = between(1, 100000)}),
+        training.number("schedule_factor", &TrainingConfig::schedule_factor,
+                        {.meaning = "Factor of schedule step.",
+                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+        training.number("schedule_power", &TrainingConfig::schedule_power,
+                        {.meaning = "Power of schedule polynomial.",
+                         .bounds = {.minimum = 0, .maximum = 100, .minimum_is_legal = false}}),
+        training.number("final_learning_rate", &TrainingConfig::final_learning_rate,
+                        {.meaning = "Rate at which schedules cosine and polynomial end, scaled "
+                                    "with the batch as learning_rate is.",
+                         .bounds = between(0, 1000)}),
+        training.number("warmup_epochs", &TrainingConfig::warmup_epochs,
+                        {.meaning = "Length of the linear warm-up to the peak rate, raised at "
+                                    "every step.",
+                         .unit = "epochs",
+                         .bounds = between(0, 100000)}),
+        training.number("warmup_start", &TrainingConfig::warmup_start,
+                        {.meaning = "Rate of the first step as a share of the peak rate.",
+                         .unit = "fraction",
+                         .bounds = between(0, 1)}),
+    };
+}
+
+std::vector<Key> regularization_keys(const Builder& training) {
+    return {
+        training.number("momentum", &TrainingConfig::momentum,
+                        {.meaning = "Momentum of SGD.",
+                         .bounds = {.minimum = 0, .maximum = 1, .maximum_is_legal = false}}),
+        training.boolean("nesterov", &TrainingConfig::nesterov,
+                         {.meaning = "Uses Nesterov's form of momentum."}),
+        training.number("weight_decay", &TrainingConfig::weight_decay,
+                        {.meaning = "Factor of the weights that is added to their gradient.",
+                         .bounds = between(0, 1)}),
+        training.boolean("weight_decay_on_norm_and_bias",
+                         &TrainingConfig::weight_decay_on_norm_and_bias,
+                         {.meaning = "Decays the parameters of BatchNorm and the biases too."}),
+        training.number("label_smoothing", &TrainingConfig::label_smoothing,
+                        {.meaning = "Share of each target that is spread evenly over all classes.",
+                         .unit = "fraction",
+                         .bounds = {.minimum = 0, .maximum = 1, .maximum_is_legal = false}}),
+        training.boolean("zero_gamma", &TrainingConfig::zero_gamma,
+                         {.meaning = "Starts the scale of each residual block's last BatchNorm at "
+                                     "0, so that the block begins as the identity."}),
+        training.number("batch_norm_momentum", &TrainingConfig::batch_norm_momentum,
+                        {.meaning = "Share of the new batch in the running statistics that "
+                                    "evaluation uses.",
+                         .unit = "fraction",
+                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+    };
+}
+
+std::vector<Key> engine_keys(const Builder& training) {
+    return {
+        training.choice<Precision>(
+            "precision", &TrainingConfig::precision,
+            {{{Precision::automatic, "auto"}, {Precision::fp32, "fp32"}, {Precision::bf16, "bf16"}},
+             {"tf32", "fp16", "mixed", "int8"}},
+            {.meaning = "Number format of activations and gradients; bf16 keeps fp32 master "
+                        "weights and statistics, auto is bf16 on a CPU that has it, else fp32."}),
+        training.boolean("fusion", &TrainingConfig::fusion,
+                         {.meaning = "Lets the device run neighbouring operations as one."}),
+        training.text("initial_weights", &TrainingConfig::initial_weights,
+                      {.meaning = "safetensors file under torchvision's state-dict names to start "
+                                  "from; empty draws the weights from run.seed."}),
+    };
+}
+
+}  // namespace
+
+std::vector<Key> training_keys() {
+    const Builder training("training", &Config::training);
+    std::vector<Key> all;
+    for (auto make : {batch_keys, rate_keys, regularization_keys, engine_keys}) {
+        for (Key& key : make(training)) all.push_back(std::move(key));
+    }
+    return all;
+}
+
+}  // namespace hpcai::config

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/reader.hpp>
+
+#include "consistency.hpp"
+#include "document.hpp"
+#include "names.hpp"
+#include "values.hpp"
+
+namespace hpcai::config {
+namespace {
+
+constexpr std::size_t kMaximumBytes = 1 << 20;
+
+void check_size(std::size_t bytes, const std::string& file_name) {
+    require(bytes <= kMaximumBytes, ExitCode::usage,
+            "{}: expected a configuration of at most 1 MiB, got more", file_name);
+}
+
+/// A Config that remembers where each of its values was given.
+class ConfigReader {
+public:
+    explicit ConfigReader(std::string file_name) : file_name_(std::move(file_name)) {}
+
+    void read_file_text(const std::string& yaml) {
+        const Origin origin = Origin::file(file_name_);
+        const Node document = parse_document(yaml, origin, "");
+        require(document.kind == NodeKind::mapping || document.kind == NodeKind::null,
+                ExitCode::usage, "{}: expected sections of keys, got a {}",
+                origin.at(document.place), document.kind == NodeKind::list ? "list" : "value");
+        for (const Entry& section : document.entries) read_section(section, origin);
+    }
+
+    void apply_override(const std::string& given) {
+        const std::string where = "--set " + shown(given);
+        const Origin origin = Origin::other(where);
+        check_size(given.size(), where);
+        check_characters(given, origin);
+        const auto equals = given.find('=');
+        const auto dot = given.find('.');
+        require(equals != std::string::npos && dot < equals, ExitCode::usage,
+                "{}: expected section.key=value, got {}", where, in_quotes(given));
+        const Key& key =
+            key_named(given.substr(0, dot), given.substr(dot + 1, equals - dot - 1), where);
+        require(overridden_.emplace(key.full_name(), where).second, ExitCode::usage,
+                "{}: {}: expected each key once, got it again", where, key.full_name());
+        const std::string text = given.substr(equals + 1);
+        set(key, override_value(key, text, origin), origin);
+        places_[key.full_name()] = where;
+    }
+
+    Config finish() const {
+        check_consistency(config_, [this](const std::string& full_name) {
+            const auto found = places_.find(full_name);
+            return found == places_.end() ? file_name_ : found->second;
+        });
+        return config_;
+    }
+
+private:
+    void read_section(const Entry& section, const Origin& origin) {
+        section_named(section.name, origin.at(section.place));
+        const Node& body = section.value;
+        require(body.kind == NodeKind::mapping || body.kind == NodeKind::null, ExitCode::usage,
+                "{}: {}: expected keys with values, got {}", origin.at(body.place), section.name,
+                body.kind == NodeKind::list ? "a list" : in_quotes(body.text));
+        for (const Entry& entry : body.entries) {
+            const Key& key = key_named(section.name, entry.name, origin.at(entry.place));
+            set(key, entry.value, origin);
+            places_[key.full_name()] = origin.at(entry.value.place);
+        }
+    }
+
+    /// Texts are taken as they are: a path needs no YAML quoting on a command line.
+    static Node override_value(const Key& key, const std::string& text, const Origin& origin) {
+        if (key.type != KeyType::text) return parse_document(text, origin, key.full_name());
+        return {.kind = NodeKind::scalar, .place = {}, .text = text, .quoted = true};
+    }
+
+    void set(const Key& key, const Node& value, const Origin& origin) {
+        key.set(config_, read_value(key, value, origin));
+    }
+
+    std::string file_name_;
+    Config config_;
+    std::map<std::string, std::string> places_;
+    std::map<std::string, std::string> overridden_;
+};
+
+}  // namespace
+
+Config parse(const std::string& yaml, const std::string& file_name,
+             const std::vector<std::string>& overrides) {
+    check_size(yaml.size(), file_name);
+    ConfigReader reader(file_name);
+    reader.read_file_text(yaml);
+    for (const std::string& given : overrides) reader.apply_override(given);
+    return reader.finish();
+}
+
+std::string read_file(const std::string& path) {
+    std::error_code ignored;
+    require(!std::filesystem::is_directory(path, ignored), ExitCode::usage,
+            "{}: expected a configuration file, got a folder", path);
+    errno = 0;
+    std::ifstream stream(path, std::ios::binary);
+    require(stream.good(), ExitCode::usage, "{}: expected a readable file, got '{}'", path,
+            std::strerror(errno));
+    // One byte more than allowed shows that a file is too large, even one without an end.
+    std::string bytes(kMaximumBytes + 1, '\0');
+    stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    require(!stream.bad(), ExitCode::usage, "{}: expected a readable file, got a read error", path);
+    bytes.resize(static_cast<std::size_t>(stream.gcount()));
+    check_size(bytes.size(), path);
+    return bytes;
+}
+
+}  // namespace hpcai::config

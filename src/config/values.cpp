@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values.hpp"
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <regex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/nearest.hpp>
+
+namespace hpcai::config {
+namespace {
+
+constexpr std::size_t kMaximumTextBytes = 4096;
+constexpr std::size_t kMaximumListLength = 1024;
+
+bool is_digit(char letter) {
+    return letter >= '0' && letter <= '9';
+}
+
+/// YAML 1.1 reads 010 as octal and 1.2 as ten: neither is accepted.
+bool looks_octal(std::string_view text) {
+    if (text.starts_with('-')) text.remove_prefix(1);
+    return text.size() > 1 && text[0] == '0' && is_digit(text[1]);
+}
+
+template <typename T>
+std::optional<T> whole(std::string_view text) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::optional<std::int64_t> integer_of(const Node& node) {
+    if (node.kind != NodeKind::scalar || node.quoted || looks_octal(node.text)) return std::nullopt;
+    return whole<std::int64_t>(node.text);
+}
+
+std::optional<double> number_of(const Node& node) {
+    if (node.kind != NodeKind::scalar || node.quoted || looks_octal(node.text)) return std::nullopt;
+    // from_chars also reads "inf" and "nan", which begin with a letter.
+    const auto first = node.text.find_first_not_of('-');
+    if (first == std::string::npos || std::isalpha(static_cast<unsigned char>(node.text[first]))) {
+        return std::nullopt;
+    }
+    return whole<double>(node.text);
+}
+
+std::string described(const Node& node) {
+    switch (node.kind) {
+        case NodeKind::null:
+            return "nothing";
+        case NodeKind::list:
+            return "a list";
+        case NodeKind::mapping:
+            return "a mapping";
+        case NodeKind::scalar:
+            break;
+    }
+    return in_quotes(node.text);
+}
+
+class ValueReader {
+public:
+    ValueReader(const Key& key, const Origin& origin) : key_(key), origin_(origin) {}
+
+    Value read(const Node& node) const {
+        const bool is_scalar = node.kind == NodeKind::scalar;
+        if (key_.may_be_auto && is_scalar && node.text == "auto") return Automatic{};
+        switch (key_.type) {
+            case KeyType::text:
+                return text(node);
+            case KeyType::boolean:
+                check(is_scalar && !node.quoted && (node.text == "true" || node.text == "false"),
+                      node);
+                return node.text == "true";
+            case KeyType::integer:
+                return bounded(integer_of(node), node);
+            case KeyType::number:
+                return bounded(number_of(node), node);
+            case KeyType::choice:
+                return choice(node);
+            case KeyType::integer_list:
+                return list<int>(node, integer_of);
+            case KeyType::number_list:
+                return list<double>(node, number_of);
+        }
+        ensure(false, "key {} has no type", key_.full_name());
+        return {};
+    }
+
+private:
+    void check(bool legal, const Node& node, const std::string& hint = "") const {
+        require(legal, ExitCode::usage, "{}: {}: expected {}, got {}{}", origin_.at(node.place),
+                key_.full_name(), legal_values(key_), described(node), hint);
+    }
+
+    template <typename T>
+    T bounded(std::optional<T> value, const Node& node) const {
+        const bool octal = node.kind == NodeKind::scalar && looks_octal(node.text);
+        check(value.has_value(), node, octal ? " (a number has no leading zeros)" : "");
+        check(key_.bounds.contain(static_cast<double>(*value)), node);
+        return *value;
+    }
+
+    std::string text(const Node& node) const {
+        check(node.kind == NodeKind::scalar, node);
+        // Escapes in double quotes can make any character.
+        check_characters(node.text,
+                         Origin::other(origin_.at(node.place) + ": " + key_.full_name()));
+        check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
+        check(node.text.size() <= kMaximumTextBytes, node,
+              fmt::format(" (longer than {} bytes)", kMaximumTextBytes));
+        check(key_.pattern.empty() || std::regex_match(node.text, std::regex(key_.pattern)), node);
+        return node.text;
+    }
+
+    std::string choice(const Node& node) const {
+        check(node.kind == NodeKind::scalar, node);
+        for (const std::string& name : key_.absent_choices) {
+            check(name != node.text, node, ", which this version does not have");
+        }
+        for (const std::string& name : key_.choices) {
+            if (name == node.text) return name;
+        }
+        check(false, node, did_you_mean(node.text, key_.choices));
+        return {};
+    }
+
+    template <typename T, typename Read>
+    std::vector<T> list(const Node& node, Read read_item) const {
+        check(node.kind == NodeKind::list, node);
+        check(node.items.size() <= kMaximumListLength, node,
+              fmt::format(" of more than {} values", kMaximumListLength));
+        std::vector<T> values;
+        for (const Node& item : node.items) {
+            values.push_back(static_cast<T>(bounded(read_item(item), item)));
+        }
+        return values;
+    }
+
+    const Key& key_;
+    const Origin& origin_;
+};
+
+std::string bounds_text(const Bounds& bounds) {
+    std::vector<std::string> parts;
+    if (std::isfinite(bounds.minimum)) {
+        parts.push_back(fmt::format("{} {}", bounds.minimum_is_legal ? "at least" : "above",
+                                    number_text(bounds.minimum)));
+    }
+    if (std::isfinite(bounds.maximum)) {
+        parts.push_back(fmt::format("{} {}", bounds.maximum_is_legal ? "at most" : "below",
+                                    number_text(bounds.maximum)));
+    }
+    return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
+}
+
+std::string escaped(const std::string& text) {
+    std::string result = "\"";
+    for (const char letter : text) {
+        const auto code = static_cast<unsigned char>(letter);
+        if (letter == '"' || letter == '\\') result += '\\';
+        if (code < 0x20 || code == 0x7F) {
+            result += fmt::format("\\x{:02x}", code);
+        } else {
+            result += letter;
+        }
+    }
+    return result + '"';
+}
+
+}  // namespace
+
+Value read_value(const Key& key, const Node& node, const Origin& origin) {
+    return ValueReader(key, origin).read(node);
+}
+
+std::string number_text(double value) {
+    std::string text = fmt::format("{}", value);
+    const auto exponent = text.find('e');
+    if (exponent != std::string::npos && text.find('.') == std::string::npos) {
+        text.insert(exponent, ".0");
+    }
+    return text;
+}
+
+std::string legal_values(const Key& key) {
+    const std::string bounds = bounds_text(key.bounds);
+    switch (key.type) {
+        case KeyType::text:
+            return key.pattern.empty() ? "a text" : key.pattern_meaning;
+        case KeyType::boolean:
+            return "true or false";
+        case KeyType::integer:
+            return fmt::format("{}an integer{}", key.may_be_auto ? "auto or " : "", bounds);
+        case KeyType::number:
+            return "a number" + bounds;
+        case KeyType::choice:
+            return key.choices.size() == 1 ? key.choices.front()
+                                           : fmt::format("one of {}", fmt::join(key.choices, ", "));
+        case KeyType::integer_list:
+            return fmt::format("a list [a, b, ...] of integers{}", bounds);
+        case KeyType::number_list:
+            return fmt::format("a list [a, b, ...] of numbers{}", bounds);
+    }
+    return "";
+}
+
+std::string yaml_value(const Key& key, const Value& value) {
+    struct Writer {
+        const Key& key;
+        std::string operator()(Automatic) const { return "auto"; }
+        std::string operator()(bool given) const { return given ? "true" : "false"; }
+        std::string operator()(std::int64_t given) const { return std::to_string(given); }
+        std::string operator()(double given) const { return number_text(given); }
+        std::string operator()(const std::string& given) const {
+            return key.type == KeyType::text ? escaped(given) : given;
+        }
+        std::string operator()(const std::vector<int>& given) const {
+            return fmt::format("[{}]", fmt::join(given, ", "));
+        }
+        std::string operator()(const std::vector<double>& given) const {
+            std::vector<std::string> texts;
+            for (const double number : given) texts.push_back(number_text(number));
+            return fmt::format("[{}]", fmt::join(texts, ", "));
+        }
+    };
+    return std::visit(Writer{key}, value);
+}
+
+}  // namespace hpcai::config
