@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/agreement.hpp"
+#include "hpcai/comm/communicator.hpp"
+#include "world.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+using mpi_tests::world;
+
+TEST(RunTogetherOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
+    Communicator& ranks = world().everyone;
+    const int lowest = ranks.size() / 2;
+    try {
+        run_together(ranks, [&] {
+            require(ranks.rank() < lowest, ExitCode::data, "rank {} has no data", ranks.rank());
+        });
+        FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::data);
+        EXPECT_EQ(error.what(), "rank " + std::to_string(lowest) + " has no data");
+    }
+    run_together(ranks, [] {});
+}
+
+TEST(BroadcastBytes, GivesEveryRankBytesWhoseNumberItDoesNotKnow) {
+    Communicator& ranks = world().everyone;
+    const int root = ranks.size() - 1;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(ranks.rank()) + 3,
+                                 static_cast<std::byte>(ranks.rank()));
+    broadcast_bytes(ranks, bytes, root);
+    EXPECT_EQ(bytes, std::vector<std::byte>(static_cast<std::size_t>(root) + 3,
+                                            static_cast<std::byte>(root)));
+}
+
+TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {
+    Communicator& everyone = world().everyone;
+    if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
+    // What is under way on a failed communicator never completes: its values must not go out of
+    // scope while others may still write them.
+    static std::array<double, 1> values{1};
+    const auto group = everyone.split(0, everyone.rank());
+    if (group->rank() == 1) {
+        group->announce_failure(Error(ExitCode::data, "a photograph is missing"));
+        EXPECT_THROW(group->barrier(), Error);
+    } else {
+        try {
+            group->all_reduce_sum(values);
+            FAIL() << "the sum came without rank 1";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::data);
+            EXPECT_STREQ(error.what(), "a photograph is missing");
+        }
+        EXPECT_THROW(group->barrier(), Error) << "a failed group must stay failed";
+    }
+    everyone.barrier();
+}
+
+}  // namespace
+}  // namespace hpcai::comm

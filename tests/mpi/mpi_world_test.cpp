@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/mpi_world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "world.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+using mpi_tests::world;
+
+constexpr EndGameDeadlines kLong{.status_seconds = 60, .reply_seconds = 30};
+constexpr EndGameDeadlines kShort{.status_seconds = 1.5, .reply_seconds = 30};
+
+/// Every rank leads a group of its own.
+std::vector<int> every_rank_leads() {
+    std::vector<int> leaders(static_cast<std::size_t>(world().mpi.size()));
+    std::iota(leaders.begin(), leaders.end(), 0);
+    return leaders;
+}
+
+/// Checks that exactly `voters` hold a communicator, in this order.
+void expect_voters(Ballot& ballot, const std::vector<int>& voters) {
+    const int rank = world().mpi.rank();
+    ASSERT_EQ(ballot.decision.voters(), voters);
+    const auto place = std::ranges::find(voters, rank);
+    ASSERT_EQ(ballot.leaders != nullptr, place != voters.end());
+    if (!ballot.leaders) return;
+    EXPECT_EQ(ballot.leaders->size(), static_cast<int>(voters.size()));
+    EXPECT_EQ(ballot.leaders->rank(), static_cast<int>(place - voters.begin()));
+    std::array<double, 1> sum{static_cast<double>(rank)};
+    ballot.leaders->all_reduce_sum(sum);
+    EXPECT_EQ(sum[0], std::accumulate(voters.begin(), voters.end(), 0.0));
+}
+
+TEST(MpiWorld, KnowsHostsAndNodes) {
+    const auto ranks = static_cast<std::size_t>(world().mpi.size());
+    std::array<char, 256> name{};
+    ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
+    EXPECT_EQ(world().hostnames, std::vector<std::string>(ranks, name.data()))
+        << "the tests run on one host";
+    EXPECT_EQ(world().node_of_world_rank, std::vector<int>(ranks, 0));
+    EXPECT_NE(MpiWorld::library_version(), "");
+}
+
+TEST(MpiWorld, StartsUpOnlyOnce) {
+    EXPECT_THROW(world().mpi.start_up(), Error);
+}
+
+TEST(MpiWorld, AllLeadersVote) {
+    MpiWorld& mpi = world().mpi;
+    world().everyone.barrier();
+    Ballot ballot = mpi.hold_vote(GroupStatus::of(mpi.rank(), GroupState::completed),
+                                  every_rank_leads(), kLong);
+    expect_voters(ballot, every_rank_leads());
+    world().everyone.barrier();
+}
+
+TEST(MpiWorld, AGroupThatFailedIsHeardButDoesNotVote) {
+    MpiWorld& mpi = world().mpi;
+    if (mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
+    world().everyone.barrier();
+    const GroupStatus mine = mpi.rank() == 0
+                                 ? GroupStatus::of(0, GroupState::failed, ExitCode::data, "no data")
+                                 : GroupStatus::of(mpi.rank(), GroupState::completed);
+    Ballot ballot = mpi.hold_vote(mine, every_rank_leads(), kLong);
+    std::vector<int> voters = every_rank_leads();
+    voters.erase(voters.begin());
+    expect_voters(ballot, voters);
+    EXPECT_EQ(ballot.decision.groups[0].reason_text(), "no data");
+    EXPECT_EQ(ballot.decision.groups[0].exit_code, ExitCode::data);
+    world().everyone.barrier();
+}
+
+/// The silent rank reads its stale messages in a vote of its own afterwards and finds itself alone.
+void vote_without(int silent) {
+    MpiWorld& mpi = world().mpi;
+    const GroupStatus mine = GroupStatus::of(mpi.rank(), GroupState::completed);
+    const std::vector<int> leaders = every_rank_leads();
+    world().everyone.barrier();
+    if (mpi.rank() != silent) {
+        Ballot ballot = mpi.hold_vote(mine, leaders, kShort);
+        std::vector<int> voters = leaders;
+        voters.erase(voters.begin() + silent);
+        expect_voters(ballot, voters);
+    }
+    world().everyone.barrier();
+    if (mpi.rank() == silent) {
+        const Ballot late = mpi.hold_vote(mine, leaders, kShort);
+        EXPECT_FALSE(late.decision.agreed);
+        EXPECT_EQ(late.leaders, nullptr);
+    }
+    world().everyone.barrier();
+}
+
+TEST(MpiWorld, ASilentGroupDoesNotStopTheOthers) {
+    if (world().mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
+    vote_without(world().mpi.size() - 1);
+}
+
+TEST(MpiWorld, ASilentFirstGroupIsReplacedByTheNext) {
+    if (world().mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
+    vote_without(0);
+}
+
+TEST(MpiWorld, ReleaseLetsTheWaitingRanksGo) {
+    MpiWorld& mpi = world().mpi;
+    world().everyone.barrier();
+    if (mpi.rank() == 0) {
+        std::vector<int> others = every_rank_leads();
+        others.erase(others.begin());
+        mpi.release(others);
+    } else {
+        EXPECT_TRUE(mpi.await_release(0, 60));
+        EXPECT_FALSE(mpi.await_release(0, 0.01));
+    }
+    world().everyone.barrier();
+}
+
+}  // namespace
+}  // namespace hpcai::comm

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hpcai/comm/communicator.hpp"
+#include "hpcai/comm/mpi_world.hpp"
+
+/// What tests/mpi/main.cpp prepared before the first test: one MPI world for the whole program.
+namespace hpcai::mpi_tests {
+
+struct World {
+    comm::MpiWorld& mpi;
+    comm::Communicator& everyone;  // all ranks; split it for more
+    std::vector<std::string> hostnames;
+    std::vector<int> node_of_world_rank;
+};
+
+World& world();
+
+/// Calls cut their data after this many elements here, so that small tests meet the cutting.
+inline constexpr std::size_t kLargestCount = 1000;
+
+}  // namespace hpcai::mpi_tests
