@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/plan/group_map.hpp>
+
+namespace hpcai::plan {
+namespace {
+
+constexpr std::size_t kMostEntries = 8;  // of one line, so that it stays readable
+
+std::string name_of(int node, const std::vector<std::string>& names) {
+    const auto index = static_cast<std::size_t>(node);
+    return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
+}
+
+std::string plural(std::size_t count, const char* noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// Consecutive ranks on each of consecutive nodes.
+struct Entry {
+    int first_node, last_node;
+    int first_rank, last_rank;  // within the node
+};
+
+std::vector<Entry> entries_of(const ParallelismController& controller, int group) {
+    std::vector<Entry> entries;
+    int group_rank = 0;
+    for (const NodeShare& share : controller.shares_of(group)) {
+        // A group takes the ranks of a node one after the other.
+        const int first = controller.place(controller.world_rank_of(group, group_rank)).node_rank;
+        const Entry entry{share.node, share.node, first, first + share.ranks - 1};
+        group_rank += share.ranks;
+        const bool continues = !entries.empty() &&
+                               entries.back().last_node + 1 == entry.first_node &&
+                               entries.back().first_rank == entry.first_rank &&
+                               entries.back().last_rank == entry.last_rank;
+        if (continues) {
+            entries.back().last_node = entry.last_node;
+        } else {
+            entries.push_back(entry);
+        }
+    }
+    return entries;
+}
+
+std::string draw(const Entry& entry, const std::vector<std::string>& names) {
+    const std::string ranks = entry.first_rank == entry.last_rank
+                                  ? fmt::format("[{}]", entry.first_rank)
+                                  : fmt::format("[{}-{}]", entry.first_rank, entry.last_rank);
+    const std::string first = name_of(entry.first_node, names);
+    const std::string last = name_of(entry.last_node, names);
+    switch (entry.last_node - entry.first_node) {
+        case 0:
+            return first + ranks;
+        case 1:
+            return fmt::format("{0}{2} {1}{2}", first, last, ranks);
+        default:
+            return fmt::format("{}..{}{}", first, last, ranks);
+    }
+}
+
+/// Neighbouring groups on the same number of nodes; only the outermost nodes are named.
+struct Run {
+    int first_group, last_group;
+    std::size_t nodes;  // of each group
+    int first_node, last_node;
+};
+
+std::vector<Run> runs_of(const ParallelismController& controller) {
+    std::vector<Run> runs;
+    for (int group = 0; group < controller.layout().groups; ++group) {
+        const std::vector<int> nodes = controller.nodes_of(group);
+        if (!runs.empty() && runs.back().nodes == nodes.size()) {
+            runs.back().last_group = group;
+            runs.back().last_node = std::max(runs.back().last_node, nodes.back());
+        } else {
+            runs.push_back({group, group, nodes.size(), nodes.front(), nodes.back()});
+        }
+    }
+    return runs;
+}
+
+std::string draw(const Run& run, int degree, const std::vector<std::string>& names) {
+    std::string text = run.first_group == run.last_group
+                           ? fmt::format("group {}: ", run.first_group)
+                           : fmt::format("groups {}-{}: ", run.first_group, run.last_group);
+    text += plural(static_cast<std::size_t>(degree), "rank");
+    text += run.first_group == run.last_group ? " on " : " each on ";
+    text += plural(run.nodes, "node") + ", " + name_of(run.first_node, names);
+    if (run.last_node != run.first_node) text += " .. " + name_of(run.last_node, names);
+    return text;
+}
+
+/// The lines, without their middle when there are more than `most`.
+std::string join_shortened(const std::vector<std::string>& lines, std::size_t most) {
+    const std::size_t left_out = lines.size() > most ? lines.size() - most : 0;
+    const std::size_t head = (lines.size() - left_out + 1) / 2;
+    std::string text;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (i == head && left_out > 0) text += fmt::format("... {} more lines ...\n", left_out);
+        if (i >= head && i < head + left_out) continue;
+        text += lines[i] + "\n";
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string describe_group(const ParallelismController& controller, int group,
+                           const std::vector<std::string>& node_names) {
+    const std::vector<Entry> entries = entries_of(controller, group);
+    std::string text;
+    for (std::size_t i = 0; i < std::min(entries.size(), kMostEntries); ++i) {
+        if (i > 0) text += ' ';
+        text += draw(entries[i], node_names);
+    }
+    if (entries.size() > kMostEntries) {
+        text += fmt::format(" and {} more", entries.size() - kMostEntries);
+    }
+    return text;
+}
+
+std::string draw_group_map(const ParallelismController& controller,
+                           const GroupMapSettings& settings) {
+    const Layout& layout = controller.layout();
+    std::vector<std::string> lines;
+    if (static_cast<std::size_t>(layout.groups) <= settings.most_lines) {
+        for (int group = 0; group < layout.groups; ++group) {
+            lines.push_back(fmt::format("group {}: {}", group,
+                                        describe_group(controller, group, settings.node_names)));
+        }
+    } else {
+        for (const Run& run : runs_of(controller)) {
+            lines.push_back(draw(run, layout.degree, settings.node_names));
+        }
+    }
+    const LayoutSummary summary = controller.summary();
+    return fmt::format("{} x {} on {}\n", plural(static_cast<std::size_t>(layout.groups), "group"),
+                       plural(static_cast<std::size_t>(layout.degree), "rank"),
+                       plural(static_cast<std::size_t>(summary.nodes), "node")) +
+           join_shortened(lines, std::max<std::size_t>(settings.most_lines, 2));
+}
+
+}  // namespace hpcai::plan

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::plan {
+namespace {
+
+/// World ranks sorted by (node, world rank), with where each node's ranks start.
+struct RanksByNode {
+    std::vector<int> world_ranks;
+    std::vector<int> first;  // [node], and one past the last
+};
+
+RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
+    const int ranks = static_cast<int>(node_of_world_rank.size());
+    RanksByNode sorted{std::vector<int>(node_of_world_rank.size()),
+                       std::vector<int>(node_of_world_rank.size() + 1, 0)};
+    for (const int node : node_of_world_rank) {
+        ensure(node >= 0 && node < ranks, "node {} is not in 0..{}", node, ranks - 1);
+        ++sorted.first[static_cast<std::size_t>(node) + 1];
+    }
+    for (std::size_t node = 0; node + 1 < sorted.first.size(); ++node) {
+        sorted.first[node + 1] += sorted.first[node];
+    }
+    std::vector<int> next(sorted.first.begin(), sorted.first.end() - 1);
+    for (int world_rank = 0; world_rank < ranks; ++world_rank) {
+        int& slot = next[static_cast<std::size_t>(
+            node_of_world_rank[static_cast<std::size_t>(world_rank)])];
+        sorted.world_ranks[static_cast<std::size_t>(slot++)] = world_rank;
+    }
+    return sorted;
+}
+
+/// Ranks of one node that belong to one group: a range of RanksByNode::world_ranks.
+struct Chunk {
+    int first = 0;
+    int count = 0;
+};
+
+/// Free ranks of every node, handed out by best fit.
+class FreeNodes {
+public:
+    explicit FreeNodes(const RanksByNode& sorted) : next_(sorted.first) {
+        for (std::size_t node = 0; node + 1 < sorted.first.size(); ++node) {
+            const int free = sorted.first[node + 1] - sorted.first[node];
+            if (free > 0) nodes_by_free_[free].insert(node);
+        }
+    }
+
+    /// Up to `wanted` ranks of one node: of the smallest node that has as many, else of the
+    /// largest.
+    Chunk take(int wanted) {
+        auto bucket = nodes_by_free_.lower_bound(wanted);
+        if (bucket == nodes_by_free_.end()) bucket = std::prev(bucket);
+        const int free = bucket->first;
+        const std::size_t node = *bucket->second.begin();
+        bucket->second.erase(bucket->second.begin());
+        if (bucket->second.empty()) nodes_by_free_.erase(bucket);
+        const Chunk chunk{next_[node], std::min(wanted, free)};
+        next_[node] += chunk.count;
+        if (free > chunk.count) nodes_by_free_[free - chunk.count].insert(node);
+        return chunk;
+    }
+
+private:
+    std::map<int, std::set<std::size_t>> nodes_by_free_;
+    std::vector<int> next_;  // [node], first free position in RanksByNode::world_ranks
+};
+
+/// The chunks of each group, in the final order of groups.
+std::vector<std::vector<Chunk>> assign_chunks(const Layout& layout, const RanksByNode& sorted) {
+    FreeNodes free(sorted);
+    const auto by_position = [](const Chunk& a, const Chunk& b) { return a.first < b.first; };
+    std::vector<std::vector<Chunk>> groups(static_cast<std::size_t>(layout.groups));
+    for (auto& group : groups) {
+        for (int missing = layout.degree; missing > 0; missing -= group.back().count) {
+            group.push_back(free.take(missing));
+        }
+        std::sort(group.begin(), group.end(), by_position);
+    }
+    std::sort(groups.begin(), groups.end(),
+              [&](const auto& a, const auto& b) { return by_position(a.front(), b.front()); });
+    return groups;
+}
+
+}  // namespace
+
+ParallelismController::ParallelismController(Layout layout,
+                                             const std::vector<int>& node_of_world_rank)
+    : layout_(layout) {
+    ensure(layout.ranks >= 1 && layout.groups >= 1 && layout.degree >= 1 &&
+               layout.ranks % layout.groups == 0 && layout.ranks / layout.groups == layout.degree,
+           "a layout of {} ranks cannot have {} groups of {}", layout.ranks, layout.groups,
+           layout.degree);
+    ensure(node_of_world_rank.size() == static_cast<std::size_t>(layout.ranks),
+           "{} nodes given for {} ranks", node_of_world_rank.size(), layout.ranks);
+    const RanksByNode sorted = sort_by_node(node_of_world_rank);
+    places_.resize(node_of_world_rank.size());
+    members_.reserve(node_of_world_rank.size());
+    for (const auto& group : assign_chunks(layout, sorted)) {
+        for (const Chunk& chunk : group) {
+            for (int position = chunk.first; position < chunk.first + chunk.count; ++position) {
+                const int world_rank = sorted.world_ranks[static_cast<std::size_t>(position)];
+                const int node = node_of_world_rank[static_cast<std::size_t>(world_rank)];
+                const int member = static_cast<int>(members_.size());
+                places_[static_cast<std::size_t>(world_rank)] = {
+                    world_rank, member / layout.degree, member % layout.degree, node,
+                    position - sorted.first[static_cast<std::size_t>(node)]};
+                members_.push_back(world_rank);
+            }
+        }
+    }
+}
+
+const RankPlace& ParallelismController::place(int world_rank) const {
+    return places_.at(static_cast<std::size_t>(world_rank));
+}
+
+int ParallelismController::world_rank_of(int group, int group_rank) const {
+    if (group < 0 || group >= layout_.groups || group_rank < 0 || group_rank >= layout_.degree) {
+        throw std::out_of_range(fmt::format("no rank {} of group {}", group_rank, group));
+    }
+    return members_[static_cast<std::size_t>(group) * static_cast<std::size_t>(layout_.degree) +
+                    static_cast<std::size_t>(group_rank)];
+}
+
+std::vector<NodeShare> ParallelismController::shares_of(int group) const {
+    std::vector<NodeShare> shares;
+    for (int group_rank = 0; group_rank < layout_.degree; ++group_rank) {
+        const int node = place(world_rank_of(group, group_rank)).node;
+        if (shares.empty() || shares.back().node != node) shares.push_back({node, 0});
+        ++shares.back().ranks;
+    }
+    return shares;
+}
+
+std::vector<int> ParallelismController::nodes_of(int group) const {
+    std::vector<int> nodes;
+    for (const NodeShare& share : shares_of(group)) nodes.push_back(share.node);
+    return nodes;
+}
+
+LayoutSummary ParallelismController::summary() const {
+    LayoutSummary summary;
+    summary.layout = layout_;
+    for (const RankPlace& place : places_) {
+        if (place.node_rank == 0) ++summary.nodes;
+        summary.ranks_of_fullest_node =
+            std::max(summary.ranks_of_fullest_node, place.node_rank + 1);
+    }
+    for (int group = 0; group < layout_.groups; ++group) {
+        summary.groups.push_back(shares_of(group));
+        const int nodes = static_cast<int>(summary.groups.back().size());
+        summary.groups_on_one_node += nodes == 1;
+        summary.nodes_of_widest_group = std::max(summary.nodes_of_widest_group, nodes);
+    }
+    return summary;
+}
+
+std::vector<int> fill_nodes(int ranks, int ranks_per_node) {
+    require(ranks >= 1 && ranks_per_node >= 1, ExitCode::usage,
+            "expected at least 1 rank and 1 rank per node, got {} and {}", ranks, ranks_per_node);
+    std::vector<int> node_of_world_rank(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+        node_of_world_rank[static_cast<std::size_t>(rank)] = rank / ranks_per_node;
+    }
+    return node_of_world_rank;
+}
+
+}  // namespace hpcai::plan

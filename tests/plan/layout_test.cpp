@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::plan {
+namespace {
+
+struct Request {
+    std::optional<int> groups = {}, degree = {};
+    int ranks = 1;
+    int ranks_per_node = 1;
+    int batch_size = 240;
+};
+
+Layout layout_for(const Request& request) {
+    config::BaggingConfig bagging;
+    bagging.groups = request.groups;
+    bagging.degree = request.degree;
+    config::TrainingConfig training;
+    training.batch_size = request.batch_size;
+    return make_layout(bagging, training, request.ranks, request.ranks_per_node);
+}
+
+std::string refusal(const Request& request, ExitCode code) {
+    try {
+        layout_for(request);
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code) << error.what();
+        return error.what();
+    }
+    ADD_FAILURE() << "the layout was accepted";
+    return "";
+}
+
+void expect_layout(const Request& request, int groups, int degree) {
+    const Layout layout = layout_for(request);
+    EXPECT_EQ(layout.ranks, request.ranks);
+    EXPECT_EQ(layout.groups, groups);
+    EXPECT_EQ(layout.degree, degree);
+}
+
+TEST(Layout, IsWhatTheUserSetWhenItSatisfiesEquation5) {
+    expect_layout({.groups = 2, .degree = 3, .ranks = 6, .ranks_per_node = 4}, 2, 3);
+}
+
+TEST(Layout, TakesWhatIsLeftOpenFromEquation5) {
+    expect_layout({.groups = 4, .ranks = 12, .ranks_per_node = 8}, 4, 3);
+    expect_layout({.degree = 4, .ranks = 12, .ranks_per_node = 8}, 3, 4);
+}
+
+TEST(Layout, GivesEachNodeAGroupWhenAllIsLeftOpen) {
+    expect_layout({.ranks = 64, .ranks_per_node = 8}, 8, 8);
+    expect_layout({.ranks = 4, .ranks_per_node = 8}, 1, 4);
+    expect_layout({.ranks = 1, .ranks_per_node = 1}, 1, 1);
+}
+
+TEST(Layout, RefusesAViolationOfEquation5NamingTheWayOut) {
+    EXPECT_EQ(refusal({.groups = 2, .degree = 3, .ranks = 4}, ExitCode::launch),
+              "bagging.M=2 x bagging.P_degree=3 needs 6 ranks (eq. 5), got 4; start with `mpirun "
+              "-np 6`, or set bagging.P_degree: 2");
+    EXPECT_EQ(refusal({.groups = 4, .degree = 4, .ranks = 8}, ExitCode::launch),
+              "bagging.M=4 x bagging.P_degree=4 needs 16 ranks (eq. 5), got 8; start with `mpirun "
+              "-np 16`, or set bagging.P_degree: 2, or set bagging.M: 2");
+    EXPECT_EQ(refusal({.groups = 3, .degree = 3, .ranks = 5}, ExitCode::launch),
+              "bagging.M=3 x bagging.P_degree=3 needs 9 ranks (eq. 5), got 5; start with `mpirun "
+              "-np 9`");
+}
+
+TEST(Layout, NamesTheNearestRankCountsWhenTheyDoNotDivide) {
+    EXPECT_NE(refusal({.groups = 3, .ranks = 7}, ExitCode::launch).find("6 or 9 ranks"),
+              std::string::npos);
+    EXPECT_NE(refusal({.degree = 8, .ranks = 7}, ExitCode::launch).find("start with 8 ranks"),
+              std::string::npos);
+    const std::string both = refusal({.ranks = 10, .ranks_per_node = 4}, ExitCode::launch);
+    EXPECT_NE(both.find("`auto`"), std::string::npos);
+    EXPECT_NE(both.find("8 or 12 ranks"), std::string::npos);
+}
+
+TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
+    EXPECT_NE(refusal({.groups = 2000000000, .degree = 2000000000, .ranks = 4}, ExitCode::launch)
+                  .find("needs 4000000000000000000 ranks"),
+              std::string::npos);
+    EXPECT_NE(refusal({.groups = 2000000000, .ranks = 2147483647}, ExitCode::launch)
+                  .find("2000000000 or 4000000000 ranks"),
+              std::string::npos);
+}
+
+TEST(Layout, RefusesABatchThatTheRanksOfAGroupCannotShareEvenly) {
+    const Request request{.groups = 1, .degree = 4, .ranks = 4, .batch_size = 30};
+    EXPECT_EQ(refusal(request, ExitCode::launch),
+              "training.batch_size=30 cannot be shared evenly by P_degree=4 ranks; set "
+              "training.batch_size: 28 or 32, or change bagging.P_degree");
+    refusal({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::launch);
+}
+
+TEST(Layout, RefusesNumbersBelowOne) {
+    refusal({.groups = 0, .ranks = 4}, ExitCode::usage);
+    refusal({.degree = -1, .ranks = 4}, ExitCode::usage);
+    refusal({.ranks = 0}, ExitCode::launch);
+    refusal({.ranks = 4, .ranks_per_node = 0}, ExitCode::launch);
+}
+
+}  // namespace
+}  // namespace hpcai::plan
