@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/evaluation/ensemble.hpp>
+
+namespace hpcai::evaluation {
+namespace {
+
+constexpr int kRoot = 0;
+
+/// A maximum of x and of -x shows whether all ranks have the same x. Without this a rank with
+/// fewer samples would leave the others waiting in a reduction.
+void check_agreement(comm::Communicator& members, std::int64_t samples, std::int64_t classes,
+                     std::int64_t chunk_rows) {
+    std::array<double, 6> extremes{};
+    const std::array<std::int64_t, 3> mine{samples, classes, chunk_rows};
+    for (std::size_t index = 0; index < mine.size(); ++index) {
+        extremes[2 * index] = static_cast<double>(mine[index]);
+        extremes[2 * index + 1] = -static_cast<double>(mine[index]);
+    }
+    members.all_reduce_max(extremes);
+    for (std::size_t index = 0; index < extremes.size(); index += 2) {
+        ensure(extremes[index] == -extremes[index + 1],
+               "the members vote on different sizes; here {} samples, {} classes, chunks of {}",
+               samples, classes, chunk_rows);
+    }
+}
+
+/// -1 when the sizes do not fit.
+std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
+    if (classes < 1) return -1;
+    const auto width = static_cast<std::size_t>(classes);
+    return probabilities.size() % width == 0
+               ? static_cast<std::int64_t>(probabilities.size() / width)
+               : -1;
+}
+
+/// Sums `prepare(rows of mine, rows to send)` over the members chunk by chunk, then lets rank 0
+/// `finish` the rows.
+template <typename Prepare, typename Finish>
+std::vector<float> vote(comm::Communicator& members, std::span<const float> probabilities,
+                        std::int64_t classes, std::int64_t chunk_rows, Prepare prepare,
+                        Finish finish) {
+    const std::int64_t samples = samples_in(probabilities, classes);
+    check_agreement(members, samples, classes, chunk_rows);
+    ensure(samples >= 0 && chunk_rows > 0, "a vote on {} probabilities, {} classes, chunks of {}",
+           probabilities.size(), classes, chunk_rows);
+    const std::size_t chunk =
+        static_cast<std::size_t>(std::min(chunk_rows, samples)) * static_cast<std::size_t>(classes);
+    const bool is_root = members.rank() == kRoot;
+    std::vector<float> result(is_root ? probabilities.size() : 0);
+    std::vector<float> scratch(is_root ? 0 : chunk);
+    for (std::size_t start = 0; start < probabilities.size(); start += chunk) {
+        const std::size_t count = std::min(chunk, probabilities.size() - start);
+        const std::span<float> rows =
+            is_root ? std::span(result).subspan(start, count) : std::span(scratch).first(count);
+        prepare(probabilities.subspan(start, count), rows);
+        members.reduce_sum(rows, kRoot);
+        if (is_root) finish(rows);
+    }
+    return result;
+}
+
+void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width) {
+    std::ranges::fill(votes, 0.0F);
+    for (std::size_t row = 0; row < votes.size(); row += width) {
+        const auto choice = predicted_class(probabilities.subspan(row, width));
+        if (choice) votes[row + static_cast<std::size_t>(*choice)] = 1.0F;
+    }
+}
+
+void share_votes(std::span<float> votes, std::size_t width, float member_count) {
+    for (std::size_t start = 0; start < votes.size(); start += width) {
+        const std::span<float> row = votes.subspan(start, width);
+        const bool any = std::ranges::any_of(row, [](float count) { return count > 0; });
+        for (float& count : row) {
+            count = any ? count / member_count : std::numeric_limits<float>::quiet_NaN();
+        }
+    }
+}
+
+/// The out-of-bag rows of one chunk, (rows, classes + 1): a last column of ones counts members.
+class OutOfBagChunk {
+public:
+    OutOfBagChunk(std::size_t rows, std::size_t classes)
+        : width_(classes + 1), values_(rows * width_) {}
+
+    /// `packed` has the probabilities of the ones of `mask` only; they are consumed.
+    void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
+        std::ranges::fill(values_, 0.0F);
+        for (std::size_t row = 0; row < mask.size(); ++row) {
+            if (mask[row] == 0) continue;
+            float* target = values_.data() + row * width_;
+            std::ranges::copy(packed.first(width_ - 1), target);
+            target[width_ - 1] = 1.0F;
+            packed = packed.subspan(width_ - 1);
+        }
+    }
+
+    std::span<float> first(std::size_t rows) { return std::span(values_).first(rows * width_); }
+
+    void count(std::span<const std::int32_t> labels, OutOfBagQuality& quality) const {
+        for (std::size_t row = 0; row < labels.size(); ++row) {
+            // The sum ranks the classes as the mean does.
+            const std::span<const float> sum = std::span(values_).subspan(row * width_, width_);
+            if (sum.back() == 0.0F) continue;
+            const TopK one = top_k(sum.first(width_ - 1), labels.subspan(row, 1),
+                                   static_cast<std::int64_t>(width_ - 1));
+            quality.counts.correct_1 += one.correct_1;
+            quality.counts.correct_5 += one.correct_5;
+            quality.counts.samples += one.samples;
+            ++quality.covered;
+        }
+    }
+
+private:
+    std::size_t width_;
+    std::vector<float> values_;
+};
+
+bool fits(const OutOfBagPredictions& mine) {
+    const auto ones = std::ranges::count_if(mine.out_of_bag, [](auto bit) { return bit != 0; });
+    return mine.classes > 0 &&
+           static_cast<std::size_t>(ones) * static_cast<std::size_t>(mine.classes) ==
+               mine.probabilities.size();
+}
+
+bool labels_fit(const OutOfBagPredictions& mine, std::span<const std::int32_t> labels) {
+    return labels.size() == mine.out_of_bag.size() &&
+           std::ranges::all_of(labels, [&](std::int32_t label) {
+               return label >= kPaddingLabel && label < mine.classes;
+           });
+}
+
+}  // namespace
+
+std::vector<float> ensemble_soft_vote(comm::Communicator& members,
+                                      std::span<const float> probabilities, std::int64_t classes,
+                                      std::int64_t chunk_rows) {
+    const auto member_count = static_cast<float>(members.size());
+    return vote(
+        members, probabilities, classes, chunk_rows,
+        [](std::span<const float> mine, std::span<float> sent) {
+            std::ranges::copy(mine, sent.begin());
+        },
+        [=](std::span<float> sums) {
+            for (float& value : sums) value /= member_count;
+        });
+}
+
+std::vector<float> ensemble_majority(comm::Communicator& members,
+                                     std::span<const float> probabilities, std::int64_t classes,
+                                     std::int64_t chunk_rows) {
+    const auto member_count = static_cast<float>(members.size());
+    const auto width = static_cast<std::size_t>(classes);
+    return vote(
+        members, probabilities, classes, chunk_rows,
+        [=](std::span<const float> mine, std::span<float> sent) { cast_votes(mine, sent, width); },
+        [=](std::span<float> votes) { share_votes(votes, width, member_count); });
+}
+
+OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& mine,
+                                std::span<const std::int32_t> labels, std::int64_t chunk_rows) {
+    const bool is_root = members.rank() == kRoot;
+    const bool legal = fits(mine) && chunk_rows > 0 && (!is_root || labels_fit(mine, labels));
+    const auto samples = static_cast<std::int64_t>(mine.out_of_bag.size());
+    check_agreement(members, legal ? samples : -1, mine.classes, chunk_rows);
+    ensure(legal,
+           "an out-of-bag vote on {} samples with {} probabilities and {} labels of {} classes",
+           samples, mine.probabilities.size(), labels.size(), mine.classes);
+    const auto chunk = static_cast<std::size_t>(std::min(chunk_rows, samples));
+    OutOfBagChunk rows(chunk, static_cast<std::size_t>(mine.classes));
+    std::span<const float> packed = mine.probabilities;
+    OutOfBagQuality quality;
+    for (std::size_t start = 0; start < mine.out_of_bag.size(); start += chunk) {
+        const std::size_t count = std::min(chunk, mine.out_of_bag.size() - start);
+        rows.fill(mine.out_of_bag.subspan(start, count), packed);
+        members.reduce_sum(rows.first(count), kRoot);
+        if (is_root) rows.count(labels.subspan(start, count), quality);
+    }
+    if (is_root) quality.samples = samples;
+    return quality;
+}
+
+}  // namespace hpcai::evaluation
