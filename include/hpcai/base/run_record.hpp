@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -206,7 +206,7 @@ struct RunRecord {
     QualityRecord quality;
     CommunicationRecord communication;
     EnergyRecord energy;
-    std::vector<std::pair<std::string, std::string>> environment;  // in order of writing
+    std::map<std::string, std::string> environment;  // allow-listed facts only
     std::vector<std::string>
         training_digest;  // SHA-256 of the final parameters, by group; "" if none
     bool operator==(const RunRecord&) const = default;

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+
+#include <hpcai/base/run_record.hpp>
+
+/// Every key of `result.json`, once: the writer and the reader are two kinds of `fields`.
+namespace hpcai::report {
+
+struct StatusRow {
+    Status status;
+    std::string_view word;
+    ExitCode exit_code;
+};
+
+inline constexpr std::array kStatuses{StatusRow{Status::valid, "VALID", ExitCode::ok},
+                                      StatusRow{Status::invalid, "INVALID", ExitCode::invalid},
+                                      StatusRow{Status::partial, "PARTIAL", ExitCode::partial},
+                                      StatusRow{Status::custom, "CUSTOM", ExitCode::ok}};
+
+template <typename T, typename Record>
+concept Any = std::same_as<std::remove_const_t<T>, Record>;  // const to write, mutable to read
+
+void describe(auto& fields, Any<VerdictRecord> auto& verdict) {
+    fields("status", verdict.status);
+    fields("reasons", verdict.reasons);
+    fields("exit_code", verdict.exit_code);
+    fields("rankable", verdict.rankable);
+}
+
+void describe(auto& fields, Any<ParameterRecord> auto& parameter) {
+    fields("key", parameter.key);
+    fields("value", parameter.value);
+    fields("meaning", parameter.meaning);
+}
+
+void describe(auto& fields, Any<PlaceRecord> auto& place) {
+    fields("world_rank", place.world_rank);
+    fields("group", place.group);
+    fields("group_rank", place.group_rank);
+    fields("node", place.node);
+    fields("local_rank", place.local_rank);
+    fields("threads", place.threads);
+    fields("host", place.host);
+    fields("device", place.device);
+}
+
+void describe(auto& fields, Any<TopologyRecord> auto& topology) {
+    fields("ranks", topology.ranks);
+    fields("groups", topology.groups);
+    fields("degree", topology.degree);
+    fields("nodes", topology.nodes);
+    fields("map", topology.map);
+}
+
+void describe(auto& fields, Any<WorkloadRecord> auto& workload) {
+    fields("kind", workload.kind);
+    fields("model", workload.model);
+    fields("level", workload.level);
+    fields("classes", workload.classes);
+    fields("image_size", workload.image_size);
+    fields("channels", workload.channels);
+    fields("epochs", workload.epochs);
+    fields("batch_size", workload.batch_size);
+    fields("precision", workload.precision);
+    fields("sampler", workload.sampler);
+    fields("aggregation", workload.aggregation);
+    fields("seed", workload.seed);
+    fields("data_kind", workload.data_kind);
+    fields("training_samples", workload.training_samples);
+    fields("validation_samples", workload.validation_samples);
+}
+
+void describe(auto& fields, Any<LedgerRecord> auto& ledger) {
+    fields("convention", ledger.convention);
+    fields("forward_per_sample", ledger.forward_per_sample);
+    fields("training_per_sample", ledger.training_per_sample);
+}
+
+void describe(auto& fields, Any<FlopsRecord> auto& flops) {
+    fields("forward_per_sample", flops.forward_per_sample);
+    fields("training_per_sample", flops.training_per_sample);
+    fields("convention", flops.convention);
+    fields("ledgers", flops.ledgers);
+}
+
+void describe(auto& fields, Any<GroupRecord> auto& group) {
+    fields("group", group.group);
+    fields("ranks", group.ranks);
+    fields("hosts", group.hosts);
+    fields("failure", group.failure);
+    fields("samples_drawn", group.samples_drawn);
+    fields("samples_trained", group.samples_trained);
+    fields("iterations", group.iterations);
+    fields("training_seconds", group.training_seconds);
+    fields("images_per_second", group.images_per_second);
+    fields("flops", group.flops);
+    fields("input_wait_seconds", group.input_wait_seconds);
+    fields("communication_seconds", group.communication_seconds);
+    fields("evaluation_seconds", group.evaluation_seconds);
+    fields("final_training_loss", group.final_training_loss);
+    fields("epoch_seconds", group.epoch_seconds);
+}
+
+void describe(auto& fields, Any<WorkRecord> auto& work) {
+    fields("samples_trained", work.samples_trained);
+    fields("iterations", work.iterations);
+    fields("groups", work.groups);
+}
+
+void describe(auto& fields, Any<TimeRecord> auto& time) {
+    fields("started_utc", time.started_utc);
+    fields("startup_seconds", time.startup_seconds);
+    fields("staging_seconds", time.staging_seconds);
+    fields("training_seconds", time.training_seconds);
+    fields("epoch_seconds", time.epoch_seconds);
+    fields("vote_seconds", time.vote_seconds);
+    fields("total_seconds", time.total_seconds);
+}
+
+void describe(auto& fields, Any<ThroughputRecord> auto& throughput) {
+    fields("images_per_second", throughput.images_per_second);
+    fields("per_rank", throughput.per_rank);
+}
+
+void describe(auto& fields, Any<ScoresRecord> auto& scores) {
+    fields("flops", scores.flops);
+    fields("vflops", scores.vflops);
+    fields("penalty_coefficient", scores.penalty_coefficient);
+    fields("vflops_per_watt", scores.vflops_per_watt);
+}
+
+void describe(auto& fields, Any<IntervalRecord> auto& interval) {
+    fields("low", interval.low);
+    fields("high", interval.high);
+    fields("level", interval.level);
+    fields("method", interval.method);
+}
+
+void describe(auto& fields, Any<QualityRecord> auto& quality) {
+    fields("metric", quality.metric);
+    fields("target", quality.target);
+    fields("exponent", quality.exponent);
+    fields("ensemble", quality.ensemble);
+    fields("ensemble_top_5", quality.ensemble_top_5);
+    fields("ensemble_majority", quality.ensemble_majority);
+    fields("members", quality.members);
+    fields("members_mean", quality.members_mean);
+    fields("ensemble_gain", quality.ensemble_gain);
+    fields("out_of_bag", quality.out_of_bag);
+    fields("out_of_bag_samples", quality.out_of_bag_samples);
+    fields("confidence_interval", quality.confidence_interval);
+}
+
+void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
+    fields("backend", communication.backend);
+    fields("algorithm", communication.algorithm);
+    fields("precision", communication.precision);
+    fields("gradient_bytes", communication.gradient_bytes);
+    fields("buckets", communication.buckets);
+    fields("exposed_seconds", communication.exposed_seconds);
+    fields("bandwidth_bytes_per_second", communication.bandwidth_bytes_per_second);
+}
+
+void describe(auto& fields, Any<EnergyRecord> auto& energy) {
+    fields("source", energy.source);
+    fields("joules", energy.joules);
+    fields("average_watts", energy.average_watts);
+}
+
+void describe(auto& fields, Any<RunRecord> auto& record) {
+    fields("schema", record.schema);
+    fields("program_version", record.program_version);
+    fields("name", record.name);
+    fields("verdict", record.verdict);
+    fields("scores", record.scores);
+    fields("quality", record.quality);
+    fields("topology", record.topology);
+    fields("workload", record.workload);
+    fields("parameters", record.parameters);
+    fields("flops", record.flops);
+    fields("work", record.work);
+    fields("time", record.time);
+    fields("throughput", record.throughput);
+    fields("communication", record.communication);
+    fields("energy", record.energy);
+    fields("environment", record.environment);
+    fields("training_digest", record.training_digest);
+    fields("config", record.config);
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include <hpcai/report/json.hpp>
+#include <hpcai/storage/strict_json.hpp>
+
+#include "fields.hpp"
+
+namespace hpcai::report {
+namespace {
+
+using nlohmann::json;
+
+/// Where a value stands, for messages: "result.json: work.groups[2].ranks".
+class Place {
+public:
+    Place(std::string_view name, std::string path) : name_(name), path_(std::move(path)) {}
+
+    Place key(const std::string& key) const {
+        return {name_, path_.empty() ? key : path_ + "." + key};
+    }
+    Place index(std::size_t index) const { return {name_, fmt::format("{}[{}]", path_, index)}; }
+
+    [[noreturn]] void fail(std::string_view expected, const json& got) const {
+        std::string text = got.dump();
+        if (text.size() > 60) text = text.substr(0, 60) + "...";
+        throw Error(ExitCode::data,
+                    fmt::format("'{}': {}: expected {}, got {}", name_, path_, expected, text));
+    }
+
+private:
+    std::string_view name_;
+    std::string path_;
+};
+
+template <std::integral T>
+void read(const json& in, const Place& place, T& value) {
+    constexpr std::int64_t lowest = std::is_unsigned_v<T> ? 0 : std::numeric_limits<T>::min();
+    constexpr auto highest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+    const bool fits = in.is_number_unsigned()
+                          ? in.get<std::uint64_t>() <= highest
+                          : in.is_number_integer() && in.get<std::int64_t>() >= lowest;
+    if (!fits) place.fail(fmt::format("an integer from {} to {}", lowest, highest), in);
+    value = in.get<T>();
+}
+
+void read(const json& in, const Place& place, bool& value) {
+    if (!in.is_boolean()) place.fail("true or false", in);
+    value = in.get<bool>();
+}
+
+void read(const json& in, const Place& place, std::string& value) {
+    if (!in.is_string()) place.fail("a text", in);
+    value = in.get<std::string>();
+}
+
+void read(const json& in, const Place& place, double& value) {
+    if (!in.is_number() && !in.is_null()) place.fail("a number or null", in);
+    value = in.is_null() ? std::numeric_limits<double>::quiet_NaN() : in.get<double>();
+}
+
+void read(const json& in, const Place& place, Status& value) {
+    const auto* row = std::ranges::find_if(
+        kStatuses, [&](const StatusRow& candidate) { return in == candidate.word; });
+    if (row == kStatuses.end()) place.fail("VALID, INVALID, PARTIAL or CUSTOM", in);
+    value = row->status;
+}
+
+void read(const json& in, const Place& place, ExitCode& value) {
+    int number = -1;
+    read(in, place, number);
+    if (number < static_cast<int>(ExitCode::ok) || number > static_cast<int>(ExitCode::mismatch)) {
+        place.fail("an exit code from 0 to 10", in);
+    }
+    value = static_cast<ExitCode>(number);
+}
+
+void read(const json& in, const Place& place, std::map<std::string, std::string>& values) {
+    if (!in.is_object()) place.fail("an object", in);
+    for (const auto& [key, value] : in.items()) read(value, place.key(key), values[key]);
+}
+
+/// Takes one struct's keys from a JSON object.
+class Reader {
+public:
+    Reader(const json& object, const Place& place) : object_(object), place_(place) {
+        if (!object.is_object()) place.fail("an object", object);
+    }
+
+    template <typename T>
+    void operator()(const std::string& key, T& value) const {
+        read_value(member(key), place_.key(key), value);
+    }
+
+    void operator()(const std::string& key, Quantity& quantity) const {
+        const json& in = member(key);
+        read_quantity(in, place_.key(key), quantity);
+        if (in.is_null()) (*this)(key + "_reason", quantity.reason);
+    }
+
+    void operator()(const std::string& key, std::vector<Quantity>& quantities) const {
+        const json& in = list(key);
+        quantities.resize(in.size());
+        std::vector<std::string> reasons(in.size());
+        const bool complete =
+            std::ranges::none_of(in, [](const json& one) { return one.is_null(); });
+        if (!complete) (*this)(key + "_reason", reasons);
+        if (reasons.size() != in.size()) {
+            place_.key(key + "_reason").fail(fmt::format("{} texts", in.size()), reasons);
+        }
+        for (std::size_t index = 0; index < in.size(); ++index) {
+            read_quantity(in[index], place_.key(key).index(index), quantities[index]);
+            quantities[index].reason = reasons[index];
+        }
+    }
+
+private:
+    static void read_quantity(const json& in, const Place& place, Quantity& quantity) {
+        double value = 0;
+        read(in, place, value);
+        quantity.value = in.is_null() ? std::nullopt : std::optional(value);
+    }
+
+    template <typename T>
+    static void read_value(const json& in, const Place& place, T& value) {
+        if constexpr (requires(const Reader& fields) { describe(fields, value); }) {
+            const Reader inner(in, place);
+            describe(inner, value);
+        } else {
+            read(in, place, value);
+        }
+    }
+
+    template <typename T>
+    static void read_value(const json& in, const Place& place, std::vector<T>& values) {
+        if (!in.is_array()) place.fail("a list", in);
+        values.resize(in.size());
+        for (std::size_t index = 0; index < in.size(); ++index) {
+            read_value(in[index], place.index(index), values[index]);
+        }
+    }
+
+    const json& member(const std::string& key) const {
+        const auto found = object_.find(key);
+        if (found == object_.end()) place_.key(key).fail("a value", "nothing");
+        return *found;
+    }
+
+    const json& list(const std::string& key) const {
+        const json& in = member(key);
+        if (!in.is_array()) place_.key(key).fail("a list", in);
+        return in;
+    }
+
+    const json& object_;
+    Place place_;
+};
+
+void check_schema(const json& in, const Place& place, const std::string& expected) {
+    const json schema = in.is_object() ? in.value("schema", json()) : json();
+    if (schema != expected) place.key("schema").fail(fmt::format("\"{}\"", expected), schema);
+}
+
+void check_consistency(const RunRecord& record, const Place& place) {
+    const VerdictRecord& verdict = record.verdict;
+    const auto* row = std::ranges::find(kStatuses, verdict.status, &StatusRow::status);
+    const bool invalid = verdict.status == Status::invalid;
+    const bool failure =
+        verdict.exit_code != ExitCode::ok && verdict.exit_code != ExitCode::partial;
+    if (invalid ? !failure : verdict.exit_code != row->exit_code) {
+        place.key("verdict.exit_code")
+            .fail(fmt::format("one that {} has", row->word), static_cast<int>(verdict.exit_code));
+    }
+    const std::size_t groups = record.work.groups.size();
+    const std::string expected = fmt::format("a list of {} groups, as in work.groups", groups);
+    if (record.quality.members.size() != groups) {
+        place.key("quality.members").fail(expected, record.quality.members.size());
+    }
+    if (record.training_digest.size() != groups) {
+        place.key("training_digest").fail(expected, record.training_digest.size());
+    }
+}
+
+}  // namespace
+
+RunRecord from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name, "");
+    RunRecord record;
+    check_schema(in, place, record.schema);
+    const Reader fields(in, place);
+    describe(fields, record);
+    check_consistency(record, place);
+    return record;
+}
+
+}  // namespace hpcai::report

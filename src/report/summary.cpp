@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <hpcai/report/summary.hpp>
+
+#include "fields.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr int kWidth = 84;
+
+const StatusRow& row_of(Status status) {
+    const auto* row = std::ranges::find(kStatuses, status, &StatusRow::status);
+    ensure(row != kStatuses.end(), "status {} is not in the table", static_cast<int>(status));
+    return *row;
+}
+
+std::string one_line(std::string_view text) {
+    std::string result(text);
+    std::ranges::replace_if(
+        result,
+        [](char letter) { return static_cast<unsigned char>(letter) < 32 || letter == 127; }, ' ');
+    return result;
+}
+
+std::string number(const Quantity& quantity, fmt::string_view format) {
+    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
+    return fmt::format(fmt::runtime(format), *quantity.value);
+}
+
+std::string flops(const Quantity& quantity) {
+    return number(quantity, "{:.3e}");
+}
+std::string quality(const Quantity& quantity) {
+    return number(quantity, "{:.4f}");
+}
+
+/// A table that grows at its end, line by line.
+class Page {
+public:
+    template <typename... Arguments>
+    void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+        text_.erase(text_.find_last_not_of(' ') + 1);
+        text_ += '\n';
+    }
+    void rule(char letter) { line("{}", std::string(kWidth, letter)); }
+    std::string take() { return std::move(text_); }
+
+private:
+    std::string text_;
+};
+
+/// The cells of one row of the table, or of its header.
+struct Row {
+    std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
+};
+
+void print(Page& page, const Row& row) {
+    page.line("{:<10}{:>7}{:>7}{:>13}{:>12}{:>13}{:>12}{:>10}", row.name, row.ranks, row.hosts,
+              row.samples, row.seconds, row.images_per_second, row.flops, row.quality);
+}
+
+Row row_of_group(const RunRecord& record, std::size_t index) {
+    const GroupRecord& group = record.work.groups[index];
+    const auto& members = record.quality.members;
+    const bool failed = !group.failure.empty();
+    return {std::to_string(group.group),
+            std::to_string(group.ranks),
+            std::to_string(group.hosts.size()),
+            std::to_string(group.samples_trained),
+            number(group.training_seconds, "{:.2f}"),
+            number(group.images_per_second, "{:.2f}"),
+            flops(group.flops),
+            failed ? "failed" : quality(index < members.size() ? members[index] : Quantity{})};
+}
+
+Row row_of_ensemble(const RunRecord& record) {
+    int ranks = 0;
+    std::set<std::string> hosts;
+    for (const GroupRecord& group : record.work.groups) {
+        if (!group.failure.empty()) continue;
+        ranks += group.ranks;
+        hosts.insert(group.hosts.begin(), group.hosts.end());
+    }
+    return {"ensemble",
+            std::to_string(ranks),
+            std::to_string(hosts.size()),
+            std::to_string(record.work.samples_trained),
+            number(record.time.training_seconds, "{:.2f}"),
+            number(record.throughput.images_per_second, "{:.2f}"),
+            flops(record.scores.flops),
+            quality(record.quality.ensemble)};
+}
+
+void print_parameters(Page& page, const RunRecord& record) {
+    page.rule('=');
+    page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
+    page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
+    page.rule('-');
+    page.line("The following parameter values were used:");
+    page.line("");
+    std::size_t key_width = 0;
+    std::size_t value_width = 0;
+    for (const ParameterRecord& parameter : record.parameters) {
+        key_width = std::max(key_width, parameter.key.size());
+        value_width = std::max(value_width, std::min<std::size_t>(parameter.value.size(), 24));
+    }
+    for (const ParameterRecord& parameter : record.parameters) {
+        page.line("{:<{}} : {:<{}}  {}", one_line(parameter.key), key_width,
+                  one_line(parameter.value), value_width, one_line(parameter.meaning));
+    }
+}
+
+void print_table(Page& page, const RunRecord& record) {
+    page.rule('-');
+    print(page, {"group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS", "quality"});
+    page.rule('-');
+    for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
+        print(page, row_of_group(record, index));
+    }
+    print(page, row_of_ensemble(record));
+    page.rule('-');
+}
+
+void print_scores(Page& page, const RunRecord& record) {
+    const QualityRecord& result = record.quality;
+    page.line("samples   trained on, all epochs; FLOPS is operations/s of training by {}",
+              one_line(record.flops.convention));
+    page.line("quality   {} on the test data, weights of the last epoch", one_line(result.metric));
+    page.line("");
+    page.line("members mean        : {}", quality(result.members_mean));
+    page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
+    const IntervalRecord& interval = result.confidence_interval;
+    page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
+              quality(interval.low), quality(interval.high), one_line(interval.method));
+    page.line("out of bag          : {} of {} samples", quality(result.out_of_bag),
+              result.out_of_bag_samples);
+    page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
+              quality(record.scores.penalty_coefficient), result.target, result.exponent);
+    page.rule('=');
+}
+
+}  // namespace
+
+std::string_view word_of(Status status) {
+    return row_of(status).word;
+}
+
+ExitCode exit_code_of(Status status) {
+    return row_of(status).exit_code;
+}
+
+std::string result_line(const RunRecord& record) {
+    return fmt::format(
+        "RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={:.4f}",
+        word_of(record.verdict.status), one_line(record.workload.kind), record.topology.groups,
+        record.topology.degree, flops(record.scores.flops), flops(record.scores.vflops),
+        quality(record.quality.ensemble), record.quality.target);
+}
+
+std::string summary(const RunRecord& record) {
+    Page page;
+    print_parameters(page, record);
+    print_table(page, record);
+    print_scores(page, record);
+    for (const std::string& reason : record.verdict.reasons) {
+        page.line("reason: {}", one_line(reason));
+    }
+    page.line("{}", result_line(record));
+    return page.take();
+}
+
+}  // namespace hpcai::report

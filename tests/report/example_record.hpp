@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/run_record.hpp>
+
+namespace hpcai::report {
+
+inline GroupRecord example_group(int group, double seconds) {
+    GroupRecord record;
+    record.group = group;
+    record.ranks = 2;
+    record.hosts = {"node1"};
+    record.samples_drawn = 100;
+    record.samples_trained = 192;
+    record.iterations = 6;
+    record.training_seconds.value = seconds;
+    record.images_per_second.value = 192 / seconds;
+    record.flops.value = 192 * 3e9 / seconds;
+    record.input_wait_seconds.value = 0.25;
+    record.communication_seconds.value = 0.5;
+    record.evaluation_seconds.value = 1.5;
+    record.final_training_loss.value = 2.125;
+    record.epoch_seconds = {seconds / 2, seconds / 2};
+    return record;
+}
+
+/// A made-up run of two groups of two ranks; every number is invented for the tests of printers.
+inline RunRecord example_record() {
+    RunRecord record;
+    record.program_version = "0.0.0-test";
+    record.name = "example";
+    record.verdict = {Status::valid, {}, ExitCode::ok, true};
+    record.parameters = {{"bagging.M", "2", "base models trained at the same time"},
+                         {"workload.model", "resnet50_v1.5", "network"}};
+    record.topology = {4, 2, 2, 1, {}};
+    for (int rank = 0; rank < 4; ++rank) {
+        record.topology.map.push_back({rank, rank / 2, rank % 2, 0, rank, 1, "node1", "cpu"});
+    }
+    record.workload = {"image_classification",
+                       "resnet50_v1.5",
+                       "free",
+                       10,
+                       64,
+                       3,
+                       2,
+                       32,
+                       "fp32",
+                       "poisson",
+                       "soft_vote",
+                       18446744073709551615U,
+                       "image_folder",
+                       100,
+                       40};
+    record.config = "run:\n  name: example\n";
+    record.flops.forward_per_sample = 1'000'000'000;
+    record.flops.training_per_sample = 3'000'000'000;
+    record.flops.convention = "table3";
+    record.flops.ledgers = {{"table3", 1'000'000'000, 3'000'000'000},
+                            {"two_mac", 900'000'000, 2'600'000'000}};
+    record.work = {384, 12, {example_group(0, 16), example_group(1, 12)}};
+    record.time.started_utc = "2001-02-03T04:05:06Z";
+    record.time.startup_seconds.value = 1;
+    record.time.staging_seconds.reason = "nothing is staged";
+    record.time.training_seconds.value = 16;
+    record.time.epoch_seconds = {8, 8};
+    record.time.vote_seconds.value = 0.125;
+    record.time.total_seconds.value = 20;
+    record.throughput = {{24, ""}, {6, ""}};
+    record.scores.flops.value = 72e9;
+    record.scores.vflops.value = 36e9;
+    record.scores.penalty_coefficient.value = 0.5;
+    record.scores.vflops_per_watt.reason = "no energy meter";
+    record.quality.metric = "top_1_accuracy";
+    record.quality.target = 0.763;
+    record.quality.exponent = 5;
+    record.quality.ensemble.value = 0.75;
+    record.quality.ensemble_top_5.value = 0.875;
+    record.quality.ensemble_majority.value = 0.725;
+    record.quality.members = {{0.7, ""}, {0.725, ""}};
+    record.quality.members_mean.value = 0.7125;
+    record.quality.ensemble_gain.value = 0.0375;
+    record.quality.out_of_bag.value = 0.6875;
+    record.quality.out_of_bag_samples = 64;
+    record.quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
+    record.communication = {"mpi", "all_reduce", "fp32", 4096, 2, {0.5, ""}, {1e9, ""}};
+    record.energy.joules.reason = "no energy meter";
+    record.energy.average_watts.reason = "no energy meter";
+    record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
+    record.training_digest = {"00", "11"};
+    return record;
+}
+
+/// The second group was lost.
+inline RunRecord partial_record() {
+    RunRecord record = example_record();
+    record.verdict = {
+        Status::partial, {"1 of 2 groups: group 1 failed: rank 3 ended"}, ExitCode::partial, false};
+    GroupRecord& lost = record.work.groups[1];
+    lost = {};
+    lost.group = 1;
+    lost.ranks = 2;
+    lost.hosts = {"node1"};
+    lost.failure = "rank 3 ended";
+    record.work.samples_trained = 192;
+    record.quality.members[1] = {std::nullopt, "group 1 failed: rank 3 ended"};
+    record.training_digest[1] = "";
+    return record;
+}
+
+/// Every group was lost.
+inline RunRecord lost_record() {
+    RunRecord record = partial_record();
+    record.verdict = {Status::invalid,
+                      {"group 0 failed: no memory", "group 1 failed: rank 3 ended"},
+                      ExitCode::all_groups_failed,
+                      false};
+    record.work.groups[0].failure = "no memory";
+    record.work.samples_trained = 0;
+    for (Quantity* quantity :
+         {&record.time.training_seconds, &record.throughput.images_per_second,
+          &record.quality.ensemble_gain, &record.quality.out_of_bag,
+          &record.quality.confidence_interval.low, &record.quality.confidence_interval.high}) {
+        *quantity = {std::nullopt, "every group failed"};
+    }
+    for (Quantity* quantity :
+         {&record.scores.flops, &record.scores.vflops, &record.scores.penalty_coefficient,
+          &record.quality.ensemble, &record.quality.members[0], &record.quality.members_mean}) {
+        *quantity = {std::nullopt, "every group failed"};
+    }
+    return record;
+}
+
+}  // namespace hpcai::report

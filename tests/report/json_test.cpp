@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/summary.hpp>
+
+#include "example_record.hpp"
+#include "golden.hpp"
+
+namespace hpcai::report {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::string refusal_of(const std::string& text) {
+    try {
+        from_json(text, "r.json");
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::data);
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+}
+
+/// What from_json says when `change` was done to the example.
+std::string refusal_after(const std::function<void(json&)>& change) {
+    json in = json::parse(to_json(example_record()));
+    change(in);
+    return refusal_of(in.dump());
+}
+
+TEST(ResultJson, OfTheExamplesIsAsAgreed) {
+    expect_golden("valid.json", to_json(example_record()));
+    expect_golden("partial.json", to_json(partial_record()));
+}
+
+TEST(ResultJson, ComesBackAsTheSameRecord) {
+    EXPECT_EQ(from_json(to_json(example_record())), example_record());
+    const std::string partial = to_json(partial_record());
+    EXPECT_EQ(to_json(from_json(partial)), partial);
+    const std::string lost = to_json(lost_record());
+    EXPECT_EQ(to_json(from_json(lost)), lost);
+    EXPECT_EQ(from_json(partial).quality.members[1].reason, "group 1 failed: rank 3 ended");
+}
+
+TEST(ResultJson, HasTheKeysOthersRelyOn) {
+    const json in = json::parse(to_json(example_record()));
+    for (const char* pointer : {"/schema",
+                                "/verdict/status",
+                                "/verdict/reasons",
+                                "/verdict/exit_code",
+                                "/verdict/rankable",
+                                "/topology/ranks",
+                                "/topology/groups",
+                                "/topology/degree",
+                                "/topology/nodes",
+                                "/topology/map/3/host",
+                                "/workload",
+                                "/config",
+                                "/flops/forward_per_sample",
+                                "/flops/training_per_sample",
+                                "/flops/convention",
+                                "/flops/ledgers",
+                                "/work/samples_trained",
+                                "/work/iterations",
+                                "/work/groups/1",
+                                "/time/staging_seconds",
+                                "/time/training_seconds",
+                                "/time/epoch_seconds",
+                                "/throughput/images_per_second",
+                                "/throughput/per_rank",
+                                "/scores/flops",
+                                "/scores/vflops",
+                                "/scores/penalty_coefficient",
+                                "/scores/vflops_per_watt",
+                                "/quality/metric",
+                                "/quality/target",
+                                "/quality/exponent",
+                                "/quality/ensemble",
+                                "/quality/members/1",
+                                "/quality/members_mean",
+                                "/quality/out_of_bag",
+                                "/quality/confidence_interval",
+                                "/communication",
+                                "/energy",
+                                "/environment",
+                                "/training_digest/1"}) {
+        EXPECT_TRUE(in.contains(json::json_pointer(pointer))) << pointer;
+    }
+    EXPECT_EQ(in["schema"], "hpcai500-result/1");
+}
+
+TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
+    RunRecord record = example_record();
+    record.scores.flops.value = kNan;
+    record.scores.vflops.value = std::numeric_limits<double>::infinity();
+    record.scores.penalty_coefficient = {};
+    record.quality.target = kNan;
+    record.time.epoch_seconds[1] = kNan;
+    const std::string text = to_json(record);
+    const json in = json::parse(text);
+    EXPECT_TRUE(in["scores"]["flops"].is_null());
+    EXPECT_EQ(in["scores"]["flops_reason"], "not a finite number");
+    EXPECT_TRUE(in["scores"]["vflops"].is_null());
+    EXPECT_EQ(in["scores"]["penalty_coefficient_reason"], "not measured");
+    EXPECT_EQ(in["scores"]["vflops_per_watt_reason"], "no energy meter");
+    EXPECT_TRUE(in["quality"]["target"].is_null());
+    EXPECT_TRUE(in["time"]["epoch_seconds"][1].is_null());
+    EXPECT_EQ(text.find("nan"), std::string::npos);
+    const RunRecord back = from_json(text);
+    EXPECT_TRUE(std::isnan(back.quality.target));
+    EXPECT_EQ(back.scores.flops.value, std::nullopt);
+}
+
+TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
+    RunRecord record = example_record();
+    record.name = "a\"b\\c\n\t\x01 \xc3\xa9";
+    EXPECT_EQ(from_json(to_json(record)).name, record.name);
+    record.name = "not \xff UTF-8";
+    EXPECT_EQ(from_json(to_json(record)).name, "not \xef\xbf\xbd UTF-8");
+}
+
+TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
+    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/2"})").find("hpcai500-result/1"),
+              std::string::npos);
+    refusal_of("{}");
+    refusal_of("[]");
+    refusal_of("");
+    refusal_of("{");
+}
+
+TEST(ResultJson, NamesTheKeyThatIsWrong) {
+    const std::vector<std::pair<std::string, std::function<void(json&)>>> changes{
+        {"scores.flops:", [](json& in) { in["scores"].erase("flops"); }},
+        {"scores.flops:", [](json& in) { in["scores"]["flops"] = "1"; }},
+        {"scores.flops_reason:", [](json& in) { in["scores"]["flops"] = nullptr; }},
+        {"scores:", [](json& in) { in["scores"] = 1; }},
+        {"work.groups[1].ranks:", [](json& in) { in["work"]["groups"][1]["ranks"] = 1.5; }},
+        {"work.groups[1].ranks:", [](json& in) { in["work"]["groups"][1]["ranks"] = 1LL << 40; }},
+        {"work.groups[1].hosts[0]:", [](json& in) { in["work"]["groups"][1]["hosts"][0] = 1; }},
+        {"work.groups:", [](json& in) { in["work"]["groups"] = json::object(); }},
+        {"workload.seed:", [](json& in) { in["workload"]["seed"] = -1; }},
+        {"quality.members:", [](json& in) { in["quality"]["members"].push_back(0.5); }},
+        {"quality.members:", [](json& in) { in["quality"]["members"] = 0.5; }},
+        {"quality.members_reason:", [](json& in) { in["quality"]["members"][0] = nullptr; }},
+        {"training_digest:", [](json& in) { in["training_digest"] = json::array(); }},
+        {"environment.mpi:", [](json& in) { in["environment"]["mpi"] = 4; }},
+        {"verdict.rankable:", [](json& in) { in["verdict"]["rankable"] = 1; }},
+        {"verdict.status:", [](json& in) { in["verdict"]["status"] = "valid"; }},
+        {"verdict.exit_code:", [](json& in) { in["verdict"]["exit_code"] = 11; }},
+        {"verdict.exit_code:", [](json& in) { in["verdict"]["exit_code"] = 9; }},
+        {"verdict.exit_code:", [](json& in) { in["verdict"]["status"] = "INVALID"; }},
+        {"verdict.exit_code:", [](json& in) { in["verdict"]["status"] = "PARTIAL"; }},
+    };
+    for (const auto& [key, change] : changes) {
+        const std::string message = refusal_after(change);
+        EXPECT_NE(message.find("'r.json': " + key), std::string::npos) << key << " | " << message;
+    }
+}
+
+TEST(ResultJson, SurvivesMutations) {
+    const std::string text = to_json(partial_record());
+    std::uint64_t state = 3;
+    int refused = 0;
+    for (int round = 0; round < 500; ++round) {
+        std::string hostile = text;
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        hostile[(state >> 40) % hostile.size()] = static_cast<char>(state >> 33);
+        try {
+            summary(from_json(hostile));
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::data);
+            ++refused;
+        }
+    }
+    EXPECT_GT(refused, 100);
+}
+
+}  // namespace
+}  // namespace hpcai::report

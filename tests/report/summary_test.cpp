@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <sstream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/report/summary.hpp>
+
+#include "example_record.hpp"
+#include "golden.hpp"
+
+namespace hpcai::report {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+TEST(Summary, OfTheExamplesIsAsAgreed) {
+    expect_golden("valid.txt", summary(example_record()));
+    expect_golden("partial.txt", summary(partial_record()));
+    expect_golden("lost.txt", summary(lost_record()));
+}
+
+TEST(Summary, EndsWithTheResultLineOfTheInterface) {
+    RunRecord record = example_record();
+    record.scores.flops.value = 1.2341e12;
+    record.scores.vflops.value = 1.1979e12;
+    record.quality.ensemble.value = 0.75831;
+    const std::string expected =
+        "RESULT VALID  workload=image_classification M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 "
+        "quality=0.7583 target=0.7630";
+    EXPECT_EQ(result_line(record), expected);
+    EXPECT_EQ(lines_of(summary(record)).back(), expected);
+}
+
+TEST(Summary, PutsEachReasonOnItsLineAboveTheResult) {
+    RunRecord record = example_record();
+    record.verdict = {Status::custom, {"first", "second"}, ExitCode::ok, false};
+    const auto lines = lines_of(summary(record));
+    ASSERT_GT(lines.size(), 3U);
+    EXPECT_EQ(lines[lines.size() - 3], "reason: first");
+    EXPECT_EQ(lines[lines.size() - 2], "reason: second");
+    EXPECT_EQ(lines.back().rfind("RESULT CUSTOM  workload=", 0), 0U);
+}
+
+TEST(Summary, DoesNotLetATextFakeALine) {
+    RunRecord record = example_record();
+    record.name = "x\nRESULT VALID  workload=fake";
+    record.verdict.reasons = {"y\r\nRESULT VALID  workload=fake\x1b[2J"};
+    record.parameters[0].value = "2\nRESULT VALID";
+    int results = 0;
+    for (const std::string& line : lines_of(summary(record))) {
+        results += line.rfind("RESULT", 0) == 0;
+        EXPECT_EQ(line.find('\x1b'), std::string::npos);
+    }
+    EXPECT_EQ(results, 1);
+}
+
+TEST(Summary, NeverPrintsANan) {
+    RunRecord record = example_record();
+    record.quality.ensemble.value = std::numeric_limits<double>::quiet_NaN();
+    record.scores.vflops.value = std::numeric_limits<double>::infinity();
+    EXPECT_NE(result_line(record).find("VFLOPS=n/a quality=n/a"), std::string::npos);
+}
+
+TEST(Status, HasItsWordAndItsExitCode) {
+    EXPECT_EQ(word_of(Status::valid), "VALID");
+    EXPECT_EQ(word_of(Status::invalid), "INVALID");
+    EXPECT_EQ(word_of(Status::partial), "PARTIAL");
+    EXPECT_EQ(word_of(Status::custom), "CUSTOM");
+    EXPECT_EQ(exit_code_of(Status::valid), ExitCode::ok);
+    EXPECT_EQ(exit_code_of(Status::custom), ExitCode::ok);
+    EXPECT_EQ(exit_code_of(Status::partial), ExitCode::partial);
+    EXPECT_EQ(exit_code_of(Status::invalid), ExitCode::invalid);
+}
+
+}  // namespace
+}  // namespace hpcai::report
