@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/device/device.hpp>
+
+namespace hpcai::device {
+
+/// How images are laid out between kernels: channels in blocks of the vector width, channels
+/// last, or whichever of the two oneDNN picks for a 3x3 convolution.
+enum class CpuLayout { automatic, blocked, channels_last };
+
+struct CpuDeviceOptions {
+    int threads = 1;
+    CpuLayout layout = CpuLayout::automatic;
+};
+
+/// The CPU engine: oneDNN for convolutions, pooling and linear layers, own loops for the rest.
+/// Throws Error(internal) when oneDNN has no CPU engine.
+std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
+
+/// Cores this process may run on, from its binding (hwloc). At least 1.
+int allowed_cores();
+
+}  // namespace hpcai::device

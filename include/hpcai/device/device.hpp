@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/device/kernel.hpp>
+#include <hpcai/ops/operation.hpp>
+#include <hpcai/tensor/dtype.hpp>
+
+namespace hpcai::device {
+
+enum class Mode { training, inference };
+
+/// What a kernel is planned for, beside its operation.
+struct KernelOptions {
+    tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
+    Mode mode = Mode::training;
+    bool needs_input_gradient = true;  // false for the first layer
+};
+
+/// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
+class Memory {
+public:
+    virtual ~Memory() = default;
+    virtual void* data() = 0;
+    virtual std::size_t bytes() const = 0;
+};
+
+/// v = momentum v + (g + decay w); w -= rate v (or rate (g + decay w + momentum v) for Nesterov):
+/// PyTorch's SGD, Sutskever et al. 2013.
+struct SgdStep {
+    float learning_rate = 0;
+    float momentum = 0;
+    float weight_decay = 0;
+    bool nesterov = false;
+};
+
+/// Something that trains: it plans kernels and owns memory. One process uses one device from one
+/// thread; a device may use threads of its own inside a call.
+class Device {
+public:
+    virtual ~Device() = default;
+
+    /// "2 threads of AMD EPYC ..., oneDNN 2.6.3": for people.
+    virtual std::string description() const = 0;
+    /// The precisions a network can compute in here, fastest first.
+    virtual std::vector<tensor::DType> compute_dtypes() const = 0;
+    virtual int threads() const = 0;
+
+    /// Throws Error(internal) when the bytes cannot be had.
+    virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
+    /// Returns once the bytes have arrived.
+    virtual void upload(void* to, std::span<const std::byte> from) = 0;
+    virtual void download(std::span<std::byte> to, const void* from) = 0;
+    /// Returns once all enqueued work is done.
+    virtual void synchronize() = 0;
+
+    /// Plans an operation. Throws Error(internal) when this device has no way to compute it.
+    virtual std::unique_ptr<Kernel> build(const ops::Operation& operation,
+                                          const KernelOptions& options) = 0;
+
+    /// One optimizer step over a range of the flat buffers, all of the same length.
+    virtual void sgd(const SgdStep& step, std::span<float> parameters,
+                     std::span<const float> gradients, std::span<float> momentum) = 0;
+};
+
+/// Bytes of a tensor's storage for activations of this dtype.
+std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
+
+}  // namespace hpcai::device

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hpcai/ops/operation.hpp>
+#include <hpcai/tensor/shape.hpp>
+
+namespace hpcai::graph {
+
+using ValueId = std::int32_t;
+using NodeId = std::int32_t;
+using ParameterId = std::int32_t;
+inline constexpr NodeId kNoNode = -1;
+
+/// How a parameter starts, and whether weight decay acts on it.
+enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
+
+/// A trained tensor; `name` is torchvision's ("layer1.0.conv1.weight").
+struct Parameter {
+    std::string name;
+    tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); the rest (C)
+    ParameterKind kind = ParameterKind::filters;
+    bool starts_at_zero = false;  // zero-gamma of a residual block's last normalization
+};
+
+/// Running statistics of one BatchNorm: `name`.running_mean and `name`.running_var, (C) each.
+struct NormStatistics {
+    std::string name;
+    std::int64_t channels = 0;
+};
+
+struct Value {
+    std::string name;
+    tensor::Shape shape;
+    NodeId producer = kNoNode;  // kNoNode: fed from outside
+};
+
+struct Node {
+    std::string name;
+    ops::Operation operation;
+    std::vector<ValueId> inputs;
+    ValueId output = -1;
+    std::vector<ParameterId> parameters;  // in the order the operation names them
+    std::int32_t statistics = -1;         // index of its NormStatistics, BatchNorm only
+};
+
+/// The DAG of a model: nodes in an order in which each comes after what it reads. It knows no
+/// device; FLOPs, backward order, fusion and memory are all derived from it.
+class Graph {
+public:
+    /// A value fed from outside, such as the pixels.
+    ValueId add_input(std::string name, tensor::Shape shape);
+    ParameterId add_parameter(Parameter parameter);
+    std::int32_t add_statistics(NormStatistics statistics);
+    /// Appends a node. Throws Error(internal) when the operation's input shape is not the value's.
+    ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
+                     std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
+
+    const std::vector<Node>& nodes() const noexcept { return nodes_; }
+    const std::vector<Value>& values() const noexcept { return values_; }
+    const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
+    const std::vector<NormStatistics>& statistics() const noexcept { return statistics_; }
+    const Value& value(ValueId id) const { return values_.at(static_cast<std::size_t>(id)); }
+
+    /// Nodes that read `value`, in order.
+    std::vector<NodeId> consumers(ValueId value) const;
+    /// The value with this name. Throws Error(internal) when there is none.
+    ValueId find(const std::string& name) const;
+    /// True when no trained parameter lies at or before the node's inputs: its input gradient is
+    /// never needed.
+    bool is_first_layer(const Node& node) const;
+    std::int64_t parameter_count() const;
+
+private:
+    std::vector<Node> nodes_;
+    std::vector<Value> values_;
+    std::vector<Parameter> parameters_;
+    std::vector<NormStatistics> statistics_;
+    std::vector<bool> depends_on_parameters_;  // per value
+};
+
+/// Sum of the nodes' FLOPs for the graph's batch.
+ops::Flops flops(const Graph& graph, ops::Ledger ledger);
+
+/// The same graph with BatchNorm + Add + ReLU and BatchNorm + ReLU chains joined into one node
+/// where nothing else reads the values between. Numbers change only by roundings that vanish.
+Graph fuse(const Graph& graph);
+
+}  // namespace hpcai::graph

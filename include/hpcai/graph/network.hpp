@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/graph.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+
+namespace hpcai::graph {
+
+/// One kernel call of a training step.
+struct Step {
+    std::string name;  // of the node; "<value>.gradient" for a sum of gradients
+    ops::Pass pass = ops::Pass::forward;
+    device::Kernel* kernel = nullptr;
+    std::vector<ParameterId> final_gradients;  // parameters whose gradient is complete after it
+};
+
+/// Sees every step of a network run; timing, tracing and communication hang here.
+class Observer {
+public:
+    virtual ~Observer() = default;
+    virtual void before(const Step&) {}
+    virtual void after(const Step&) {}
+};
+
+struct NetworkOptions {
+    device::Mode mode = device::Mode::training;
+    tensor::DType compute = tensor::DType::f32;
+};
+
+/// Bytes a built network holds on its device.
+struct NetworkMemory {
+    std::size_t arena_bytes = 0;     // values, gradients, saved tensors and scratch, by lifetime
+    std::size_t prepared_bytes = 0;  // working copies of the parameters
+};
+
+/// A graph built for one device: planned kernels bound to planned memory. Running it allocates
+/// nothing. Not for use by several threads at once.
+class Network {
+public:
+    /// Plans and binds everything; the graph is copied, device and store must outlive the network.
+    Network(Graph graph, device::Device& device, ParameterStore& store,
+            const NetworkOptions& options);
+    ~Network();
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+
+    const Graph& graph() const { return graph_; }
+    const NetworkMemory& memory() const { return memory_; }
+
+    /// Sets the input value `name`; `bytes` are its elements in canonical layout. Returns once they
+    /// have arrived.
+    void set_input(const std::string& name, std::span<const std::byte> bytes);
+    /// Factor on the gradients of the rows' losses, usually 1 / global batch.
+    void set_loss_scale(float scale) { loss_scale_ = scale; }
+
+    /// Refreshes working copies after the parameters have changed.
+    void prepare(Observer& observer) { run(prepare_steps_, observer); }
+    void forward(Observer& observer) { run(forward_steps_, observer); }
+    /// Overwrites every parameter's gradient. Training mode only.
+    void backward(Observer& observer) { run(backward_steps_, observer); }
+
+    /// All steps of a training step in order, to be run one by one.
+    std::vector<Step> steps() const;
+
+    /// Copies the softmax (N, classes) of the last forward pass to the host.
+    void read_probabilities(std::span<float> to) const;
+    /// Copies the rows' losses (N) of the last forward pass to the host.
+    void read_losses(std::span<float> to) const;
+
+private:
+    class Builder;
+
+    static void run(const std::vector<Step>& steps, Observer& observer) {
+        for (const Step& step : steps) {
+            observer.before(step);
+            step.kernel->run(step.pass);
+            observer.after(step);
+        }
+    }
+
+    Graph graph_;
+    device::Device& device_;
+    NetworkMemory memory_;
+    std::unique_ptr<device::Memory> arena_, prepared_;
+    std::vector<std::unique_ptr<device::Kernel>> kernels_;
+    std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
+    std::map<std::string, std::span<std::byte>> inputs_;
+    std::span<const std::byte> probabilities_, losses_;
+    float loss_scale_ = 1;
+};
+
+}  // namespace hpcai::graph

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/graph.hpp>
+
+namespace hpcai::graph {
+
+/// Half-open range of elements in a flat buffer.
+struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t size() const { return end - begin; }
+};
+
+/// A model's trained state on one device: parameters, gradients and momentum as flat fp32 buffers
+/// with one range per parameter, and the running statistics. Networks of the same graph share it.
+class ParameterStore {
+public:
+    /// Everything starts at zero, running variances at one. `graph` is only read here.
+    ParameterStore(const Graph& graph, device::Device& device);
+
+    std::span<float> parameters() { return span(*parameters_, elements_); }
+    std::span<float> gradients() { return span(*gradients_, elements_); }
+    std::span<float> momentum() { return span(*momentum_, elements_); }
+    /// Running means of all normalizations, then their variances: (2, channels in all).
+    std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
+
+    Range range(ParameterId parameter) const {
+        return ranges_.at(static_cast<std::size_t>(parameter));
+    }
+    const std::vector<Range>& ranges() const { return ranges_; }
+    std::span<float> parameter(ParameterId id) { return part(parameters(), range(id)); }
+    std::span<float> gradient(ParameterId id) { return part(gradients(), range(id)); }
+    std::span<float> running_mean(std::int32_t statistics);      // (C)
+    std::span<float> running_variance(std::int32_t statistics);  // (C)
+
+private:
+    static std::span<float> span(device::Memory& memory, std::size_t elements) {
+        return {static_cast<float*>(memory.data()), elements};
+    }
+    static std::span<float> part(std::span<float> all, Range range) {
+        return all.subspan(range.begin, range.size());
+    }
+
+    std::vector<Range> ranges_;             // per parameter
+    std::vector<Range> statistics_ranges_;  // per normalization, in channels
+    std::size_t elements_ = 0;
+    std::size_t channels_ = 0;
+    std::unique_ptr<device::Memory> parameters_, gradients_, momentum_, statistics_;
+};
+
+}  // namespace hpcai::graph

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace hpcai::ops {
+
+/// The ways of counting that are reported side by side (docs/METRICS.md).
+enum class Ledger { table3, two_mac, aiperf };
+
+struct LedgerName {
+    Ledger ledger;
+    std::string_view name;
+};
+inline constexpr std::array kLedgers{LedgerName{Ledger::table3, "table3"},
+                                     LedgerName{Ledger::two_mac, "two_mac"},
+                                     LedgerName{Ledger::aiperf, "aiperf"}};
+
+/// FLOPs of one operation on its whole batch, by pass. table3 defines no backward pass of a single
+/// operator: its training count is 3 x forward, split here evenly over the two gradients.
+struct Flops {
+    std::int64_t forward = 0;
+    std::int64_t weight_gradient = 0;
+    std::int64_t input_gradient = 0;
+
+    std::int64_t training() const { return forward + weight_gradient + input_gradient; }
+    Flops& operator+=(const Flops& other) {
+        forward += other.forward;
+        weight_gradient += other.weight_gradient;
+        input_gradient += other.input_gradient;
+        return *this;
+    }
+};
+
+}  // namespace hpcai::ops

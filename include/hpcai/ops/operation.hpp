@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <hpcai/ops/flops.hpp>
+#include <hpcai/tensor/shape.hpp>
+
+/// What a model is made of: descriptions without device, memory or batch loop. Every description
+/// knows the shape of its output and its FLOPs; how it is computed is a device's business.
+namespace hpcai::ops {
+
+using tensor::Shape;
+
+/// y = (x / 255 - mean[c]) / standard_deviation[c], x uint8 pixels (N, H, W, C).
+struct InputNormalize {
+    Shape input;
+    std::vector<double> mean;                // (C), in [0, 1]
+    std::vector<double> standard_deviation;  // (C), in [0, 1]
+};
+
+/// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K).
+struct Convolution {
+    Shape input;
+    std::int64_t filters = 0;  // K
+    std::int64_t kernel = 1;   // R, pixels a side
+    std::int64_t stride = 1;
+    std::int64_t padding = 0;  // zeros on each side
+};
+
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta over (N, H, W) for each channel of
+/// x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0); with `add`, a
+/// second input r (N, H, W, C) is added before that. The running statistics take the unbiased
+/// variance with weight `momentum`.
+struct BatchNorm {
+    Shape input;
+    double epsilon = 1e-5;
+    double momentum = 0.1;
+    std::int64_t statistics_samples = 0;  // samples that share statistics; 0: the whole batch
+    bool add = false;
+    bool relu = false;
+};
+
+/// y = max(x, 0).
+struct Relu {
+    Shape input;
+};
+
+/// y = a + b.
+struct Add {
+    Shape input;
+};
+
+/// Maximum over kernel x kernel windows of x (N, H, W, C); padding never wins.
+struct MaxPool {
+    Shape input;
+    std::int64_t kernel = 2;
+    std::int64_t stride = 2;
+    std::int64_t padding = 0;
+};
+
+/// Mean over H and W: (N, H, W, C) to (N, C).
+struct GlobalAveragePool {
+    Shape input;
+};
+
+/// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F).
+struct Linear {
+    Shape input;
+    std::int64_t features = 0;  // F
+};
+
+/// Loss of logits x (N, F) against labels (N): cross-entropy with the target distribution
+/// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: no
+/// loss, no gradient. Output: the softmax (N, F) in fp32.
+struct SoftmaxCrossEntropy {
+    Shape input;
+    double label_smoothing = 0;  // s
+};
+
+using Operation = std::variant<InputNormalize, Convolution, BatchNorm, Relu, Add, MaxPool,
+                               GlobalAveragePool, Linear, SoftmaxCrossEntropy>;
+
+/// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
+/// do not fit, for example an image smaller than the kernel.
+Shape output_shape(const Operation& operation);
+
+/// FLOPs of the operation on its batch in one ledger. `first_layer`: no input gradient is needed.
+Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
+
+/// "convolution", "batch_norm_relu", ...
+std::string_view name_of(const Operation& operation);
+
+}  // namespace hpcai::ops

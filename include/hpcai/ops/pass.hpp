@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace hpcai::ops {
+
+/// The parts of a training step in which an operation does work.
+enum class Pass {
+    prepare,          // working copies of the parameters from their fp32 masters
+    forward,          // output from inputs
+    weight_gradient,  // parameter gradients from the output gradient
+    input_gradient,   // input gradients from the output gradient
+};
+
+constexpr std::string_view name_of(Pass pass) {
+    switch (pass) {
+        case Pass::prepare:
+            return "prepare";
+        case Pass::forward:
+            return "forward";
+        case Pass::weight_gradient:
+            return "weight_gradient";
+        case Pass::input_gradient:
+            return "input_gradient";
+    }
+    return "";
+}
+
+}  // namespace hpcai::ops

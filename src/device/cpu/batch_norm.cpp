@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+
+#include "context.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+constexpr int kMaxLanes = 16;
+
+/// Per-channel numbers live in fp32 arrays of (groups, C), groups being the spans of samples that
+/// share statistics. Partial sums of tiles lie in the workspace as (N, C) pairs of arrays and are
+/// combined in double precision in a fixed order, so that the thread count changes nothing.
+class BatchNormKernel final : public Kernel {
+public:
+    BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          options_(options),
+          loops_(*context.loops),
+          grid_(tile_grid(context.layouts, op.input, options.compute)),
+          channels_(op.input[3]),
+          group_samples_(op.statistics_samples > 0 ? op.statistics_samples : op.input[0]),
+          groups_(options.mode == Mode::training ? op.input[0] / group_samples_ : 1) {
+        ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
+    }
+
+    KernelMemory memory() const override {
+        const auto floats = [](std::int64_t count) {
+            return static_cast<std::size_t>(count) * sizeof(float);
+        };
+        KernelMemory bytes;
+        bytes.workspace_bytes =
+            floats(2 * grid_.images * channels_ + kCoefficients * groups_ * channels_);
+        if (options_.mode == Mode::training) bytes.saved_bytes = floats(4 * groups_ * channels_);
+        return bytes;
+    }
+
+    std::size_t max_output_gradients() const override { return 2; }
+    bool backward_reads_inputs() const override { return true; }
+    bool backward_reads_output() const override { return op_.add; }
+
+    std::vector<ops::Pass> passes() const override {
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        partial_ = static_cast<float*>(tensors.workspace);
+        coefficients_ = partial_ + 2 * grid_.images * channels_;
+        // An inference kernel has nothing to save; its scale and shift live in the workspace.
+        float* saved =
+            options_.mode == Mode::training ? static_cast<float*>(tensors.saved) : coefficients_;
+        scale_ = saved;
+        shift_ = saved + groups_ * channels_;
+        if (options_.mode == Mode::training) {
+            mean_ = saved + 2 * groups_ * channels_;
+            inverse_deviation_ = saved + 3 * groups_ * channels_;
+            ensure(!op_.add || tensors.input_gradients[1] != nullptr,
+                   "the residual's gradient is always needed");
+        }
+    }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::input_gradient) {
+            sum_gradients();
+            combine_gradients();
+            apply_gradients();
+            return;
+        }
+        if (options_.mode == Mode::training) {
+            sum_statistics();
+            combine_statistics();
+        } else {
+            use_running_statistics();
+        }
+        apply();
+    }
+
+private:
+    static constexpr std::int64_t kCoefficients = 3;
+
+    std::int64_t group_of(std::int64_t image) const {
+        return groups_ == 1 ? 0 : image / group_samples_;
+    }
+    /// Offset of a tile's channels in a (groups, C) array.
+    std::int64_t at(std::int64_t image, std::int64_t tile) const {
+        return group_of(image) * channels_ + tile * grid_.tile.lanes;
+    }
+    float* partial(int which, std::int64_t image, std::int64_t tile) const {
+        return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
+    }
+
+    template <typename Body>
+    void for_each_tile(const Body& body) const {
+#pragma omp parallel for collapse(2) schedule(static)
+        for (std::int64_t image = 0; image < grid_.images; ++image) {
+            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) body(image, tile);
+        }
+    }
+
+    /// The first pixel of the span's first sample: close enough to the mean that the squares of
+    /// differences from it do not cancel.
+    void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
+        const std::int64_t first = group_of(image) * group_samples_;
+        const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
+        loops_.pixel_sum(one, grid_.at(tensors_.inputs[0], first, tile), pivot);
+    }
+
+    void sum_statistics() const {
+        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+            float pivot[kMaxLanes];
+            load_pivot(image, tile, pivot);
+            loops_.statistics(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), pivot,
+                                           partial(0, image, tile), partial(1, image, tile)});
+        });
+    }
+
+    double group_sum(int which, std::int64_t group, std::int64_t channel) const {
+        double sum = 0;
+        for (std::int64_t image = group * group_samples_; image < (group + 1) * group_samples_;
+             ++image) {
+            sum += partial_[(which * grid_.images + image) * channels_ + channel];
+        }
+        return sum;
+    }
+
+    /// Means and deviations of every span; the running statistics move by the spans' average.
+    void combine_statistics() const {
+        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+#pragma omp parallel for schedule(static)
+        for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+            double mean_sum[kMaxLanes] = {}, variance_sum[kMaxLanes] = {};
+            for (std::int64_t group = 0; group < groups_; ++group) {
+                float pivot[kMaxLanes];
+                load_pivot(group * group_samples_, tile, pivot);
+                for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                    const std::int64_t channel = tile * grid_.tile.lanes + lane;
+                    const double offset = group_sum(0, group, channel) / count;
+                    const double variance =
+                        std::max(group_sum(1, group, channel) / count - offset * offset, 0.0);
+                    const double mean = pivot[lane] + offset;
+                    set_affine(group, channel, mean, variance);
+                    mean_sum[lane] += mean;
+                    variance_sum[lane] += variance;
+                }
+            }
+            const double unbiased = count > 1 ? count / (count - 1) : 1;
+            for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                const std::int64_t channel = tile * grid_.tile.lanes + lane;
+                const double spans = static_cast<double>(groups_);
+                move(tensors_.running_mean[channel], mean_sum[lane] / spans);
+                move(tensors_.running_variance[channel], unbiased * variance_sum[lane] / spans);
+            }
+        }
+    }
+
+    void move(float& running, double value) const {
+        running = static_cast<float>((1 - op_.momentum) * running + op_.momentum * value);
+    }
+
+    void set_affine(std::int64_t group, std::int64_t channel, double mean, double variance) const {
+        const double inverse = 1 / std::sqrt(variance + op_.epsilon);
+        const double scale = tensors_.parameters[0][channel] * inverse;
+        const std::int64_t index = group * channels_ + channel;
+        scale_[index] = static_cast<float>(scale);
+        shift_[index] = static_cast<float>(tensors_.parameters[1][channel] - mean * scale);
+        if (mean_ == nullptr) return;
+        mean_[index] = static_cast<float>(mean);
+        inverse_deviation_[index] = static_cast<float>(inverse);
+    }
+
+    void use_running_statistics() const {
+        for (std::int64_t channel = 0; channel < channels_; ++channel) {
+            set_affine(0, channel, tensors_.running_mean[channel],
+                       tensors_.running_variance[channel]);
+        }
+    }
+
+    void apply() const {
+        void* residual = op_.add ? tensors_.inputs[1] : nullptr;
+        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+            const std::int64_t c = at(image, tile);
+            loops_.apply(
+                grid_.tile,
+                {grid_.at(tensors_.inputs[0], image, tile), grid_.at(residual, image, tile),
+                 grid_.at(tensors_.output, image, tile), scale_ + c, shift_ + c, op_.relu});
+        });
+    }
+
+    GradientSource source(std::int64_t image, std::int64_t tile) const {
+        const auto& gradients = tensors_.output_gradients;
+        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
+        const std::int64_t c = at(image, tile);
+        return {grid_.at(gradients[0], image, tile),
+                grid_.at(second, image, tile),
+                grid_.at(tensors_.inputs[0], image, tile),
+                op_.add ? grid_.at(tensors_.output, image, tile) : nullptr,
+                scale_ + c,
+                shift_ + c,
+                op_.relu};
+    }
+
+    void sum_gradients() const {
+        void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;
+        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+            loops_.gradient_sums(grid_.tile, {source(image, tile), grid_.at(masked, image, tile),
+                                              mean_ + at(image, tile), partial(0, image, tile),
+                                              partial(1, image, tile)});
+        });
+    }
+
+    /// With n pixels in a span and xhat = (x - mean) / deviation:
+    /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c.
+    void combine_gradients() const {
+        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+#pragma omp parallel for schedule(static)
+        for (std::int64_t channel = 0; channel < channels_; ++channel) {
+            double scale_gradient = 0, shift_gradient = 0;
+            for (std::int64_t group = 0; group < groups_; ++group) {
+                const std::int64_t index = group * channels_ + channel;
+                const double inverse = inverse_deviation_[index];
+                const double sum = group_sum(0, group, channel);
+                const double products = group_sum(1, group, channel) * inverse;
+                const double a = tensors_.parameters[0][channel] * inverse;
+                const double b = -a * inverse * products / count;
+                coefficient(0)[index] = static_cast<float>(a);
+                coefficient(1)[index] = static_cast<float>(b);
+                coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
+                scale_gradient += products;
+                shift_gradient += sum;
+            }
+            tensors_.parameter_gradients[0][channel] = static_cast<float>(scale_gradient);
+            tensors_.parameter_gradients[1][channel] = static_cast<float>(shift_gradient);
+        }
+    }
+
+    float* coefficient(int which) const {
+        return coefficients_ + which * groups_ * channels_;
+    }
+
+    void apply_gradients() const {
+        if (tensors_.input_gradients[0] == nullptr) return;
+        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+            GradientSource from = source(image, tile);
+            if (op_.add) {  // the masked sum was written by sum_gradients()
+                from.dy0 = grid_.at(tensors_.input_gradients[1], image, tile);
+                from.dy1 = nullptr;
+                from.relu = false;
+            }
+            const std::int64_t c = at(image, tile);
+            loops_.gradient_apply(grid_.tile,
+                                  {from, grid_.at(tensors_.input_gradients[0], image, tile),
+                                   coefficient(0) + c, coefficient(1) + c, coefficient(2) + c});
+        });
+    }
+
+    ops::BatchNorm op_;
+    KernelOptions options_;
+    const Loops& loops_;
+    TileGrid grid_;
+    std::int64_t channels_, group_samples_, groups_;
+    KernelTensors tensors_;
+    float* partial_ = nullptr;            // (2, N, C)
+    float* coefficients_ = nullptr;       // (kCoefficients, groups, C)
+    float* scale_ = nullptr;              // (groups, C): of the forward affine map
+    float* shift_ = nullptr;              // (groups, C)
+    float* mean_ = nullptr;               // (groups, C)
+    float* inverse_deviation_ = nullptr;  // (groups, C)
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm& op, const KernelOptions& options,
+                                         const Context& context) {
+    return std::make_unique<BatchNormKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

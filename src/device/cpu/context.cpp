@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::device::cpu {
+
+using tag = dnnl::memory::format_tag;
+using dnnl::memory;
+
+memory::data_type dnnl_type(DType dtype) {
+    switch (dtype) {
+        case DType::f32:
+            return memory::data_type::f32;
+        case DType::bf16:
+            return memory::data_type::bf16;
+        case DType::f16:
+            return memory::data_type::f16;
+        case DType::u8:
+            return memory::data_type::u8;
+        case DType::s32:
+            return memory::data_type::s32;
+    }
+    return memory::data_type::undef;
+}
+
+namespace {
+
+constexpr std::int64_t kInputChannels = 4;
+
+bool is_blocked(const Layouts& layouts, std::int64_t channels) {
+    return layouts.channel_block > 0 && channels % layouts.channel_block == 0;
+}
+
+bool is_planar(const Layouts& layouts, std::int64_t channels) {
+    return layouts.planar_input_images && channels <= kInputChannels;
+}
+
+tag image_tag(const Layouts& layouts, std::int64_t channels) {
+    if (is_planar(layouts, channels)) return tag::nchw;
+    if (!is_blocked(layouts, channels)) return tag::nhwc;
+    return layouts.channel_block == 16 ? tag::nChw16c : tag::nChw8c;
+}
+
+/// What oneDNN picks for the operand `argument` of a convolution of this many channels.
+memory::desc picked_desc(const dnnl::engine& engine, std::int64_t channels, std::int64_t kernel,
+                         int argument) {
+    const auto any = [](memory::dims dims) {
+        return memory::desc(std::move(dims), memory::data_type::f32, tag::any);
+    };
+    const std::int64_t pad = kernel / 2;
+    const dnnl::convolution_forward::desc description(
+        dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+        any({8, channels, 32, 32}), any({64, channels, kernel, kernel}), any({8, 64, 32, 32}),
+        {1, 1}, {pad, pad}, {pad, pad});
+    const dnnl::convolution_forward::primitive_desc plan(description, engine);
+    return plan.query_md(dnnl::query::exec_arg_md, argument);
+}
+
+}  // namespace
+
+memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype) {
+    if (shape.rank() == 2) {
+        return memory::desc({shape[0], shape[1]}, dnnl_type(dtype), tag::nc);
+    }
+    ensure(shape.rank() == 4, "no CPU layout for shape {}", to_string(shape));
+    return memory::desc({shape[0], shape[3], shape[1], shape[2]}, dnnl_type(dtype),
+                        image_tag(layouts, shape[3]));
+}
+
+TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype) {
+    const std::int64_t pixels = shape[1] * shape[2];
+    const std::int64_t channels = shape[3];
+    TileGrid grid{{pixels, channels, 1, dtype}, shape[0], channels, pixels * channels, 1};
+    if (is_planar(layouts, channels)) {
+        grid.tile.stride = 1;
+        grid.tile_stride = pixels;
+    } else if (is_blocked(layouts, channels)) {
+        grid.tile.lanes = layouts.channel_block;
+        grid.tile.stride = grid.tile.lanes;
+        grid.tile_stride = pixels * grid.tile.lanes;
+    } else if (channels % 8 == 0) {
+        grid.tile.lanes = channels % 16 == 0 ? 16 : 8;
+        grid.tile_stride = grid.tile.lanes;
+    }
+    grid.tiles = channels / grid.tile.lanes;
+    return grid;
+}
+
+const void* TileGrid::at(const void* base, std::int64_t image, std::int64_t index) const {
+    if (base == nullptr) return nullptr;
+    const std::int64_t element = image * image_stride + index * tile_stride;
+    return static_cast<const std::byte*>(base) +
+           static_cast<std::size_t>(element) * size_of(tile.dtype);
+}
+
+void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
+    return const_cast<void*>(at(static_cast<const void*>(base), image, index));
+}
+
+Layouts choose_layouts(const dnnl::engine& engine, CpuLayout wish) {
+    const memory::desc image = picked_desc(engine, 3, 7, DNNL_ARG_SRC);
+    const memory::desc planar(image.dims(), memory::data_type::f32, tag::nchw);
+    Layouts layouts{0, image == planar};
+    if (wish == CpuLayout::channels_last) return layouts;
+    const memory::desc picked = picked_desc(engine, 64, 3, DNNL_ARG_SRC);
+    const auto is = [&](tag layout) {
+        return picked == memory::desc(picked.dims(), memory::data_type::f32, layout);
+    };
+    layouts.channel_block = is(tag::nChw16c) ? 16 : is(tag::nChw8c) ? 8 : 0;
+    if (wish == CpuLayout::blocked && layouts.channel_block == 0) layouts.channel_block = 8;
+    return layouts;
+}
+
+Primitive::Primitive(const dnnl::primitive& primitive, const memory::desc& scratchpad,
+                     const Context& context)
+    : primitive_(primitive) {
+    add(DNNL_ARG_SCRATCHPAD, scratchpad, context);
+}
+
+void Primitive::add(int argument, const memory::desc& desc, const Context& context) {
+    arguments_[argument] = memory(desc, context.engine, DNNL_MEMORY_NONE);
+}
+
+void Primitive::set(int argument, void* address) {
+    arguments_.at(argument).set_data_handle(address);
+}
+
+std::size_t Primitive::scratchpad_bytes() const {
+    const auto found = arguments_.find(DNNL_ARG_SCRATCHPAD);
+    return found == arguments_.end() ? 0 : found->second.get_desc().get_size();
+}
+
+void Primitive::run(const Context& context) const {
+    primitive_.execute(context.stream, arguments_);
+}
+
+Reorder::Reorder(const memory::desc& from, const memory::desc& to, const Context& context)
+    : needed_(from != to) {
+    if (!needed_) return;
+    from_ = memory(from, context.engine, DNNL_MEMORY_NONE);
+    to_ = memory(to, context.engine, DNNL_MEMORY_NONE);
+    primitive_ = dnnl::reorder(from_, to_);
+}
+
+void Reorder::set(void* from, void* to) {
+    if (!needed_) return;
+    from_.set_data_handle(from);
+    to_.set_data_handle(to);
+}
+
+void Reorder::run(const Context& context) const {
+    if (!needed_) return;
+    dnnl::memory from = from_, to = to_;
+    primitive_.execute(context.stream, from, to);
+}
+
+dnnl::primitive_attr caller_scratchpad() {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "context.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// The operands of a convolution: values in the engine's layout, filters in oneDNN's choice.
+struct Operands {
+    dnnl::memory::desc source, target, filters, filter_gradients;
+    dnnl::memory::dims strides, padding;
+
+    Operands(const ops::Convolution& op, DType compute, const Layouts& layouts)
+        : source(value_desc(layouts, op.input, compute)),
+          target(value_desc(layouts, output_shape(op), compute)),
+          strides{op.stride, op.stride},
+          padding{op.padding, op.padding} {
+        const dnnl::memory::dims dims{op.filters, op.input[3], op.kernel, op.kernel};
+        filters = dnnl::memory::desc(dims, dnnl_type(compute), dnnl::memory::format_tag::any);
+        filter_gradients =
+            dnnl::memory::desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    }
+};
+
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+class ConvolutionKernel final : public Kernel {
+public:
+    ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
+                      const Context& context)
+        : context_(context), options_(options) {
+        const Operands operands(op, options.compute, context.layouts);
+        // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
+        master_ = dnnl::memory::desc({op.filters, op.input[3], op.kernel, op.kernel},
+                                     dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
+        const auto plan = plan_forward(operands);
+        if (options.mode == Mode::training) {
+            plan_weight_gradient(operands, plan);
+            if (options.needs_input_gradient) plan_input_gradient(operands, plan);
+        }
+    }
+
+    KernelMemory memory() const override {
+        KernelMemory bytes;
+        bytes.prepared_bytes = forward_filter_bytes_ + backward_filter_bytes_;
+        bytes.workspace_bytes =
+            std::max({forward_.scratchpad_bytes(),
+                      filter_gradient_bytes_ + weight_gradient_.scratchpad_bytes(),
+                      input_gradient_.scratchpad_bytes()});
+        return bytes;
+    }
+
+    bool backward_reads_inputs() const override { return true; }
+
+    std::vector<ops::Pass> passes() const override {
+        std::vector<ops::Pass> passes{ops::Pass::prepare, ops::Pass::forward};
+        if (options_.mode == Mode::training) {
+            passes.push_back(ops::Pass::weight_gradient);
+            if (options_.needs_input_gradient) passes.push_back(ops::Pass::input_gradient);
+        }
+        return passes;
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        auto* filters = static_cast<std::byte*>(tensors.prepared);
+        auto* workspace = static_cast<std::byte*>(tensors.workspace);
+        to_forward_.set(tensors.parameters[0], filters);
+        forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
+        forward_.set(DNNL_ARG_WEIGHTS,
+                     forward_uses_master_ ? tensors.parameters[0] : static_cast<void*>(filters));
+        forward_.set(DNNL_ARG_DST, tensors.output);
+        forward_.set_scratchpad(workspace);
+        if (options_.mode != Mode::training) return;
+        void* gradient = filter_gradient_bytes_ > 0 ? static_cast<void*>(workspace)
+                                                    : tensors.parameter_gradients[0];
+        weight_gradient_.set(DNNL_ARG_SRC, tensors.inputs[0]);
+        weight_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        weight_gradient_.set(DNNL_ARG_DIFF_WEIGHTS, gradient);
+        weight_gradient_.set_scratchpad(workspace + filter_gradient_bytes_);
+        from_gradient_.set(gradient, tensors.parameter_gradients[0]);
+        if (!options_.needs_input_gradient) return;
+        void* backward_filters = backward_filter_bytes_ > 0 ? filters + forward_filter_bytes_
+                                 : forward_uses_master_ ? static_cast<void*>(tensors.parameters[0])
+                                                        : filters;
+        to_backward_.set(tensors.parameters[0], backward_filters);
+        input_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        input_gradient_.set(DNNL_ARG_WEIGHTS, backward_filters);
+        input_gradient_.set(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
+        input_gradient_.set_scratchpad(workspace);
+    }
+
+    void run(ops::Pass pass) override {
+        switch (pass) {
+            case ops::Pass::prepare:
+                to_forward_.run(context_);
+                to_backward_.run(context_);
+                break;
+            case ops::Pass::forward:
+                forward_.run(context_);
+                break;
+            case ops::Pass::weight_gradient:
+                weight_gradient_.run(context_);
+                from_gradient_.run(context_);
+                break;
+            case ops::Pass::input_gradient:
+                input_gradient_.run(context_);
+                break;
+        }
+    }
+
+private:
+    using ForwardPlan = dnnl::convolution_forward::primitive_desc;
+
+    ForwardPlan plan_forward(const Operands& operands) {
+        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
+                                                          : dnnl::prop_kind::forward_inference;
+        const ForwardPlan plan({kind, kDirect, operands.source, operands.filters, operands.target,
+                                operands.strides, operands.padding, operands.padding},
+                               caller_scratchpad(), context_.engine);
+        forward_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
+        forward_.add(DNNL_ARG_SRC, operands.source, context_);
+        forward_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
+        forward_.add(DNNL_ARG_DST, operands.target, context_);
+        forward_uses_master_ = plan.weights_desc() == master_;
+        if (!forward_uses_master_) forward_filter_bytes_ = plan.weights_desc().get_size();
+        to_forward_ = Reorder(master_, plan.weights_desc(), context_);
+        return plan;
+    }
+
+    void plan_weight_gradient(const Operands& operands, const ForwardPlan& hint) {
+        const dnnl::convolution_backward_weights::primitive_desc plan(
+            {kDirect, operands.source, operands.filter_gradients, operands.target, operands.strides,
+             operands.padding, operands.padding},
+            caller_scratchpad(), context_.engine, hint);
+        weight_gradient_ =
+            Primitive(dnnl::convolution_backward_weights(plan), plan.scratchpad_desc(), context_);
+        weight_gradient_.add(DNNL_ARG_SRC, operands.source, context_);
+        weight_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
+        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, plan.diff_weights_desc(), context_);
+        if (plan.diff_weights_desc() != master_) {
+            filter_gradient_bytes_ = (plan.diff_weights_desc().get_size() + 63) / 64 * 64;
+        }
+        from_gradient_ = Reorder(plan.diff_weights_desc(), master_, context_);
+    }
+
+    void plan_input_gradient(const Operands& operands, const ForwardPlan& hint) {
+        const dnnl::convolution_backward_data::primitive_desc plan(
+            {kDirect, operands.source, operands.filters, operands.target, operands.strides,
+             operands.padding, operands.padding},
+            caller_scratchpad(), context_.engine, hint);
+        input_gradient_ =
+            Primitive(dnnl::convolution_backward_data(plan), plan.scratchpad_desc(), context_);
+        input_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
+        input_gradient_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
+        input_gradient_.add(DNNL_ARG_DIFF_SRC, operands.source, context_);
+        if (plan.weights_desc() == hint.weights_desc()) return;
+        backward_filter_bytes_ = plan.weights_desc().get_size();
+        to_backward_ = Reorder(master_, plan.weights_desc(), context_);
+    }
+
+    const Context& context_;
+    KernelOptions options_;
+    dnnl::memory::desc master_;
+    Primitive forward_, weight_gradient_, input_gradient_;
+    Reorder to_forward_, to_backward_, from_gradient_;
+    bool forward_uses_master_ = false;
+    std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0, filter_gradient_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_convolution(const ops::Convolution& op, const KernelOptions& options,
+                                          const Context& context) {
+    return std::make_unique<ConvolutionKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

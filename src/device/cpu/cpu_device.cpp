@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <omp.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
+#include "context.hpp"
+
+namespace hpcai::device {
+namespace {
+
+using namespace cpu;
+
+class HostMemory final : public Memory {
+public:
+    // Rounded up, because std::aligned_alloc wants a multiple; 2 MiB lets the kernel use huge
+    // pages.
+    explicit HostMemory(std::size_t bytes)
+        : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
+        ensure(data_ != nullptr, "no memory for {} bytes", bytes);
+        std::memset(data_, 0, bytes);
+    }
+    ~HostMemory() override { std::free(data_); }
+    HostMemory(const HostMemory&) = delete;
+    HostMemory& operator=(const HostMemory&) = delete;
+
+    void* data() override { return data_; }
+    std::size_t bytes() const override { return bytes_; }
+
+private:
+    static constexpr std::size_t kAlignment = std::size_t{1} << 21;
+    static std::size_t round_up(std::size_t bytes) {
+        return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    }
+    std::size_t bytes_;
+    void* data_;
+};
+
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    }
+    return "unknown processor";
+}
+
+struct Build {
+    const KernelOptions& options;
+    const Context& context;
+    std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
+        return build_input_normalize(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        return build_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        return build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
+        return build_relu(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Add& op) const {
+        return build_add(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::MaxPool& op) const {
+        return build_max_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::GlobalAveragePool& op) const {
+        return build_global_average_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
+        return build_linear(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
+        return build_softmax_cross_entropy(op, options, context);
+    }
+};
+
+class CpuDevice final : public Device {
+public:
+    explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
+        ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
+        // oneDNN and the engine's loops both take the number of threads from OpenMP.
+        omp_set_dynamic(0);
+        omp_set_num_threads(threads_);
+        context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
+        context_.stream = dnnl::stream(context_.engine);
+        context_.layouts = choose_layouts(context_.engine, options.layout);
+        context_.loops = &loops_for_this_cpu();
+    }
+
+    std::string description() const override {
+        const dnnl_version_t* version = dnnl_version();
+        return fmt::format(
+            "{} thread{} of {}, oneDNN {}.{}.{}, {}", threads_, threads_ == 1 ? "" : "s",
+            processor_name(), version->major, version->minor, version->patch,
+            context_.layouts.channel_block > 0
+                ? fmt::format("channels in blocks of {}", context_.layouts.channel_block)
+                : "channels last");
+    }
+
+    std::vector<tensor::DType> compute_dtypes() const override {
+        // Without AVX512_BF16 oneDNN would emulate bfloat16 arithmetic, slower than fp32.
+        __builtin_cpu_init();
+        if (__builtin_cpu_supports("avx512bf16")) {
+            return {tensor::DType::bf16, tensor::DType::f32};
+        }
+        return {tensor::DType::f32};
+    }
+
+    int threads() const override { return threads_; }
+
+    std::unique_ptr<Memory> allocate(std::size_t bytes) override {
+        return std::make_unique<HostMemory>(bytes);
+    }
+    void upload(void* to, std::span<const std::byte> from) override {
+        if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    }
+    void download(std::span<std::byte> to, const void* from) override {
+        if (!to.empty()) std::memcpy(to.data(), from, to.size());
+    }
+    void synchronize() override { context_.stream.wait(); }
+
+    std::unique_ptr<Kernel> build(const ops::Operation& operation,
+                                  const KernelOptions& options) override {
+        try {
+            return std::visit(Build{options, context_}, operation);
+        } catch (const dnnl::error& error) {
+            throw Error(ExitCode::internal,
+                        fmt::format("oneDNN cannot build {} in {}: {}", ops::name_of(operation),
+                                    name_of(options.compute), error.what()));
+        }
+    }
+
+    void sgd(const SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
+             std::span<float> momentum) override {
+        constexpr std::size_t kPart = 1 << 14;
+        const auto parts = static_cast<std::int64_t>((parameters.size() + kPart - 1) / kPart);
+        const SgdCoefficients by{step.learning_rate, step.momentum, step.weight_decay,
+                                 step.nesterov};
+#pragma omp parallel for schedule(static)
+        for (std::int64_t part = 0; part < parts; ++part) {
+            const std::size_t first = static_cast<std::size_t>(part) * kPart;
+            context_.loops->sgd(
+                {parameters.data() + first, gradients.data() + first, momentum.data() + first,
+                 std::min(kPart, parameters.size() - first)},
+                by);
+        }
+    }
+
+private:
+    int threads_;
+    Context context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
+    return std::make_unique<CpuDevice>(options);
+}
+
+int allowed_cores() {
+    hwloc_topology_t topology = nullptr;
+    if (hwloc_topology_init(&topology) != 0) return 1;
+    int cores = 0;
+    if (hwloc_topology_load(topology) == 0) {
+        hwloc_cpuset_t bound = hwloc_bitmap_alloc();
+        if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0) {
+            cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
+        }
+        hwloc_bitmap_free(bound);
+    }
+    hwloc_topology_destroy(topology);
+    return std::max(cores, 1);
+}
+
+std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
+    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+}
+
+}  // namespace hpcai::device

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once per instruction set; HPCAI_ISA is the namespace and the set's name.
+#include "loops.hpp"
+
+namespace hpcai::device::cpu::HPCAI_ISA {
+
+#include "vector.hpp"
+
+namespace {
+
+using tensor::DType;
+
+// Two running sums hide the latency of the additions; blocks of pixels keep single sums short.
+constexpr std::int64_t kPixelsPerBlock = 256;
+
+template <int Lanes, typename T>
+void statistics(const Tile& tile, const StatisticsTile& task) {
+    const T* x = static_cast<const T*>(task.x);
+    const Floats<Lanes> pivot = load<Lanes>(task.pivot);
+    Floats<Lanes> sum = {}, squares = {};
+    for (std::int64_t start = 0; start < tile.pixels; start += kPixelsPerBlock) {
+        const std::int64_t end =
+            start + kPixelsPerBlock < tile.pixels ? start + kPixelsPerBlock : tile.pixels;
+        Floats<Lanes> sum0 = {}, sum1 = {}, squares0 = {}, squares1 = {};
+        std::int64_t pixel = start;
+        for (; pixel + 1 < end; pixel += 2) {
+            const Floats<Lanes> v0 = load<Lanes>(x + pixel * tile.stride) - pivot;
+            const Floats<Lanes> v1 = load<Lanes>(x + (pixel + 1) * tile.stride) - pivot;
+            sum0 += v0;
+            sum1 += v1;
+            squares0 += v0 * v0;
+            squares1 += v1 * v1;
+        }
+        if (pixel < end) {
+            const Floats<Lanes> v = load<Lanes>(x + pixel * tile.stride) - pivot;
+            sum0 += v;
+            squares0 += v * v;
+        }
+        sum += sum0 + sum1;
+        squares += squares0 + squares1;
+    }
+    store<Lanes>(task.sum, sum);
+    store<Lanes>(task.squares, squares);
+}
+
+template <int Lanes, typename T, bool Residual, bool Relu>
+void apply_loop(const Tile& tile, const ApplyTile& task) {
+    const T* x = static_cast<const T*>(task.x);
+    const T* residual = static_cast<const T*>(task.residual);
+    T* y = static_cast<T*>(task.y);
+    const Floats<Lanes> scale = load<Lanes>(task.scale), shift = load<Lanes>(task.shift);
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        const std::int64_t at = pixel * tile.stride;
+        Floats<Lanes> value = load<Lanes>(x + at) * scale + shift;
+        if constexpr (Residual) value += load<Lanes>(residual + at);
+        if constexpr (Relu) value = where_positive<Lanes>(value, value);
+        store<Lanes>(y + at, value);
+    }
+}
+
+template <int Lanes, typename T>
+void apply(const Tile& tile, const ApplyTile& task) {
+    if (task.residual != nullptr) {
+        task.relu ? apply_loop<Lanes, T, true, true>(tile, task)
+                  : apply_loop<Lanes, T, true, false>(tile, task);
+    } else {
+        task.relu ? apply_loop<Lanes, T, false, true>(tile, task)
+                  : apply_loop<Lanes, T, false, false>(tile, task);
+    }
+}
+
+enum class Gate { open, affine, output };
+
+/// g of one pixel (GradientSource).
+template <int Lanes, typename T, Gate Closed, bool Two>
+inline Floats<Lanes> gradient_at(const GradientSource& source, std::int64_t at, Floats<Lanes> x,
+                                 Floats<Lanes> scale, Floats<Lanes> shift) {
+    Floats<Lanes> g = load<Lanes>(static_cast<const T*>(source.dy0) + at);
+    if constexpr (Two) g += load<Lanes>(static_cast<const T*>(source.dy1) + at);
+    if constexpr (Closed == Gate::affine) g = where_positive<Lanes>(x * scale + shift, g);
+    if constexpr (Closed == Gate::output) {
+        g = where_positive<Lanes>(load<Lanes>(static_cast<const T*>(source.y) + at), g);
+    }
+    return g;
+}
+
+template <int Lanes, typename T, Gate Closed, bool Two>
+void gradient_sums_loop(const Tile& tile, const GradientSumsTile& task) {
+    const GradientSource& source = task.source;
+    T* masked = static_cast<T*>(task.masked);
+    const Floats<Lanes> scale = load<Lanes>(source.scale), shift = load<Lanes>(source.shift);
+    const Floats<Lanes> mean = load<Lanes>(task.mean);
+    Floats<Lanes> sum = {}, products = {};
+    for (std::int64_t start = 0; start < tile.pixels; start += kPixelsPerBlock) {
+        const std::int64_t end =
+            start + kPixelsPerBlock < tile.pixels ? start + kPixelsPerBlock : tile.pixels;
+        Floats<Lanes> block_sum = {}, block_products = {};
+        for (std::int64_t pixel = start; pixel < end; ++pixel) {
+            const std::int64_t at = pixel * tile.stride;
+            const Floats<Lanes> x = load<Lanes>(static_cast<const T*>(source.x) + at);
+            const auto g = gradient_at<Lanes, T, Closed, Two>(source, at, x, scale, shift);
+            if (masked != nullptr) store<Lanes>(masked + at, g);
+            block_sum += g;
+            block_products += g * (x - mean);
+        }
+        sum += block_sum;
+        products += block_products;
+    }
+    store<Lanes>(task.sum, sum);
+    store<Lanes>(task.products, products);
+}
+
+template <int Lanes, typename T, Gate Closed, bool Two>
+void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
+    const GradientSource& source = task.source;
+    T* dx = static_cast<T*>(task.dx);
+    const Floats<Lanes> scale = load<Lanes>(source.scale), shift = load<Lanes>(source.shift);
+    const Floats<Lanes> a = load<Lanes>(task.a), b = load<Lanes>(task.b), c = load<Lanes>(task.c);
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        const std::int64_t at = pixel * tile.stride;
+        const Floats<Lanes> x = load<Lanes>(static_cast<const T*>(source.x) + at);
+        const auto g = gradient_at<Lanes, T, Closed, Two>(source, at, x, scale, shift);
+        store<Lanes>(dx + at, a * g + b * x + c);
+    }
+}
+
+/// Calls `loop` with the source's gate and number of gradients as compile-time constants.
+template <typename Loop>
+void with_source(const GradientSource& source, Loop&& loop) {
+    const bool two = source.dy1 != nullptr;
+    const Gate gate = !source.relu ? Gate::open : source.y != nullptr ? Gate::output : Gate::affine;
+    switch (gate) {
+        case Gate::open:
+            return two ? loop.template operator()<Gate::open, true>()
+                       : loop.template operator()<Gate::open, false>();
+        case Gate::affine:
+            return two ? loop.template operator()<Gate::affine, true>()
+                       : loop.template operator()<Gate::affine, false>();
+        case Gate::output:
+            return two ? loop.template operator()<Gate::output, true>()
+                       : loop.template operator()<Gate::output, false>();
+    }
+}
+
+template <int Lanes, typename T>
+void gradient_sums(const Tile& tile, const GradientSumsTile& task) {
+    with_source(task.source, [&]<Gate Closed, bool Two>() {
+        gradient_sums_loop<Lanes, T, Closed, Two>(tile, task);
+    });
+}
+
+template <int Lanes, typename T>
+void gradient_apply(const Tile& tile, const GradientApplyTile& task) {
+    with_source(task.source, [&]<Gate Closed, bool Two>() {
+        gradient_apply_loop<Lanes, T, Closed, Two>(tile, task);
+    });
+}
+
+template <int Lanes, typename T>
+void pixel_sum(const Tile& tile, const void* x, float* sum) {
+    Floats<Lanes> total = {};
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        total += load<Lanes>(static_cast<const T*>(x) + pixel * tile.stride);
+    }
+    store<Lanes>(sum, total);
+}
+
+template <int Lanes, typename T>
+void pixel_fill(const Tile& tile, const float* value, void* x) {
+    const Floats<Lanes> values = load<Lanes>(value);
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        store<Lanes>(static_cast<T*>(x) + pixel * tile.stride, values);
+    }
+}
+
+template <int Lanes, typename T>
+void store_floats(const Tile& tile, const float* rows, void* x) {
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        store<Lanes>(static_cast<T*>(x) + pixel * tile.stride, load<Lanes>(rows + pixel * Lanes));
+    }
+}
+
+template <int Lanes, typename T>
+void load_floats(const Tile& tile, const void* x, float* rows) {
+    for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
+        store<Lanes>(rows + pixel * Lanes,
+                     load<Lanes>(static_cast<const T*>(x) + pixel * tile.stride));
+    }
+}
+
+void sgd(const SgdSpan& span, const SgdCoefficients& by) {
+    for (std::size_t i = 0; i < span.length; ++i) {
+        const float gradient = span.gradients[i] + by.weight_decay * span.parameters[i];
+        const float velocity = by.momentum * span.momentum[i] + gradient;
+        span.momentum[i] = velocity;
+        span.parameters[i] -=
+            by.learning_rate * (by.nesterov ? gradient + by.momentum * velocity : velocity);
+    }
+}
+
+/// Calls `loop` with the tile's lanes and element type as compile-time constants.
+template <typename Loop>
+void with_type(const Tile& tile, Loop&& loop) {
+    if (tile.dtype == DType::f32) {
+        if (tile.lanes == 16) return loop.template operator()<16, float>();
+        if (tile.lanes == 8) return loop.template operator()<8, float>();
+        return loop.template operator()<1, float>();
+    }
+    if (tile.lanes == 16) return loop.template operator()<16, Bf16>();
+    if (tile.lanes == 8) return loop.template operator()<8, Bf16>();
+    return loop.template operator()<1, Bf16>();
+}
+
+constexpr Loops kTable{
+    [](const Tile& tile, const StatisticsTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
+    },
+    [](const Tile& tile, const ApplyTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { apply<Lanes, T>(tile, task); });
+    },
+    [](const Tile& tile, const GradientSumsTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { gradient_sums<Lanes, T>(tile, task); });
+    },
+    [](const Tile& tile, const GradientApplyTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { gradient_apply<Lanes, T>(tile, task); });
+    },
+    [](const Tile& tile, const void* x, float* sum) {
+        with_type(tile, [&]<int Lanes, typename T>() { pixel_sum<Lanes, T>(tile, x, sum); });
+    },
+    [](const Tile& tile, const float* value, void* x) {
+        with_type(tile, [&]<int Lanes, typename T>() { pixel_fill<Lanes, T>(tile, value, x); });
+    },
+    [](const Tile& tile, const float* rows, void* x) {
+        with_type(tile, [&]<int Lanes, typename T>() { store_floats<Lanes, T>(tile, rows, x); });
+    },
+    [](const Tile& tile, const void* x, float* rows) {
+        with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
+    },
+    sgd,
+};
+
+}  // namespace
+
+const Loops& table() {
+    return kTable;
+}
+
+}  // namespace hpcai::device::cpu::HPCAI_ISA

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+/// The engine's own inner loops, compiled once per instruction set. They are called from inside
+/// parallel regions, one tile at a time, and know nothing of threads.
+namespace hpcai::device::cpu {
+
+/// `lanes` channels of one image: pixel p is at p * stride, its channels lie side by side. Every
+/// pointer of a call points to the tile's first element and is of type float or bf16 by `dtype`.
+struct Tile {
+    std::int64_t pixels = 0;
+    std::int64_t stride = 0;  // elements
+    int lanes = 1;            // 16, 8 or 1
+    tensor::DType dtype = tensor::DType::f32;
+};
+
+/// sum[l] = sum over pixels of (x - pivot[l]), squares[l] likewise of its square.
+struct StatisticsTile {
+    const void* x;
+    const float* pivot;  // (lanes)
+    float* sum;          // (lanes)
+    float* squares;      // (lanes)
+};
+
+/// y = scale x + shift (+ residual), then max(y, 0) with `relu`.
+struct ApplyTile {
+    const void* x;
+    const void* residual;  // null: none
+    void* y;
+    const float* scale;  // (lanes)
+    const float* shift;  // (lanes)
+    bool relu;
+};
+
+/// What the gradient g of a normalization's affine output is: dy0 (+ dy1), zero where the ReLU
+/// was closed. The ReLU's state is read from `y`, else from scale x + shift, else it has none.
+struct GradientSource {
+    const void* dy0;
+    const void* dy1;  // null: none
+    const void* x;
+    const void* y;       // null: no addition before the ReLU
+    const float* scale;  // (lanes)
+    const float* shift;  // (lanes)
+    bool relu;
+};
+
+/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); g itself goes to `masked` if given.
+struct GradientSumsTile {
+    GradientSource source;
+    void* masked;
+    const float* mean;  // (lanes)
+    float* sum;         // (lanes)
+    float* products;    // (lanes)
+};
+
+/// dx = a g + b x + c.
+struct GradientApplyTile {
+    GradientSource source;
+    void* dx;
+    const float* a;  // (lanes)
+    const float* b;  // (lanes)
+    const float* c;  // (lanes)
+};
+
+/// `length` elements of one optimizer step (device::SgdStep).
+struct SgdSpan {
+    float* parameters;
+    const float* gradients;
+    float* momentum;
+    std::size_t length;
+};
+struct SgdCoefficients {
+    float learning_rate;
+    float momentum;
+    float weight_decay;
+    bool nesterov;
+};
+
+/// One table per instruction set.
+struct Loops {
+    void (*statistics)(const Tile&, const StatisticsTile&);
+    void (*apply)(const Tile&, const ApplyTile&);
+    void (*gradient_sums)(const Tile&, const GradientSumsTile&);
+    void (*gradient_apply)(const Tile&, const GradientApplyTile&);
+    /// sum[l] = sum over pixels of x.
+    void (*pixel_sum)(const Tile&, const void* x, float* sum);
+    /// x = value[l] for every pixel.
+    void (*pixel_fill)(const Tile&, const float* value, void* x);
+    /// x = rows of fp32, one row of `lanes` numbers a pixel, and back.
+    void (*store_floats)(const Tile&, const float* rows, void* x);
+    void (*load_floats)(const Tile&, const void* x, float* rows);
+    void (*sgd)(const SgdSpan&, const SgdCoefficients&);
+};
+
+namespace baseline {
+const Loops& table();
+}
+namespace avx2 {
+const Loops& table();
+}
+namespace avx512 {
+const Loops& table();
+}
+
+/// The table for the instruction sets this processor has.
+const Loops& loops_for_this_cpu();
+
+}  // namespace hpcai::device::cpu

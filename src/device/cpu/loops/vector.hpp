@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Included by loops.cpp inside the namespace of one instruction set, so that the linker never
+// mixes the instruction sets' versions of these functions.
+
+/// 16 bits of a bfloat16: the upper half of a float.
+struct Bf16 {
+    std::uint16_t bits;
+};
+
+template <int Lanes>
+struct Vectors {
+    typedef float Floats __attribute__((vector_size(4 * Lanes)));
+    typedef std::uint32_t Words __attribute__((vector_size(4 * Lanes)));
+    typedef std::int32_t Signs __attribute__((vector_size(4 * Lanes)));
+    typedef std::uint16_t Halves __attribute__((vector_size(2 * Lanes)));
+};
+template <int Lanes>
+using Floats = typename Vectors<Lanes>::Floats;
+
+template <int Lanes>
+inline Floats<Lanes> load(const float* from) {
+    Floats<Lanes> values;
+    __builtin_memcpy(&values, from, sizeof values);
+    return values;
+}
+
+template <int Lanes>
+inline Floats<Lanes> load(const Bf16* from) {
+    typename Vectors<Lanes>::Halves halves;
+    __builtin_memcpy(&halves, from, sizeof halves);
+    return (Floats<Lanes>)(__builtin_convertvector(halves, typename Vectors<Lanes>::Words) << 16);
+}
+
+template <int Lanes>
+inline void store(float* to, Floats<Lanes> values) {
+    __builtin_memcpy(to, &values, sizeof values);
+}
+
+/// Rounds to nearest even. A NaN stays one for the payloads that arithmetic produces.
+template <int Lanes>
+inline void store(Bf16* to, Floats<Lanes> values) {
+    using Words = typename Vectors<Lanes>::Words;
+    const Words words = (Words)values;  // a vector cast keeps the bits
+    const Words rounded = (words + 0x7fffu + ((words >> 16) & 1u)) >> 16;
+    const auto halves = __builtin_convertvector(rounded, typename Vectors<Lanes>::Halves);
+    __builtin_memcpy(to, &halves, sizeof halves);
+}
+
+/// `values` where `gate` is positive, else 0.
+template <int Lanes>
+inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
+    const Floats<Lanes> zero = {};
+    return gate > zero ? values : zero;
+}

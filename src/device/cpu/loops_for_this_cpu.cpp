@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loops/loops.hpp"
+
+namespace hpcai::device::cpu {
+
+const Loops& loops_for_this_cpu() {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+        return avx512::table();
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table();
+    return baseline::table();
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "context.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
+/// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, the row losses'
+/// gradients times the loss scale.
+class SoftmaxCrossEntropyKernel final : public Kernel {
+public:
+    SoftmaxCrossEntropyKernel(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
+                              const Context& context)
+        : loops_(*context.loops),
+          options_(options),
+          rows_(op.input[0]),
+          classes_(op.input[1]),
+          spread_(op.label_smoothing / static_cast<double>(op.input[1])),
+          peak_(1 - op.label_smoothing) {}
+
+    KernelMemory memory() const override {
+        return {static_cast<std::size_t>(rows_) * sizeof(float), 0,
+                static_cast<std::size_t>(rows_ * classes_) * sizeof(float)};
+    }
+    bool backward_reads_inputs() const override { return true; }  // the labels
+    bool backward_reads_output() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
+
+    void run(ops::Pass pass) override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t row = 0; row < rows_; ++row) {
+            pass == ops::Pass::forward ? forward(row) : backward(row);
+        }
+    }
+
+private:
+    std::int32_t label(std::int64_t row) const {
+        return static_cast<const std::int32_t*>(tensors_.inputs[1])[row];
+    }
+    float* probabilities(std::int64_t row) const {
+        return static_cast<float*>(tensors_.output) + row * classes_;
+    }
+
+    void forward(std::int64_t row) const {
+        const float* logits = static_cast<const float*>(tensors_.inputs[0]) + row * classes_;
+        float* softmax = probabilities(row);
+        const double highest = *std::max_element(logits, logits + classes_);
+        double sum = 0, logit_sum = 0;
+        for (std::int64_t i = 0; i < classes_; ++i) {
+            const double shifted = logits[i] - highest;
+            const double power = std::exp(shifted);
+            softmax[i] = static_cast<float>(power);
+            sum += power;
+            logit_sum += shifted;
+        }
+        for (std::int64_t i = 0; i < classes_; ++i) {
+            softmax[i] = static_cast<float>(softmax[i] / sum);
+        }
+        double loss = 0;
+        if (label(row) >= 0) {
+            // -sum of target x (logit - log sum exp), both terms of the target apart
+            const double log_sum = std::log(sum);
+            loss = peak_ * (log_sum - (logits[label(row)] - highest)) +
+                   spread_ * (static_cast<double>(classes_) * log_sum - logit_sum);
+        }
+        static_cast<float*>(tensors_.saved)[row] = static_cast<float>(loss);
+    }
+
+    void backward(std::int64_t row) const {
+        const float* softmax = probabilities(row);
+        float* gradient = static_cast<float*>(tensors_.workspace) + row * classes_;
+        const float scale = label(row) >= 0 ? *tensors_.loss_scale : 0.0f;
+        for (std::int64_t i = 0; i < classes_; ++i) {
+            gradient[i] = scale * (softmax[i] - static_cast<float>(spread_));
+        }
+        if (label(row) >= 0) gradient[label(row)] -= scale * static_cast<float>(peak_);
+        const Tile tile{classes_, 1, 1, options_.compute};
+        loops_.store_floats(
+            tile, gradient,
+            static_cast<std::byte*>(tensors_.input_gradients[0]) +
+                static_cast<std::size_t>(row * classes_) * size_of(options_.compute));
+    }
+
+    const Loops& loops_;
+    KernelOptions options_;
+    std::int64_t rows_, classes_;
+    double spread_, peak_;
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy& op,
+                                                    const KernelOptions& options,
+                                                    const Context& context) {
+    return std::make_unique<SoftmaxCrossEntropyKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

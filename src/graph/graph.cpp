@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/graph/graph.hpp>
+
+namespace hpcai::graph {
+namespace {
+
+const tensor::Shape& input_shape(const ops::Operation& operation) {
+    return std::visit([](const auto& op) -> const tensor::Shape& { return op.input; }, operation);
+}
+
+}  // namespace
+
+ValueId Graph::add_input(std::string name, tensor::Shape shape) {
+    values_.push_back({std::move(name), shape, kNoNode});
+    depends_on_parameters_.push_back(false);
+    return static_cast<ValueId>(values_.size() - 1);
+}
+
+ParameterId Graph::add_parameter(Parameter parameter) {
+    parameters_.push_back(std::move(parameter));
+    return static_cast<ParameterId>(parameters_.size() - 1);
+}
+
+std::int32_t Graph::add_statistics(NormStatistics statistics) {
+    statistics_.push_back(std::move(statistics));
+    return static_cast<std::int32_t>(statistics_.size() - 1);
+}
+
+ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
+                        std::vector<ParameterId> parameters, std::int32_t statistics) {
+    bool trained = !parameters.empty();
+    ensure(!inputs.empty() && value(inputs.front()).shape == input_shape(operation),
+           "node {} describes input {}", name, to_string(input_shape(operation)));
+    for (const ValueId input : inputs) {
+        trained = trained || depends_on_parameters_[static_cast<std::size_t>(input)];
+    }
+    const auto output = static_cast<ValueId>(values_.size());
+    values_.push_back({name, output_shape(operation), static_cast<NodeId>(nodes_.size())});
+    depends_on_parameters_.push_back(trained);
+    nodes_.push_back({std::move(name), std::move(operation), std::move(inputs), output,
+                      std::move(parameters), statistics});
+    return output;
+}
+
+std::vector<NodeId> Graph::consumers(ValueId value) const {
+    std::vector<NodeId> found;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+        const auto& inputs = nodes_[node].inputs;
+        if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) {
+            found.push_back(static_cast<NodeId>(node));
+        }
+    }
+    return found;
+}
+
+ValueId Graph::find(const std::string& name) const {
+    const auto found = std::find_if(values_.begin(), values_.end(),
+                                    [&](const Value& value) { return value.name == name; });
+    ensure(found != values_.end(), "the graph has no value {}", name);
+    return static_cast<ValueId>(found - values_.begin());
+}
+
+bool Graph::is_first_layer(const Node& node) const {
+    return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return depends_on_parameters_[static_cast<std::size_t>(input)];
+    });
+}
+
+std::int64_t Graph::parameter_count() const {
+    std::int64_t count = 0;
+    for (const Parameter& parameter : parameters_) count += parameter.shape.elements();
+    return count;
+}
+
+ops::Flops flops(const Graph& graph, ops::Ledger ledger) {
+    ops::Flops total;
+    for (const Node& node : graph.nodes()) {
+        total += ops::flops(node.operation, ledger, graph.is_first_layer(node));
+    }
+    return total;
+}
+
+}  // namespace hpcai::graph

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/graph/network.hpp>
+
+#include "network_builder.hpp"
+
+namespace hpcai::graph {
+
+Network::Network(Graph graph, device::Device& device, ParameterStore& store,
+                 const NetworkOptions& options)
+    : graph_(std::move(graph)), device_(device) {
+    Builder(*this, store, options).build();
+}
+
+Network::~Network() = default;
+
+void Network::set_input(const std::string& name, std::span<const std::byte> bytes) {
+    const auto found = inputs_.find(name);
+    ensure(found != inputs_.end() && found->second.size() == bytes.size(),
+           "input {} of {} bytes does not fit the network", name, bytes.size());
+    device_.upload(found->second.data(), bytes);
+}
+
+std::vector<Step> Network::steps() const {
+    std::vector<Step> all = prepare_steps_;
+    all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
+    all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
+    return all;
+}
+
+void Network::read_probabilities(std::span<float> to) const {
+    ensure(to.size_bytes() == probabilities_.size(), "probabilities into {} numbers", to.size());
+    device_.download(std::as_writable_bytes(to), probabilities_.data());
+}
+
+void Network::read_losses(std::span<float> to) const {
+    ensure(to.size_bytes() == losses_.size(), "losses into {} numbers", to.size());
+    device_.download(std::as_writable_bytes(to), losses_.data());
+}
+
+}  // namespace hpcai::graph

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network_builder.hpp"
+
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::graph {
+namespace {
+
+using ops::Pass;
+
+std::size_t aligned(std::size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+bool has_pass(const device::Kernel& kernel, Pass pass) {
+    const auto passes = kernel.passes();
+    return std::find(passes.begin(), passes.end(), pass) != passes.end();
+}
+
+}  // namespace
+
+void Network::Builder::build() {
+    plan_kernels();
+    lay_out_prepare();
+    lay_out_forward();
+    if (is_training()) lay_out_backward();
+    place();
+    bind();
+    expose();
+}
+
+void Network::Builder::plan_kernels() {
+    std::size_t prepared = 0;
+    for (const Node& node : graph_.nodes()) {
+        auto kernel = network_.device_.build(
+            node.operation, {options_.compute, options_.mode, !graph_.is_first_layer(node)});
+        Binding binding{.kernel = kernel.get(), .node = &node};
+        const device::KernelMemory memory = kernel->memory();
+        binding.prepared_offset = prepared;
+        prepared += aligned(memory.prepared_bytes);
+        if (memory.saved_bytes > 0) binding.saved = new_tensor(memory.saved_bytes);
+        workspace_bytes_ = std::max(workspace_bytes_, memory.workspace_bytes);
+        bindings_.push_back(std::move(binding));
+        network_.kernels_.push_back(std::move(kernel));
+    }
+    network_.memory_.prepared_bytes = prepared;
+    for (std::size_t value = 0; value < graph_.values().size(); ++value) {
+        values_.push_back(new_tensor(value_bytes(static_cast<ValueId>(value), false)));
+    }
+    gradients_.resize(graph_.values().size());
+}
+
+void Network::Builder::lay_out_prepare() {
+    for (const Binding& binding : bindings_) {
+        if (!has_pass(*binding.kernel, Pass::prepare)) continue;
+        add_step(network_.prepare_steps_, {binding.node->name, Pass::prepare, binding.kernel, {}});
+    }
+}
+
+void Network::Builder::lay_out_forward() {
+    // Inputs are set before the step runs, so nothing else may lie where they do from its start.
+    for (std::size_t value = 0; value < values_.size(); ++value) {
+        if (graph_.values()[value].producer == kNoNode) lifetimes_[values_[value]].first = 0;
+    }
+    for (Binding& binding : bindings_) {
+        for (const ValueId input : binding.node->inputs) {
+            binding.inputs.push_back(values_[static_cast<std::size_t>(input)]);
+            touch(binding.inputs.back());
+        }
+        binding.output = values_[static_cast<std::size_t>(binding.node->output)];
+        touch(binding.output);
+        touch(binding.saved);
+        add_step(network_.forward_steps_, {binding.node->name, Pass::forward, binding.kernel, {}});
+    }
+    // The result is read after the last step.
+    touch(bindings_.back().output);
+    touch(bindings_.back().saved);
+}
+
+void Network::Builder::lay_out_backward() {
+    for (std::size_t node = graph_.nodes().size(); node-- > 0;) lay_out_backward(node);
+    ++step_;
+    touch(bindings_[graph_.nodes().size() - 1].output);
+    touch(bindings_[graph_.nodes().size() - 1].saved);
+}
+
+void Network::Builder::lay_out_backward(std::size_t index) {
+    const Node& node = graph_.nodes()[index];
+    device::Kernel& kernel = *bindings_[index].kernel;
+    const bool has_weights = has_pass(kernel, Pass::weight_gradient);
+    const bool has_inputs = has_pass(kernel, Pass::input_gradient);
+    if (!has_weights && !has_inputs) return;
+    sum_gradients(node.output, kernel.max_output_gradients());
+
+    Binding& binding = bindings_[index];
+    binding.output_gradients = gradients_[static_cast<std::size_t>(node.output)];
+    const bool is_loss = index + 1 == graph_.nodes().size();
+    ensure(is_loss || !binding.output_gradients.empty(), "nothing needs {}'s output", node.name);
+    for (const ValueId input : node.inputs) {
+        const Value& value = graph_.value(input);
+        const bool wanted = has_inputs && value.producer != kNoNode;
+        binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
+        if (wanted) {
+            gradients_[static_cast<std::size_t>(input)].push_back(binding.input_gradients.back());
+        }
+    }
+    for (const Pass pass : {Pass::weight_gradient, Pass::input_gradient}) {
+        if (!has_pass(kernel, pass)) continue;
+        for (const TensorId tensor : binding.output_gradients) touch(tensor);
+        if (pass == Pass::input_gradient) {
+            for (const TensorId tensor : binding.input_gradients) touch(tensor);
+        }
+        if (kernel.backward_reads_inputs()) {
+            for (const TensorId tensor : binding.inputs) touch(tensor);
+        }
+        if (kernel.backward_reads_output()) touch(binding.output);
+        touch(binding.saved);
+        const bool completes = has_weights == (pass == Pass::weight_gradient);
+        add_step(
+            network_.backward_steps_,
+            {node.name, pass, &kernel, completes ? node.parameters : std::vector<ParameterId>{}});
+    }
+}
+
+void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
+    auto& parts = gradients_[static_cast<std::size_t>(value)];
+    while (parts.size() > limit) {
+        const tensor::Shape shape = graph_.value(value).shape;
+        auto kernel = network_.device_.build(ops::Add{shape},
+                                             {options_.compute, device::Mode::inference, false});
+        Binding binding{.kernel = kernel.get()};
+        binding.inputs = {parts[parts.size() - 2], parts.back()};
+        binding.output = new_tensor(value_bytes(value, true));
+        parts.resize(parts.size() - 2);
+        parts.push_back(binding.output);
+        for (const TensorId tensor : binding.inputs) touch(tensor);
+        touch(binding.output);
+        add_step(network_.backward_steps_,
+                 {graph_.value(value).name + ".gradient", Pass::forward, kernel.get(), {}});
+        bindings_.push_back(std::move(binding));
+        network_.kernels_.push_back(std::move(kernel));
+    }
+}
+
+void Network::Builder::place() {
+    plan_ = plan_memory(lifetimes_);
+    network_.memory_.arena_bytes = plan_.total_bytes + aligned(workspace_bytes_);
+    network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
+    network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
+}
+
+void Network::Builder::bind() {
+    const auto addresses = [&](const std::vector<TensorId>& tensors) {
+        std::vector<void*> result;
+        for (const TensorId tensor : tensors) result.push_back(address(tensor));
+        return result;
+    };
+    for (const Binding& binding : bindings_) {
+        device::KernelTensors tensors;
+        tensors.inputs = addresses(binding.inputs);
+        tensors.output = address(binding.output);
+        tensors.output_gradients = addresses(binding.output_gradients);
+        tensors.input_gradients = addresses(binding.input_gradients);
+        tensors.saved = address(binding.saved);
+        tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + plan_.total_bytes;
+        tensors.prepared =
+            static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
+        tensors.loss_scale = &network_.loss_scale_;
+        if (binding.node != nullptr) {
+            for (const ParameterId parameter : binding.node->parameters) {
+                tensors.parameters.push_back(store_.parameter(parameter).data());
+                tensors.parameter_gradients.push_back(store_.gradient(parameter).data());
+            }
+            if (const std::int32_t statistics = binding.node->statistics; statistics >= 0) {
+                tensors.running_mean = store_.running_mean(statistics).data();
+                tensors.running_variance = store_.running_variance(statistics).data();
+            }
+        }
+        binding.kernel->bind(tensors);
+    }
+}
+
+void Network::Builder::expose() {
+    for (std::size_t value = 0; value < values_.size(); ++value) {
+        if (graph_.values()[value].producer != kNoNode) continue;
+        network_.inputs_[graph_.values()[value].name] = {
+            static_cast<std::byte*>(address(values_[value])), lifetimes_[values_[value]].bytes};
+    }
+    const Binding& loss = bindings_[graph_.nodes().size() - 1];
+    ensure(std::holds_alternative<ops::SoftmaxCrossEntropy>(loss.node->operation),
+           "the last node of a network is its loss");
+    network_.probabilities_ = {static_cast<const std::byte*>(address(loss.output)),
+                               lifetimes_[loss.output].bytes};
+    network_.losses_ = {static_cast<const std::byte*>(address(loss.saved)),
+                        lifetimes_[loss.saved].bytes};
+}
+
+Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {
+    lifetimes_.push_back({bytes, -1, -1});
+    return lifetimes_.size() - 1;
+}
+
+void Network::Builder::touch(TensorId tensor) {
+    if (tensor == kNone) return;
+    Lifetime& life = lifetimes_[tensor];
+    if (life.first < 0) life.first = step_;
+    life.last = step_;
+}
+
+void Network::Builder::add_step(std::vector<Step>& to, Step step) {
+    to.push_back(std::move(step));
+    ++step_;
+}
+
+std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
+    const Value& value = graph_.value(id);
+    tensor::DType dtype = options_.compute;
+    if (value.producer == kNoNode) {
+        dtype = value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8;
+    } else if (!gradient) {
+        const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
+        if (std::holds_alternative<ops::Linear>(operation) ||
+            std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
+            dtype = tensor::DType::f32;
+        }
+    }
+    return device::storage_bytes(value.shape, dtype);
+}
+
+void* Network::Builder::address(TensorId tensor) const {
+    if (tensor == kNone) return nullptr;
+    return static_cast<std::byte*>(network_.arena_->data()) + plan_.offsets[tensor];
+}
+
+}  // namespace hpcai::graph

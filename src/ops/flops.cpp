@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/ops/operation.hpp>
+
+namespace hpcai::ops {
+namespace {
+
+std::int64_t multiply_accumulates(const Convolution& op) {
+    return output_shape(op).elements() * op.kernel * op.kernel * op.input[3];
+}
+
+std::int64_t multiply_accumulates(const Linear& op) {
+    return op.input[0] * op.input[1] * op.features;
+}
+
+/// Training = 3 x forward (the paper's worked APC), whatever the layer's place.
+Flops three_times(std::int64_t forward) {
+    return {forward, forward, forward};
+}
+
+/// HPC AI500 V3.0, table 3.
+struct Table3 {
+    bool first_layer;
+    Flops operator()(const InputNormalize&) const { return {}; }
+    Flops operator()(const Convolution& op) const {
+        return three_times(2 * multiply_accumulates(op));
+    }
+    Flops operator()(const BatchNorm& op) const {
+        return three_times(op.input.elements() * (1 + op.add + op.relu));
+    }
+    Flops operator()(const Relu& op) const { return three_times(op.input.elements()); }
+    Flops operator()(const Add& op) const { return three_times(op.input.elements()); }
+    Flops operator()(const MaxPool& op) const { return three_times(op.input.elements()); }
+    Flops operator()(const GlobalAveragePool& op) const { return three_times(op.input.elements()); }
+    // The paper counts a fully connected layer without the factor 2.
+    Flops operator()(const Linear& op) const { return three_times(multiply_accumulates(op)); }
+    Flops operator()(const SoftmaxCrossEntropy&) const { return {}; }
+};
+
+/// 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
+struct TwoMac {
+    bool first_layer;
+    Flops of(std::int64_t forward) const { return {forward, forward, first_layer ? 0 : forward}; }
+    Flops operator()(const Convolution& op) const { return of(2 * multiply_accumulates(op)); }
+    Flops operator()(const Linear& op) const { return of(2 * multiply_accumulates(op)); }
+    template <typename Other>
+    Flops operator()(const Other&) const {
+        return {};
+    }
+};
+
+/// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and
+/// compare 1, divide and square root 4, exponential 8; batch normalization's backward pass is its
+/// constant 36 a layer.
+struct AiPerf {
+    bool first_layer;
+    Flops operator()(const InputNormalize&) const { return {}; }
+    Flops operator()(const Convolution& op) const {
+        const Shape output = output_shape(op);
+        const std::int64_t taps = op.kernel * op.kernel * op.input[3] * output[3];
+        const std::int64_t pixels = output[1] * output[2];
+        return {2 * taps * pixels * output[0], taps * (2 * pixels + 2) * output[0],
+                first_layer ? 0 : taps * 2 * pixels * output[0]};
+    }
+    Flops operator()(const BatchNorm& op) const {
+        return {op.input.elements() * (7 + op.add + op.relu), 36 * op.input[0], 0};
+    }
+    Flops operator()(const Relu& op) const { return {op.input.elements(), 0, 0}; }
+    Flops operator()(const Add& op) const { return {op.input.elements(), 0, 0}; }
+    Flops operator()(const MaxPool& op) const {
+        return {op.input.elements() * op.kernel * op.kernel / (op.stride * op.stride), 0, 0};
+    }
+    Flops operator()(const GlobalAveragePool& op) const {
+        const std::int64_t pixels = op.input[1] * op.input[2];
+        return {op.input[0] * op.input[3] * (pixels - 1 + 4), 0, 0};
+    }
+    Flops operator()(const Linear& op) const {
+        const std::int64_t products = multiply_accumulates(op);
+        return {2 * products, 2 * op.input[0] * (op.input[1] + 1) * op.features, 4 * products};
+    }
+    Flops operator()(const SoftmaxCrossEntropy& op) const {
+        return {op.input[0] * (8 * op.input[1] + (op.input[1] - 1) + 4 * op.input[1]), 0, 0};
+    }
+};
+
+}  // namespace
+
+Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
+    switch (ledger) {
+        case Ledger::table3:
+            return std::visit(Table3{first_layer}, operation);
+        case Ledger::two_mac:
+            return std::visit(TwoMac{first_layer}, operation);
+        case Ledger::aiperf:
+            return std::visit(AiPerf{first_layer}, operation);
+    }
+    return {};
+}
+
+}  // namespace hpcai::ops
