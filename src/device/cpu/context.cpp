@@ -99,15 +99,14 @@ void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
 }
 
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout wish) {
-    const memory::desc image = picked_desc(engine, 3, 7, DNNL_ARG_SRC);
-    const memory::desc planar(image.dims(), memory::data_type::f32, tag::nchw);
-    Layouts layouts{0, image == planar};
-    if (wish == CpuLayout::channels_last) return layouts;
-    const memory::desc picked = picked_desc(engine, 64, 3, DNNL_ARG_SRC);
-    const auto is = [&](tag layout) {
+    if (wish == CpuLayout::channels_last) return {0, false};
+    const auto is = [](const memory::desc& picked, tag layout) {
         return picked == memory::desc(picked.dims(), memory::data_type::f32, layout);
     };
-    layouts.channel_block = is(tag::nChw16c) ? 16 : is(tag::nChw8c) ? 8 : 0;
+    Layouts layouts;
+    layouts.planar_input_images = is(picked_desc(engine, 3, 7, DNNL_ARG_SRC), tag::nchw);
+    const memory::desc picked = picked_desc(engine, 64, 3, DNNL_ARG_SRC);
+    layouts.channel_block = is(picked, tag::nChw16c) ? 16 : is(picked, tag::nChw8c) ? 8 : 0;
     if (wish == CpuLayout::blocked && layouts.channel_block == 0) layouts.channel_block = 8;
     return layouts;
 }
