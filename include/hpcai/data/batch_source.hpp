@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/tensor/tensor_view.hpp>
-
 #include <cstdint>
 #include <vector>
+
+#include <hpcai/tensor/tensor_view.hpp>
 
 namespace hpcai::data {
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hpcai::data {
+
+/// Fills batches row by row with threads of its own, a bounded number of batches ahead. The batch
+/// memory is the caller's: batch b lives in slot b % slots.
+class Prefetcher {
+public:
+    /// Writes row `row` of batch `batch` into `slot`. Called from many threads at a time, once for
+    /// each row; what it throws comes out of next() for that batch.
+    using Fill = std::function<void(int slot, std::int64_t batch, std::int64_t row)>;
+
+    /// `slots` >= 2: one is the consumer's, the others are filled ahead. `threads` >= 1.
+    Prefetcher(int slots, int threads, Fill fill);
+    /// Returns once every thread has ended, whatever was under way.
+    ~Prefetcher();
+    Prefetcher(const Prefetcher&) = delete;
+    Prefetcher& operator=(const Prefetcher&) = delete;
+
+    /// Gives up what is under way and returns once no thread calls Fill any more.
+    void cancel();
+    /// Starts batches 0 to `batches` - 1 of `rows` rows each, after a cancel().
+    void begin(std::int64_t batches, std::int64_t rows);
+    /// Waits for the next batch and returns its slot, which stays untouched until the call after.
+    /// Rethrows what its first failing row threw. Throws Error(internal) past the last batch.
+    int next();
+
+    std::int64_t batches() const { return batches_; }
+    /// Seconds that calls of next() have waited since construction.
+    double wait_seconds() const { return wait_seconds_; }
+
+private:
+    struct Slot {
+        std::int64_t ready_batch = -1;
+        std::int64_t rows_left = 0;
+        std::int64_t failed_row = 0;
+        std::exception_ptr failure;
+    };
+
+    void work();
+    bool has_work() const;
+    void finish_row(Slot& slot, std::int64_t batch, std::int64_t row, std::exception_ptr failure);
+    void stop_threads() noexcept;
+
+    const Fill fill_;
+    std::mutex mutex_;
+    std::condition_variable work_here_;
+    std::condition_variable row_done_;
+    std::vector<Slot> slots_;
+    std::int64_t batches_ = 0;
+    std::int64_t rows_ = 1;
+    std::int64_t next_ticket_ = 0;  // rows given out, over all batches
+    std::int64_t handed_out_ = 0;   // batches
+    std::int64_t released_ = 0;     // batches whose slot may be filled again
+    int working_ = 0;               // threads inside Fill
+    bool stopping_ = false;
+    double wait_seconds_ = 0;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace hpcai::data

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/bad_samples.hpp>
+#include <hpcai/data/batch_source.hpp>
+#include <hpcai/data/sample_set.hpp>
+
+namespace hpcai::data {
+
+/// Which part of the batches a rank prepares, and with what.
+struct SourceSettings {
+    int batch_size = 1;  // of the model for training, of this rank for evaluation
+    int group_rank = 0;
+    int degree = 1;            // ranks of the group
+    int prefetch_batches = 3;  // prepared ahead of the one in use
+    int decode_threads = 1;
+    config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
+};
+
+class BatchPipeline;
+
+/// A model's training batches, this rank's rows of each: rank r of P takes rows r B/P to
+/// (r+1) B/P - 1. Crops and flips are a function of (seed, model, epoch, sample, how often the
+/// sample came before in the epoch's order) alone, so the batches of all ranks put together do
+/// not depend on P or on the number of threads.
+/// A bad sample is an Error(data) naming it (`fail`), is replaced by the next good sample of the
+/// order (`skip`), or is trained on as far as it could be decoded (`count`).
+class TrainingSource : public BatchSource {
+public:
+    /// Throws Error(internal) when batch_size is not a multiple of the degree.
+    TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
+                   std::uint64_t seed, std::uint32_t model);
+    ~TrainingSource() override;
+
+    /// Starts preparing `order`, the sample numbers of the model's whole epoch. A remainder that
+    /// does not fill a batch is left out. Abandons an epoch that is under way.
+    void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order);
+
+    std::int64_t batches() const override;
+    const Batch& next() override;
+    double wait_seconds() const override;
+    /// Bad samples met since construction, those of batches prepared ahead included.
+    BadSampleReport bad_samples() const;
+
+private:
+    struct Epoch;
+    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+              std::int32_t& label);
+    std::uint32_t try_position(std::size_t position, std::span<std::uint8_t> pixels,
+                               std::string& reason) const;
+
+    std::shared_ptr<const SampleSet> samples_;
+    SourceSettings settings_;
+    std::uint64_t seed_;
+    std::uint32_t model_;
+    std::unique_ptr<Epoch> epoch_;
+    BadSamples bad_samples_;
+    std::unique_ptr<BatchPipeline> pipeline_;  // last: its threads use all of the above
+};
+
+/// Every sample of a set once, in index order: rank r of P takes the contiguous block of
+/// ceil(samples / P) samples from r times that on. All ranks have the same number of batches, so
+/// the last ones may hold padding only. A bad sample is an Error(data) (`fail`), or gets
+/// label -1 (`skip`), or is scored as far as it could be decoded (`count`).
+class EvaluationSource : public BatchSource {
+public:
+    EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);
+    ~EvaluationSource() override;
+
+    /// Starts a pass from the first sample. Abandons one that is under way.
+    void begin();
+
+    /// This rank's block: its first sample, and how many.
+    std::int64_t first_sample() const { return first_; }
+    std::int64_t sample_count() const { return count_; }
+
+    std::int64_t batches() const override;
+    const Batch& next() override;
+    double wait_seconds() const override;
+    BadSampleReport bad_samples() const;
+
+private:
+    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+              std::int32_t& label);
+
+    std::shared_ptr<const SampleSet> samples_;
+    SourceSettings settings_;
+    std::int64_t block_ = 0;  // samples of a full block
+    std::int64_t first_ = 0;
+    std::int64_t count_ = 0;
+    std::int64_t handed_out_ = 0;  // batches of this pass
+    BadSamples bad_samples_;
+    std::unique_ptr<BatchPipeline> pipeline_;
+};
+
+}  // namespace hpcai::data

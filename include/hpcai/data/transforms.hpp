@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <hpcai/base/philox.hpp>
+#include <hpcai/data/image.hpp>
+#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/resize.hpp>
+
+namespace hpcai::data {
+
+/// How a training picture is varied.
+struct Augmentation {
+    double area_minimum = 0.08;              // of the picture's area, random resized crop
+    double flip_probability = 0.5;           // left and right swapped
+    double vertical_flip_probability = 0.0;  // top and bottom swapped
+};
+
+/// One draw of the augmentation.
+struct TrainingView {
+    PixelBox crop;
+    bool flip = false;
+    bool vertical_flip = false;
+};
+
+/// Draws a crop whose area is uniform in [area_minimum, 1] of the picture and whose width / height
+/// is log-uniform in [3/4, 4/3]; after ten misses the largest central crop within that ratio; then
+/// the flips (torchvision RandomResizedCrop.get_params, RandomHorizontalFlip).
+TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
+                                CounterStream& random);
+
+/// The largest of 8, 4, 2, 1 that leaves the crop at least `image_size` pixels a side.
+int largest_denominator(const PixelBox& crop, int image_size);
+
+/// Evaluation: the shorter side becomes round(image_size * 256 / 224) and the central
+/// image_size x image_size pixels are kept (torchvision Resize and CenterCrop, with their
+/// rounding).
+ResizeRequest evaluation_request(ImageSize size, int image_size);
+
+/// Mirrors pixels (side, side, 3) in place.
+void flip(std::span<std::uint8_t> pixels, int side, const TrainingView& view);
+
+}  // namespace hpcai::data

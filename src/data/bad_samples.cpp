@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+
+#include <hpcai/data/bad_samples.hpp>
+
+namespace hpcai::data {
+
+void BadSamples::record(std::uint32_t sample, const std::string& name, const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (!seen_.insert(sample).second) return;
+    first_.emplace(sample, BadSample{name, reason});
+    if (first_.size() > kNamedBadSamples) first_.erase(std::prev(first_.end()));
+}
+
+BadSampleReport BadSamples::report() const {
+    const std::lock_guard lock(mutex_);
+    BadSampleReport report;
+    report.count = static_cast<std::int64_t>(seen_.size());
+    for (const auto& [sample, bad] : first_) report.first.push_back(bad);
+    return report;
+}
+
+}  // namespace hpcai::data

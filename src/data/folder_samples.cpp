@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/resize.hpp>
+#include <hpcai/data/sample_set.hpp>
+
+#include "decoded_cache.hpp"
+#include "picture_file.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+constexpr std::uint8_t kGrey = 128;
+
+/// A box in undivided pixels as one of the decoded part, which covers it.
+RealBox box_in(const DecodedImage& decoded, const PixelBox& box, int denominator) {
+    const auto scale = static_cast<float>(denominator);
+    const auto left = static_cast<float>(box.left) / scale - static_cast<float>(decoded.left);
+    const auto top = static_cast<float>(box.top) / scale - static_cast<float>(decoded.top);
+    const auto right = left + static_cast<float>(box.width) / scale;
+    const auto bottom = top + static_cast<float>(box.height) / scale;
+    return {left, top, std::min(right, static_cast<float>(decoded.image.width)),
+            std::min(bottom, static_cast<float>(decoded.image.height))};
+}
+
+class FolderSamples : public SampleSet {
+public:
+    FolderSamples(SampleIndex index, const config::DataConfig& data, int image_size)
+        : index_(std::move(index)),
+          augmentation_{data.random_area_minimum, data.flip_probability,
+                        data.vertical_flip_probability},
+          image_size_(image_size) {
+        if (data.decoded_cache_mib > 0) {
+            cache_ = std::make_unique<DecodedCache>(static_cast<std::size_t>(data.decoded_cache_mib)
+                                                    << 20);
+        }
+    }
+
+    std::int64_t samples() const override {
+        return static_cast<std::int64_t>(index_.samples.size());
+    }
+    int classes() const override { return static_cast<int>(index_.classes.size()); }
+    int image_size() const override { return image_size_; }
+    int channels() const override { return kImageChannels; }
+    std::int32_t label(std::uint32_t sample) const override { return index_.samples[sample].label; }
+    std::string name(std::uint32_t sample) const override { return index_.samples[sample].path; }
+    std::string location(std::uint32_t sample) const override {
+        return index_.path_of(sample).string();
+    }
+
+    std::string training_pixels(std::uint32_t sample, CounterStream random,
+                                std::span<std::uint8_t> pixels) const override {
+        return decode_or_grey(pixels, [&] {
+            return cache_ ? vary_whole(sample, random, pixels) : vary_part(sample, random, pixels);
+        });
+    }
+
+    std::string evaluation_pixels(std::uint32_t sample,
+                                  std::span<std::uint8_t> pixels) const override {
+        return decode_or_grey(pixels, [&] {
+            const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
+            resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
+                            pixels);
+            return decoded.damage;
+        });
+    }
+
+private:
+    template <typename Decode>
+    static std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode) {
+        try {
+            return decode();
+        } catch (const DecodeError& error) {
+            std::fill(pixels.begin(), pixels.end(), kGrey);
+            return error.what();
+        }
+    }
+
+    std::string vary_part(std::uint32_t sample, CounterStream& random,
+                          std::span<std::uint8_t> pixels) const {
+        const std::vector<std::uint8_t> bytes = read_picture(index_.path_of(sample));
+        const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
+        const int denominator = largest_denominator(view.crop, image_size_);
+        const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
+        ResizeRequest request = whole_resize(decoded.image.view(), image_size_, image_size_);
+        request.box = box_in(decoded, view.crop, denominator);
+        resize_bilinear(decoded.image.view(), request, pixels);
+        flip(pixels, image_size_, view);
+        return decoded.damage;
+    }
+
+    std::string vary_whole(std::uint32_t sample, CounterStream& random,
+                           std::span<std::uint8_t> pixels) const {
+        const auto decoded =
+            cache_->get(sample, [&] { return decode_jpeg(read_picture(index_.path_of(sample))); });
+        const TrainingView view = draw_training_view(decoded->full, augmentation_, random);
+        const ImageView crop = decoded->image.view().crop(view.crop);
+        resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);
+        flip(pixels, image_size_, view);
+        return decoded->damage;
+    }
+
+    SampleIndex index_;
+    Augmentation augmentation_;
+    int image_size_;
+    std::unique_ptr<DecodedCache> cache_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
+                                                     const config::DataConfig& data,
+                                                     int image_size) {
+    return std::make_shared<FolderSamples>(std::move(index), data, image_size);
+}
+
+SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group) {
+    if (config.data.kind == config::DataKind::synthetic) {
+        return {make_synthetic_samples(config, Split::training),
+                make_synthetic_samples(config, Split::validation)};
+    }
+    require(config.workload.channels == kImageChannels, ExitCode::usage,
+            "workload.channels: data.kind image_folder has 3 channels, got {}",
+            config.workload.channels);
+    SampleIndex training = load_samples(config.data.path, group);
+    SampleIndex validation = load_samples(config.data.validation_path, group);
+    require_classes(training, config.workload.classes);
+    require_same_classes(training, validation);
+    const int image_size = config.workload.image_size;
+    return {make_folder_samples(std::move(training), config.data, image_size),
+            make_folder_samples(std::move(validation), config.data, image_size)};
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/prefetcher.hpp>
+
+namespace hpcai::data {
+
+Prefetcher::Prefetcher(int slots, int threads, Fill fill) : fill_(std::move(fill)) {
+    ensure(slots >= 2 && threads >= 1, "prefetcher with {} slots and {} threads", slots, threads);
+    slots_.resize(static_cast<std::size_t>(slots));
+    threads_.reserve(static_cast<std::size_t>(threads));
+    try {
+        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+        stop_threads();
+        throw;
+    }
+}
+
+Prefetcher::~Prefetcher() {
+    stop_threads();
+}
+
+void Prefetcher::stop_threads() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    work_here_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Prefetcher::cancel() {
+    std::unique_lock lock(mutex_);
+    batches_ = 0;
+    next_ticket_ = 0;
+    row_done_.wait(lock, [this] { return working_ == 0; });
+    for (Slot& slot : slots_) slot = Slot{};
+    handed_out_ = 0;
+    released_ = 0;
+}
+
+void Prefetcher::begin(std::int64_t batches, std::int64_t rows) {
+    ensure(batches >= 0 && rows >= 1, "{} batches of {} rows", batches, rows);
+    {
+        const std::lock_guard lock(mutex_);
+        ensure(batches_ == 0 && working_ == 0, "prefetcher begun while at work");
+        rows_ = rows;
+        batches_ = batches;
+    }
+    work_here_.notify_all();
+}
+
+bool Prefetcher::has_work() const {
+    const auto slots = static_cast<std::int64_t>(slots_.size());
+    return next_ticket_ < batches_ * rows_ && next_ticket_ / rows_ < released_ + slots;
+}
+
+void Prefetcher::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        work_here_.wait(lock, [this] { return stopping_ || has_work(); });
+        if (stopping_) return;
+        const std::int64_t batch = next_ticket_ / rows_;
+        const std::int64_t row = next_ticket_ % rows_;
+        ++next_ticket_;
+        const auto index = static_cast<std::size_t>(batch) % slots_.size();
+        if (row == 0) {
+            slots_[index] = Slot{};
+            slots_[index].rows_left = rows_;
+        }
+        ++working_;
+        lock.unlock();
+        std::exception_ptr failure;
+        try {
+            fill_(static_cast<int>(index), batch, row);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        lock.lock();
+        --working_;
+        finish_row(slots_[index], batch, row, std::move(failure));
+    }
+}
+
+void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
+                            std::exception_ptr failure) {
+    // The first row that fails, not the first thread that notices, so that the message is always
+    // the same.
+    if (failure && (!slot.failure || row < slot.failed_row)) {
+        slot.failure = std::move(failure);
+        slot.failed_row = row;
+    }
+    if (--slot.rows_left == 0) slot.ready_batch = batch;
+    if (slot.rows_left == 0 || working_ == 0) row_done_.notify_all();
+}
+
+int Prefetcher::next() {
+    std::unique_lock lock(mutex_);
+    ensure(handed_out_ < batches_, "batch {} of {} asked for", handed_out_, batches_);
+    if (released_ != handed_out_) {
+        released_ = handed_out_;
+        work_here_.notify_all();
+    }
+    const std::int64_t batch = handed_out_++;
+    const auto index = static_cast<std::size_t>(batch) % slots_.size();
+    Slot& slot = slots_[index];
+    if (slot.ready_batch != batch) {
+        const auto start = std::chrono::steady_clock::now();
+        row_done_.wait(lock, [&slot, batch] { return slot.ready_batch == batch; });
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+        wait_seconds_ += waited.count();
+    }
+    if (slot.failure) std::rethrow_exception(slot.failure);
+    return static_cast<int>(index);
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/sources.hpp>
+
+#include "batch_pipeline.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+constexpr std::size_t kMostReplacements = 1000;  // tried for one bad sample before giving up
+constexpr std::uint8_t kPaddingPixel = 0;
+
+[[noreturn]] void fail_on(const std::string& name, const std::string& reason) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: {} (data.on_bad_sample is fail; skip and count go on)", name, reason));
+}
+
+/// How often each entry's sample came before it.
+std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
+                                             std::int64_t samples) {
+    std::vector<std::uint16_t> seen(static_cast<std::size_t>(samples), 0);
+    std::vector<std::uint16_t> repetitions;
+    repetitions.reserve(order.size());
+    for (const std::uint32_t sample : order) {
+        ensure(sample < seen.size(), "sample {} of {} in an epoch's order", sample, samples);
+        repetitions.push_back(seen[sample]++);
+    }
+    return repetitions;
+}
+
+}  // namespace
+
+BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill)
+    : sizes_(sizes),
+      fill_(std::move(fill)),
+      slots_(make_slots(samples, sizes)),
+      prefetcher_(sizes.prefetch_batches + 1, sizes.threads,
+                  [this](int slot_index, std::int64_t batch, std::int64_t row) {
+                      Slot& slot = slots_[static_cast<std::size_t>(slot_index)];
+                      const std::size_t row_bytes =
+                          slot.pixels.size() / static_cast<std::size_t>(sizes_.rows);
+                      const auto index = static_cast<std::size_t>(row);
+                      fill_(batch, row,
+                            std::span(slot.pixels).subspan(index * row_bytes, row_bytes),
+                            slot.labels[index]);
+                  }) {}
+
+std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleSet& samples,
+                                                           const Sizes& sizes) {
+    std::vector<Slot> slots(static_cast<std::size_t>(sizes.prefetch_batches + 1));
+    for (Slot& slot : slots) {
+        const tensor::Shape shape{sizes.rows, samples.image_size(), samples.image_size(),
+                                  samples.channels()};
+        slot.pixels.resize(static_cast<std::size_t>(shape.elements()));
+        slot.labels.resize(static_cast<std::size_t>(sizes.rows));
+        slot.batch.images = {slot.pixels.data(), shape, tensor::DType::u8};
+        slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
+        slot.batch.samples = sizes.rows;
+    }
+    return slots;
+}
+
+struct TrainingSource::Epoch {
+    std::uint32_t number = 0;
+    std::vector<std::uint32_t> order;
+    std::vector<std::uint16_t> repetitions;  // of order
+};
+
+TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
+                               const SourceSettings& settings, std::uint64_t seed,
+                               std::uint32_t model)
+    : samples_(std::move(samples)),
+      settings_(settings),
+      seed_(seed),
+      model_(model),
+      epoch_(std::make_unique<Epoch>()) {
+    ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
+               settings.batch_size % settings.degree == 0,
+           "batch of {} over {} ranks", settings.batch_size, settings.degree);
+    const BatchPipeline::Sizes sizes{settings.batch_size / settings.degree,
+                                     settings.prefetch_batches, settings.decode_threads};
+    pipeline_ = std::make_unique<BatchPipeline>(
+        *samples_, sizes,
+        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+               std::int32_t& label) { fill(batch, row, pixels, label); });
+}
+
+TrainingSource::~TrainingSource() = default;
+
+void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order) {
+    // Both share one field of the random stream's name.
+    ensure(epoch < (1U << 16), "epoch {}", epoch);
+    std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
+    pipeline_->cancel();
+    *epoch_ = {epoch, std::move(order), std::move(repetitions)};
+    pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size);
+}
+
+std::uint32_t TrainingSource::try_position(std::size_t position, std::span<std::uint8_t> pixels,
+                                           std::string& reason) const {
+    const std::uint32_t sample = epoch_->order[position];
+    const std::uint32_t pass = epoch_->number << 16 | epoch_->repetitions[position];
+    reason = samples_->training_pixels(
+        sample, CounterStream(seed_, RandomPurpose::augmentation, model_, sample, pass), pixels);
+    return sample;
+}
+
+void TrainingSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+                          std::int32_t& label) {
+    const std::size_t entries = epoch_->order.size();
+    const std::int64_t rows = settings_.batch_size / settings_.degree;
+    const auto position =
+        static_cast<std::size_t>(batch * settings_.batch_size + settings_.group_rank * rows + row);
+    for (std::size_t tried = 0; tried < std::min(entries, kMostReplacements); ++tried) {
+        std::string reason;
+        const std::uint32_t sample = try_position((position + tried) % entries, pixels, reason);
+        label = samples_->label(sample);
+        if (reason.empty()) return;
+        const std::string name = samples_->location(sample);
+        if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
+        bad_samples_.record(sample, name, reason);
+        if (settings_.on_bad_sample == config::BadSamplePolicy::count) return;
+    }
+    throw Error(ExitCode::data,
+                fmt::format("{}: bad, and so are the next samples of the order (data.on_bad_sample "
+                            "is skip)",
+                            samples_->location(epoch_->order[position])));
+}
+
+std::int64_t TrainingSource::batches() const {
+    return pipeline_->batches();
+}
+
+const Batch& TrainingSource::next() {
+    return pipeline_->next();
+}
+
+double TrainingSource::wait_seconds() const {
+    return pipeline_->wait_seconds();
+}
+
+BadSampleReport TrainingSource::bad_samples() const {
+    return bad_samples_.report();
+}
+
+EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
+                                   const SourceSettings& settings)
+    : samples_(std::move(samples)), settings_(settings) {
+    ensure(settings.degree >= 1 && settings.batch_size >= 1, "batch of {} on one of {} ranks",
+           settings.batch_size, settings.degree);
+    const std::int64_t all = samples_->samples();
+    block_ = (all + settings.degree - 1) / settings.degree;
+    first_ = std::min(all, settings.group_rank * block_);
+    count_ = std::min(all, first_ + block_) - first_;
+    pipeline_ = std::make_unique<BatchPipeline>(
+        *samples_,
+        BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,
+                             settings.decode_threads},
+        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+               std::int32_t& label) { fill(batch, row, pixels, label); });
+}
+
+EvaluationSource::~EvaluationSource() = default;
+
+void EvaluationSource::begin() {
+    pipeline_->cancel();
+    handed_out_ = 0;
+    pipeline_->begin(batches());
+}
+
+void EvaluationSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
+                            std::int32_t& label) {
+    const std::int64_t offset = batch * settings_.batch_size + row;
+    if (offset >= count_) {
+        std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
+        label = -1;
+        return;
+    }
+    const auto sample = static_cast<std::uint32_t>(first_ + offset);
+    const std::string reason = samples_->evaluation_pixels(sample, pixels);
+    label = samples_->label(sample);
+    if (reason.empty()) return;
+    const std::string name = samples_->location(sample);
+    if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
+    bad_samples_.record(sample, name, reason);
+    if (settings_.on_bad_sample == config::BadSamplePolicy::skip) label = -1;
+}
+
+std::int64_t EvaluationSource::batches() const {
+    return (block_ + settings_.batch_size - 1) / settings_.batch_size;
+}
+
+const Batch& EvaluationSource::next() {
+    Batch& batch = pipeline_->next();
+    const std::int64_t left = count_ - handed_out_++ * settings_.batch_size;
+    batch.samples = std::clamp<std::int64_t>(left, 0, settings_.batch_size);
+    return batch;
+}
+
+double EvaluationSource::wait_seconds() const {
+    return pipeline_->wait_seconds();
+}
+
+BadSampleReport EvaluationSource::bad_samples() const {
+    return bad_samples_.report();
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/prefetcher.hpp>
+
+namespace hpcai::data {
+namespace {
+
+class PrefetcherWithThreads : public testing::TestWithParam<int> {};
+
+TEST_P(PrefetcherWithThreads, HandsOutEveryRowOnceInOrder) {
+    constexpr int kSlots = 3, kRows = 5;
+    std::vector<std::vector<std::int64_t>> memory(kSlots, std::vector<std::int64_t>(kRows, -1));
+    Prefetcher prefetcher(kSlots, GetParam(), [&](int slot, std::int64_t batch, std::int64_t row) {
+        memory[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)] = batch * 100 + row;
+    });
+    for (int pass = 0; pass < 2; ++pass) {
+        prefetcher.cancel();
+        prefetcher.begin(40, kRows);
+        for (std::int64_t batch = 0; batch < 40; ++batch) {
+            const auto& rows = memory[static_cast<std::size_t>(prefetcher.next())];
+            for (std::int64_t row = 0; row < kRows; ++row) {
+                ASSERT_EQ(rows[static_cast<std::size_t>(row)], batch * 100 + row);
+            }
+        }
+        EXPECT_THROW(prefetcher.next(), Error);
+    }
+}
+
+TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
+    std::atomic<std::int64_t> consumed{0};
+    std::atomic<bool> too_far{false};
+    Prefetcher prefetcher(3, GetParam(), [&](int, std::int64_t batch, std::int64_t) {
+        if (batch >= consumed + 3) too_far = true;
+    });
+    prefetcher.begin(30, 2);
+    for (int batch = 0; batch < 30; ++batch) {
+        consumed = batch;  // next() frees the slot of the batch before
+        prefetcher.next();
+    }
+    EXPECT_FALSE(too_far);
+}
+
+TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndGoesOn) {
+    Prefetcher prefetcher(2, GetParam(), [](int, std::int64_t batch, std::int64_t row) {
+        if (batch == 1 && row >= 2) throw std::runtime_error("row " + std::to_string(row));
+    });
+    prefetcher.begin(3, 6);
+    prefetcher.next();
+    try {
+        prefetcher.next();
+        FAIL() << "no exception";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "row 2");
+    }
+    EXPECT_NO_THROW(prefetcher.next());
+}
+
+TEST_P(PrefetcherWithThreads, EndsCleanlyInEveryState) {
+    const auto idle = [](int, std::int64_t, std::int64_t) {};
+    { Prefetcher never_begun(2, GetParam(), idle); }
+    {
+        Prefetcher half_way(2, GetParam(), idle);
+        half_way.begin(1000, 8);
+        half_way.next();
+    }
+    {
+        Prefetcher abandoned(4, GetParam(), idle);
+        abandoned.begin(1000, 8);
+        abandoned.cancel();
+        EXPECT_EQ(abandoned.batches(), 0);
+        abandoned.begin(0, 8);
+        EXPECT_THROW(abandoned.next(), Error);
+    }
+    {
+        Prefetcher failing(2, GetParam(), [](int, std::int64_t, std::int64_t) {
+            throw std::runtime_error("always");
+        });
+        failing.begin(10, 4);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, PrefetcherWithThreads, testing::Values(1, 2, 4));
+
+}  // namespace
+}  // namespace hpcai::data

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/sample_index.hpp>
+
+#include "fixtures.hpp"
+
+namespace hpcai::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+void touch(const fs::path& path) {
+    test::write_file_bytes(path, {1, 2, 3});
+}
+
+std::string data_error(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+        return error.what();
+    }
+    return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST(SampleIndex, SortsClassesAndSamplesByTheirNames) {
+    const test::TemporaryFolder folder;
+    for (const char* path : {"a/2.jpg", "a/10.JPEG", "a-b/x.jpeg", "Z/1.Jpg", "a/notes.txt"}) {
+        touch(folder.path() / path);
+    }
+    touch(folder.path() / ".cache" / "1.jpg");
+    touch(folder.path() / "README");
+    const SampleIndex index = scan_image_folder(folder.path());
+    EXPECT_EQ(index.classes, (std::vector<std::string>{"Z", "a", "a-b"}));
+    EXPECT_EQ(
+        index.samples,
+        (std::vector<Sample>{{"Z/1.Jpg", 0}, {"a/10.JPEG", 1}, {"a/2.jpg", 1}, {"a-b/x.jpeg", 2}}));
+    EXPECT_EQ(index.path_of(1), folder.path() / "a/10.JPEG");
+}
+
+TEST(SampleIndex, TakesOnlyRegularFilesAndLinksToThem) {
+    const test::TemporaryFolder folder;
+    const fs::path one = folder.path() / "one";
+    touch(one / "good.jpg");
+    fs::create_directory(one / "folder.jpg");
+    ASSERT_EQ(mkfifo((one / "pipe.jpg").c_str(), 0600), 0);
+    fs::create_symlink("good.jpg", one / "link.jpg");
+    fs::create_symlink("nowhere", one / "dangling.jpg");
+    fs::create_symlink("/dev/zero", one / "endless.jpg");
+    const SampleIndex index = scan_image_folder(folder.path());
+    EXPECT_EQ(index.samples, (std::vector<Sample>{{"one/good.jpg", 0}, {"one/link.jpg", 0}}));
+    EXPECT_EQ(index.ignored, (std::vector<std::string>{"one/dangling.jpg", "one/endless.jpg",
+                                                       "one/folder.jpg", "one/pipe.jpg"}));
+}
+
+TEST(SampleIndex, NamesWhatIsWrongWithAFolder) {
+    const test::TemporaryFolder folder;
+    const fs::path root = folder.path() / "set";
+    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), root.string()));
+    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(""); }), "data.path"));
+    touch(root);
+    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "not a folder"));
+    fs::remove(root);
+    fs::create_directory(root);
+    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "no class folder"));
+    touch(root / "full" / "1.jpg");
+    fs::create_directory(root / "hollow");
+    EXPECT_TRUE(contains(data_error([&] { scan_image_folder(root); }), "'hollow' is empty"));
+}
+
+TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
+    SampleIndex training{"train", {"a", "b", "c"}, {}, {}};
+    EXPECT_NO_THROW(require_classes(training, 3));
+    EXPECT_TRUE(contains(data_error([&] { require_classes(training, 4); }),
+                         "3 class folders, but workload.classes is 4"));
+    EXPECT_NO_THROW(require_same_classes(training, training));
+    const SampleIndex shorter{"val", {"a", "b"}, {}, {}};
+    const SampleIndex other{"val", {"a", "bb", "c"}, {}, {}};
+    EXPECT_EQ(data_error([&] { require_same_classes(training, shorter); }),
+              "class 'c' is in train but not in val");
+    EXPECT_EQ(data_error([&] { require_same_classes(shorter, training); }),
+              "class 'c' is in train but not in val");
+    EXPECT_EQ(data_error([&] { require_same_classes(training, other); }),
+              "class 'b' is in train but not in val");
+}
+
+class IndexFile : public testing::Test {
+protected:
+    void SetUp() override {
+        for (const char* path : {"a/1.jpg", "a-b/1.jpg", "a-b/2 \"q\"\n.jpg"}) {
+            touch(folder_.path() / "set" / path);
+        }
+    }
+    std::string refusal(const std::string& text) {
+        test::write_file_bytes(file(), {text.begin(), text.end()});
+        return data_error([this] { read_index(file()); });
+    }
+    fs::path root() const { return folder_.path() / "set"; }
+    fs::path file() const { return folder_.path() / "index.jsonl"; }
+
+    test::TemporaryFolder folder_;
+};
+
+TEST_F(IndexFile, HoldsTheScanAndMovesWithItsFolder) {
+    const SampleIndex scanned = scan_image_folder(root());
+    write_index(scanned, file());
+    SampleIndex read = load_samples(file());
+    EXPECT_EQ(read.classes, scanned.classes);
+    EXPECT_EQ(read.samples, scanned.samples);
+    EXPECT_TRUE(fs::equivalent(read.path_of(0), scanned.path_of(0)));
+    fs::create_directory(folder_.path() / "moved");
+    fs::rename(root(), folder_.path() / "moved" / "set");
+    fs::rename(file(), folder_.path() / "moved" / "index.jsonl");
+    read = read_index(folder_.path() / "moved" / "index.jsonl");
+    EXPECT_TRUE(fs::exists(read.path_of(0)));
+}
+
+TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
+    const std::string header =
+        R"({"schema":"hpcai500-index-1","root":"set","classes":["a","b"],"samples":2})"
+        "\n";
+    const std::string first = R"({"path":"a/1.jpg","label":0})"
+                              "\n";
+    EXPECT_TRUE(contains(refusal(""), "ends early"));
+    EXPECT_TRUE(contains(refusal("[]\n"), ":1: expected a JSON object"));
+    EXPECT_TRUE(contains(refusal(R"({"schema":"x","root":"","classes":["a"],"samples":0})"
+                                 "\n"),
+                         "schema 'x'"));
+    EXPECT_TRUE(contains(refusal(header + first), "1 samples, the header says 2"));
+    EXPECT_TRUE(contains(refusal(header + first + first), ":3: path 'a/1.jpg' is out of order"));
+    EXPECT_TRUE(contains(refusal(header + first +
+                                 R"({"path":"b/1.jpg","label":2})"
+                                 "\n"),
+                         ":3: label 2 of 2 classes"));
+    EXPECT_TRUE(contains(refusal(header + first +
+                                 R"({"path":"../1.jpg","label":1})"
+                                 "\n"),
+                         "leaves the folder"));
+    EXPECT_TRUE(contains(refusal(header + first +
+                                 R"({"path":7,"label":1})"
+                                 "\n"),
+                         "wrong type"));
+    EXPECT_TRUE(contains(refusal(header + first + R"({"path":"b/1.jpg","la)"), "ends early"));
+    EXPECT_TRUE(contains(refusal(header + first +
+                                 R"({"path":"a/2.jpg","label":0})"
+                                 "\n"),
+                         "class 'b' is empty"));
+}
+
+TEST_F(IndexFile, AProcessAloneLoadsWithoutMessages) {
+    const auto alone = comm::make_self_communicator();
+    EXPECT_EQ(load_samples(root(), *alone).samples, load_samples(root()).samples);
+    EXPECT_TRUE(contains(data_error([&] { load_samples(root() / "none", *alone); }), "none"));
+}
+
+}  // namespace
+}  // namespace hpcai::data
