@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "world.hpp"
@@ -33,7 +39,7 @@ private:
     int rank_;
 };
 
-int run(comm::MpiWorld& mpi) {
+int run_tests(comm::MpiWorld& mpi) {
     comm::StartUp start = mpi.start_up();
     const std::vector<std::string> hostnames = start.hostnames();
     const std::vector<int> nodes = start.node_of_world_rank();
@@ -51,6 +57,68 @@ int run(comm::MpiWorld& mpi) {
     return failed[0] == 0.0 ? 0 : 1;
 }
 
+comm::GroupStatus status_after_work(comm::Communicator& group, int number) {
+    std::array<double, 1> one{1};
+    try {
+        group.all_reduce_sum(one);
+    } catch (const Error& error) {
+        return comm::GroupStatus::of(number, comm::GroupState::failed, error.code(), error.what());
+    }
+    return comm::GroupStatus::of(number, comm::GroupState::completed);
+}
+
+void print_ballot(const comm::Ballot& ballot, double sum_of_world_ranks) {
+    std::string states;
+    for (const comm::GroupStatus& status : ballot.decision.groups) {
+        states += fmt::format(" {}:{}", static_cast<int>(status.state),
+                              static_cast<int>(status.exit_code));
+    }
+    fmt::print("VOTERS {} SUM {} STATES{}\n", fmt::join(ballot.decision.voters(), ","),
+               sum_of_world_ranks, states);
+    std::fflush(stdout);
+}
+
+/// Not a test by itself: tests/comm/rank_death_test.cpp starts it and reads what it prints. Pairs
+/// of ranks are groups, even ranks lead; `victim` dies without a word, the other groups vote.
+void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
+    const int group_number = mpi.rank() / 2;
+    const auto group = mpi.start_up().split(group_number, mpi.rank());
+    if (mpi.rank() == victim) std::raise(SIGKILL);
+    const comm::GroupStatus mine = status_after_work(*group, group_number);
+    if (mpi.rank() % 2 != 0) {
+        mpi.await_release(mpi.rank() - 1, 3);
+        return;
+    }
+    std::vector<int> leaders;
+    for (int rank = 0; rank < mpi.size(); rank += 2) leaders.push_back(rank);
+    const comm::Ballot ballot =
+        mpi.hold_vote(mine, leaders, {.status_seconds = 4, .reply_seconds = 10});
+    if (ballot.leaders) {
+        std::array<double, 1> sum{static_cast<double>(mpi.rank())};
+        ballot.leaders->all_reduce_sum(sum);
+        if (ballot.leaders->rank() == 0) print_ballot(ballot, sum[0]);
+    }
+    mpi.release(std::array{mpi.rank() + 1});
+}
+
+constexpr std::string_view kVictim = "--victim=";
+
+int run(int argc, char** argv) {
+    const std::string_view argument = argc > 1 ? argv[1] : "";
+    const bool with_victim = argument.starts_with(kVictim);
+    comm::MpiWorld mpi({.wait_seconds = with_victim ? 1.5 : 30.0,
+                        .finalize_seconds = with_victim ? 1.0 : 30.0,
+                        .largest_count = kLargestCount});
+    try {
+        if (!with_victim) return run_tests(mpi);
+        vote_after_the_death_of(std::stoi(std::string(argument.substr(kVictim.size()))), mpi);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "rank {}: {}\n", mpi.rank(), error.what());
+        mpi.abort(ExitCode::internal);
+    }
+    return 0;
+}
+
 }  // namespace
 
 World& world() {
@@ -61,16 +129,5 @@ World& world() {
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
-    hpcai::comm::MpiWorld mpi({.wait_seconds = 30,
-                               .finalize_seconds = 30,
-                               .largest_count = hpcai::mpi_tests::kLargestCount});
-    int failed = 1;
-    try {
-        failed = hpcai::mpi_tests::run(mpi);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "rank {}: {}\n", mpi.rank(), error.what());
-        mpi.abort(hpcai::ExitCode::internal);
-    }
-    mpi.finish(hpcai::ExitCode::internal);
-    return failed;
+    return hpcai::mpi_tests::run(argc, argv);
 }
