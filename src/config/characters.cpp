@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -31,8 +31,10 @@ std::size_t character_bytes(std::string_view text, std::size_t i) {
     return overlong || surrogate || too_large ? 0 : bytes;
 }
 
-bool is_control(unsigned first) {
-    return first < 0x20 || first == 0x7F;
+/// C0, DEL, and C1 (U+0080 to U+009F), which some terminals obey.
+bool is_control(std::string_view text, std::size_t i) {
+    const unsigned first = byte(text, i);
+    return first < 0x20 || first == 0x7F || (first == 0xC2 && byte(text, i + 1) < 0xA0);
 }
 
 bool is_line_end(std::string_view text, std::size_t i) {
@@ -54,8 +56,9 @@ void check_characters(std::string_view text, const Origin& origin) {
                 origin.at(place), first);
         require(text[i] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
                 origin.at(place));
-        require(!is_control(first) || is_line_end(text, i), ExitCode::usage,
-                "{}: expected text, got the control character 0x{:02x}", origin.at(place), first);
+        require(!is_control(text, i) || is_line_end(text, i), ExitCode::usage,
+                "{}: expected text, got the control character {}", origin.at(place),
+                in_quotes(text.substr(i, bytes)));
         place.column += static_cast<int>(bytes);
         if (text[i] == '\n') place = {place.line + 1, 1};
         i += bytes;
@@ -69,8 +72,10 @@ std::string shown(std::string_view text) {
     while (i < text.size()) {
         const std::size_t bytes = character_bytes(text, i);
         if (i + bytes > kShown) break;
-        if (bytes == 0 || is_control(byte(text, i))) {
-            result += fmt::format("\\x{:02x}", byte(text, i));
+        if (bytes == 0 || is_control(text, i)) {
+            for (std::size_t k = 0; k < std::max<std::size_t>(bytes, 1); ++k) {
+                result += fmt::format("\\x{:02x}", byte(text, i + k));
+            }
         } else {
             result += text.substr(i, bytes);
         }

@@ -8,6 +8,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/keys.hpp>
 
+#include "document.hpp"
+
 namespace hpcai::config {
 namespace {
 
@@ -17,9 +19,11 @@ public:
 
     void check(bool consistent, const std::string& full_name, const std::string& expected) const {
         if (consistent) return;
+        const std::string value = value_text(config_, full_name);
+        const bool is_default = value == value_text(Config{}, full_name);
         throw Error(ExitCode::usage,
-                    fmt::format("{}: {}: expected {}, got '{}'", place_of_(full_name), full_name,
-                                expected, value_text(config_, full_name)));
+                    fmt::format("{}: {}: expected {}, got {}{}", place_of_(full_name), full_name,
+                                expected, in_quotes(value), is_default ? ", the default" : ""));
     }
 
     void check_data() const {

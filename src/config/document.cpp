@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
@@ -14,6 +15,18 @@
 namespace hpcai::config {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// yaml-cpp takes directives that it does not know and ignores them.
+void check_directives(std::string_view yaml, const Origin& origin) {
+    for (Place place; !yaml.empty(); ++place.line) {
+        require(!yaml.starts_with('%'), ExitCode::usage,
+                "{}: expected sections of keys, got a directive (%)", origin.at(place));
+        const auto end = yaml.find('\n');
+        yaml.remove_prefix(end == std::string_view::npos ? yaml.size() : end + 1);
+    }
+}
+
 Place place_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
@@ -22,7 +35,9 @@ Place place_of(const YAML::Mark& mark) {
 /// duplicates and anchors, which nodes hide, and never meets a cycle.
 class TreeBuilder final : public YAML::EventHandler {
 public:
-    TreeBuilder(const Origin& origin, std::string path) : origin_(origin), path_(std::move(path)) {}
+    /// `yaml` must outlive the builder.
+    TreeBuilder(std::string_view yaml, const Origin& origin, std::string path)
+        : yaml_(yaml), origin_(origin), path_(std::move(path)) {}
 
     Node take_root() { return std::move(root_); }
 
@@ -45,6 +60,7 @@ public:
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   const std::string& value) override {
         check(mark, tag, anchor);
+        check_one_line(mark, tag == "!", value);
         add({.kind = NodeKind::scalar,
              .place = place_of(mark),
              .text = value,
@@ -71,11 +87,16 @@ private:
         std::optional<Node> name;  // mapping: the key that waits for its value
     };
 
-    std::string where(Place place) const {
+    std::string where(Place place, const std::string& name = "") const {
         std::string path = path_;
+        const auto extend = [&path](const std::string& part) {
+            if (!path.empty() && !part.empty()) path += '.';
+            path += shown(part);
+        };
         for (const Frame& frame : stack_) {
-            if (frame.name) path += (path.empty() ? "" : ".") + shown(frame.name->text);
+            if (frame.name) extend(frame.name->text);
         }
+        extend(name);
         return origin_.at(place) + ": " + (path.empty() ? "" : path + ": ");
     }
 
@@ -91,13 +112,43 @@ private:
         }
     }
 
+    /// yaml-cpp takes a text whose closing quote is missing, and the rest of the file with it.
+    void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
+                        const std::string& value) const {
+        const std::string_view rest =
+            yaml_.substr(std::min(static_cast<std::size_t>(mark.pos), yaml_.size()));
+        if (!in_quotes_or_block) {
+            if (!rest.starts_with(value)) fail(mark, "a value on one line", "one on several lines");
+            return;
+        }
+        const char quote = rest.empty() ? ' ' : rest.front();
+        if (quote != '"' && quote != '\'') {
+            fail(mark, "a value on one line", "a block of text or a tag");
+        }
+        if (!ends_on_its_line(rest.substr(1), quote)) {
+            fail(mark, "a text on one line", "one without a closing quote");
+        }
+    }
+
+    static bool ends_on_its_line(std::string_view rest, char quote) {
+        for (std::size_t i = 0; i < rest.size() && rest[i] != '\n'; ++i) {
+            const bool doubled = quote == '\'' && rest.substr(i, 2) == "''";
+            if (rest[i] == quote && !doubled) return true;
+            if (doubled || (quote == '"' && rest[i] == '\\')) ++i;
+        }
+        return false;
+    }
+
     bool wants_name() const {
         return !stack_.empty() && stack_.back().node.kind == NodeKind::mapping &&
                !stack_.back().name;
     }
 
     void open(const YAML::Mark& mark, NodeKind kind) {
-        if (wants_name()) fail(mark, "the name of a key", "a list or a mapping");
+        if (wants_name()) {
+            fail(mark, "the name of a key",
+                 "a list or a mapping, perhaps without its closing bracket");
+        }
         if (stack_.size() >= kMaximumDepth) {
             fail(mark, "sections of keys with plain values", "deeper nesting");
         }
@@ -119,6 +170,7 @@ private:
             stack_.back().node.items.push_back(std::move(node));
         } else {
             Frame& frame = stack_.back();
+            if (node.kind == NodeKind::null) node.place = frame.name->place;
             frame.node.entries.push_back(
                 {std::move(frame.name->text), frame.name->place, std::move(node)});
             frame.name.reset();
@@ -126,15 +178,15 @@ private:
     }
 
     void set_name(Node name) {
-        const std::string at = where(name.place);
+        const std::string at = where(name.place, name.text);
         require(name.kind == NodeKind::scalar, ExitCode::usage,
                 "{}expected the name of a key, got nothing", at);
         require(name.text != "<<", ExitCode::usage,
                 "{}expected the name of a key, got '<<' (merge keys are not allowed)", at);
         for (const Entry& entry : stack_.back().node.entries) {
             require(entry.name != name.text, ExitCode::usage,
-                    "{}expected each key once, got {} again; the first is on line {}", at,
-                    in_quotes(name.text), entry.place.line);
+                    "{}expected each key once, got it again; the first is on line {}", at,
+                    entry.place.line);
         }
         // Real files have a few dozen keys; a bound keeps the search above from becoming slow.
         require(stack_.back().node.entries.size() < 256, ExitCode::usage,
@@ -142,6 +194,7 @@ private:
         stack_.back().name = std::move(name);
     }
 
+    std::string_view yaml_;
     const Origin& origin_;
     std::string path_;
     std::vector<Frame> stack_;
@@ -153,8 +206,10 @@ private:
 
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path) {
     check_characters(yaml, origin);
-    std::istringstream stream(yaml);
-    TreeBuilder builder(origin, path);
+    check_directives(yaml, origin);
+    const std::string text = yaml.starts_with(kByteOrderMark) ? yaml.substr(3) : yaml;
+    std::istringstream stream(text);
+    TreeBuilder builder(text, origin, path);
     try {
         YAML::Parser parser(stream);
         while (parser.HandleNextDocument(builder)) {

@@ -54,8 +54,9 @@ private:
 
 /// Parses exactly one YAML document; an empty one is a null node. `path` is the key that it is the
 /// value of, for messages, or empty. Throws Error(usage), with origin's place, for bytes outside
-/// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, duplicate keys, keys that
-/// are not scalars, a second document, deep nesting and everything that YAML itself forbids.
+/// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate
+/// keys, keys that are not scalars, texts over several lines, a second document, deep nesting and
+/// everything that YAML itself forbids.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 
 /// Throws Error(usage), with origin's place, unless `text` is UTF-8 without control characters

@@ -14,14 +14,14 @@ namespace hpcai::config {
 
 inline constexpr double kMaxInt = std::numeric_limits<int>::max();
 
-inline Bounds between(double minimum, double maximum) {
+constexpr Bounds between(double minimum, double maximum) {
     return {minimum, maximum, true, true};
 }
-inline Bounds at_least(double minimum) {
-    return {.minimum = minimum};
+constexpr Bounds above_up_to(double minimum, double maximum) {
+    return {minimum, maximum, false, true};
 }
-inline Bounds above(double minimum) {
-    return {.minimum = minimum, .minimum_is_legal = false};
+constexpr Bounds from_below(double minimum, double maximum) {
+    return {minimum, maximum, true, false};
 }
 
 /// What a row of the key table says besides name, type and place.

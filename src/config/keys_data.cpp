@@ -4,7 +4,7 @@
 namespace hpcai::config {
 namespace {
 
-const Bounds kProbability = between(0, 1);
+constexpr Bounds kProbability = between(0, 1);
 
 std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
     return {
@@ -43,7 +43,7 @@ std::vector<Key> preparation_keys(const SectionBuilder<DataConfig>& data) {
                     {.meaning = "Smallest share of a picture that the random resized crop of "
                                 "training may take.",
                      .unit = "fraction",
-                     .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+                     .bounds = above_up_to(0, 1)}),
         data.number("flip_probability", &DataConfig::flip_probability,
                     {.meaning = "Chance that a training sample is mirrored left to right.",
                      .unit = "fraction",
@@ -61,7 +61,7 @@ std::vector<Key> preparation_keys(const SectionBuilder<DataConfig>& data) {
                      {.meaning = "Standard deviation of each channel, which the pixels are then "
                                  "divided by.",
                       .unit = "of the full scale",
-                      .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+                      .bounds = above_up_to(0, 1)}),
     };
 }
 

@@ -20,11 +20,10 @@ std::vector<Key> communication_keys() {
             "precision", &CommunicationConfig::precision,
             {{{CommunicationPrecision::fp32, "fp32"}}, {"bf16", "fp16", "int8"}},
             {.meaning = "Number format of the gradients on the wire."}),
-        communication.number(
-            "bucket_mib", &CommunicationConfig::bucket_mib,
-            {.meaning = "Size of the gradient buckets that are summed at once.",
-             .unit = "MiB",
-             .bounds = {.minimum = 0, .maximum = 65536, .minimum_is_legal = false}}),
+        communication.number("bucket_mib", &CommunicationConfig::bucket_mib,
+                             {.meaning = "Size of the gradient buckets that are summed at once.",
+                              .unit = "MiB",
+                              .bounds = above_up_to(0, 65536)}),
         communication.boolean("overlap", &CommunicationConfig::overlap,
                               {.meaning = "Sums each bucket while the backward pass still makes "
                                           "the next ones."}),

@@ -61,7 +61,7 @@ std::vector<Key> workload_keys() {
                         {.meaning = "Top-1 accuracy that the penalty coefficient of VFLOPS "
                                     "compares with.",
                          .unit = "fraction",
-                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+                         .bounds = above_up_to(0, 1)}),
         workload.number("penalty_exponent", &WorkloadConfig::penalty_exponent,
                         {.meaning = "Exponent n of the penalty coefficient "
                                     "(achieved / target quality)^n.",
@@ -97,7 +97,7 @@ std::vector<Key> bagging_keys() {
         bagging.number("subsample_fraction", &BaggingConfig::subsample_fraction,
                        {.meaning = "Share of the samples that the subsample sampler draws.",
                         .unit = "fraction",
-                        .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+                        .bounds = above_up_to(0, 1)}),
         bagging.choice<Aggregation>(
             "aggregation", &BaggingConfig::aggregation,
             {{{Aggregation::soft_vote, "soft_vote"}, {Aggregation::majority, "majority"}},

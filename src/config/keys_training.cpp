@@ -49,11 +49,10 @@ std::vector<Key> rate_keys(const Builder& training) {
                            .unit = "epochs",
                            .bounds = between(1, 100000)}),
         training.number("schedule_factor", &TrainingConfig::schedule_factor,
-                        {.meaning = "Factor of schedule step.",
-                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
-        training.number("schedule_power", &TrainingConfig::schedule_power,
-                        {.meaning = "Power of schedule polynomial.",
-                         .bounds = {.minimum = 0, .maximum = 100, .minimum_is_legal = false}}),
+                        {.meaning = "Factor of schedule step.", .bounds = above_up_to(0, 1)}),
+        training.number(
+            "schedule_power", &TrainingConfig::schedule_power,
+            {.meaning = "Power of schedule polynomial.", .bounds = above_up_to(0, 100)}),
         training.number("final_learning_rate", &TrainingConfig::final_learning_rate,
                         {.meaning = "Rate at which schedules cosine and polynomial end, scaled "
                                     "with the batch as learning_rate is.",
@@ -73,8 +72,7 @@ std::vector<Key> rate_keys(const Builder& training) {
 std::vector<Key> regularization_keys(const Builder& training) {
     return {
         training.number("momentum", &TrainingConfig::momentum,
-                        {.meaning = "Momentum of SGD.",
-                         .bounds = {.minimum = 0, .maximum = 1, .maximum_is_legal = false}}),
+                        {.meaning = "Momentum of SGD.", .bounds = from_below(0, 1)}),
         training.boolean("nesterov", &TrainingConfig::nesterov,
                          {.meaning = "Uses Nesterov's form of momentum."}),
         training.number("weight_decay", &TrainingConfig::weight_decay,
@@ -86,7 +84,7 @@ std::vector<Key> regularization_keys(const Builder& training) {
         training.number("label_smoothing", &TrainingConfig::label_smoothing,
                         {.meaning = "Share of each target that is spread evenly over all classes.",
                          .unit = "fraction",
-                         .bounds = {.minimum = 0, .maximum = 1, .maximum_is_legal = false}}),
+                         .bounds = from_below(0, 1)}),
         training.boolean("zero_gamma", &TrainingConfig::zero_gamma,
                          {.meaning = "Starts the scale of each residual block's last BatchNorm at "
                                      "0, so that the block begins as the identity."}),
@@ -94,7 +92,7 @@ std::vector<Key> regularization_keys(const Builder& training) {
                         {.meaning = "Share of the new batch in the running statistics that "
                                     "evaluation uses.",
                          .unit = "fraction",
-                         .bounds = {.minimum = 0, .maximum = 1, .minimum_is_legal = false}}),
+                         .bounds = above_up_to(0, 1)}),
     };
 }
 

@@ -35,6 +35,11 @@ std::string hint_for(const std::string& section, const std::string& name) {
     return did_you_mean(name, names_in(section));
 }
 
+/// A near name says enough; without one the message lists all of them.
+bool lists(const std::string& hint) {
+    return !hint.ends_with('?');
+}
+
 }  // namespace
 
 const Section& section_named(const std::string& name, const std::string& where) {
@@ -43,17 +48,21 @@ const Section& section_named(const std::string& name, const std::string& where) 
     for (const Section& section : sections()) names.push_back(section.name);
     std::string hint = did_you_mean(name, names);
     if (hint.empty()) hint = hint_for("", name);
-    throw Error(ExitCode::usage, fmt::format("{}: expected a section ({}), got {}{}", where,
-                                             fmt::join(names, ", "), in_quotes(name), hint));
+    const std::string list = lists(hint) ? fmt::format(" ({})", fmt::join(names, ", ")) : "";
+    throw Error(ExitCode::usage, fmt::format("{}: {}: expected a section{}, got {}{}", where,
+                                             shown(name), list, in_quotes(name), hint));
 }
 
 const Key& key_named(const std::string& section, const std::string& name,
                      const std::string& where) {
     section_named(section, where);
     if (const Key* key = find_key(section, name)) return *key;
-    throw Error(ExitCode::usage, fmt::format("{}: {}: expected a key of {} ({}), got {}{}", where,
-                                             section, section, fmt::join(names_in(section), ", "),
-                                             in_quotes(name), hint_for(section, name)));
+    const std::string hint = hint_for(section, name);
+    const std::string list =
+        lists(hint) ? fmt::format(" ({})", fmt::join(names_in(section), ", ")) : "";
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {}.{}: expected a key of {}{}, got {}{}", where, section,
+                            shown(name), section, list, in_quotes(name), hint));
 }
 
 }  // namespace hpcai::config

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/config/nearest.hpp>
+
+namespace hpcai::config {
+namespace {
+
+TEST(EditDistance, CountsInsertionsDeletionsSubstitutionsAndSwaps) {
+    EXPECT_EQ(edit_distance("", ""), 0);
+    EXPECT_EQ(edit_distance("", "abc"), 3);
+    EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+    EXPECT_EQ(edit_distance("sdg", "sgd"), 1);
+    EXPECT_EQ(edit_distance("ca", "abc"), 3);
+    EXPECT_EQ(edit_distance("P_Degree", "p_degree"), 0);
+}
+
+TEST(Nearest, FindsANearNameAndNothingWhereAllAreFar) {
+    const std::vector<std::string> names = {"batch_size", "momentum", "nesterov"};
+    EXPECT_EQ(nearest("momentom", names), "momentum");
+    EXPECT_EQ(nearest("bacth_sise", names), "batch_size");
+    EXPECT_EQ(nearest("epochs", names), "");
+    EXPECT_EQ(nearest(std::string(65, 'm'), {std::string(64, 'm')}), "");
+    EXPECT_EQ(nearest("x", {}), "");
+    EXPECT_EQ(did_you_mean("nestrov", names), "; did you mean 'nesterov'?");
+    EXPECT_EQ(did_you_mean("q", names), "");
+}
+
+}  // namespace
+}  // namespace hpcai::config

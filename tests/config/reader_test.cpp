@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/config/keys.hpp>
+
+#include "config/config_messages.hpp"
+
+namespace hpcai::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(Reader, ReadsEveryTypeOfValue) {
+    const Config config = parse(
+        "run: {name: a-1, seed: 9007199254740991, deterministic: true, level: free}\n"
+        "workload:\n  model: resnet50_v1\n"
+        "bagging:\n  M: 4\n  P_degree: auto\n"
+        "data:\n  path: \"a # b\"\n  mean:\n    - 0.5\n    - .25\n    - 1\n"
+        "training:\n  learning_rate: 1e-2\n  schedule_epochs: []\n",
+        "f.yaml", {});
+    EXPECT_EQ(config.run.name, "a-1");
+    EXPECT_EQ(config.run.seed, 9007199254740991u);
+    EXPECT_TRUE(config.run.deterministic);
+    EXPECT_EQ(config.run.level, Level::free);
+    EXPECT_EQ(config.workload.model, Model::resnet50_v1);
+    EXPECT_EQ(config.bagging.groups, 4);
+    EXPECT_EQ(config.bagging.degree, std::nullopt);
+    EXPECT_EQ(config.data.path, "a # b");
+    EXPECT_THAT(config.data.mean, ElementsAre(0.5, 0.25, 1.0));
+    EXPECT_EQ(config.training.learning_rate, 0.01);
+    EXPECT_TRUE(config.training.schedule_epochs.empty());
+    EXPECT_EQ(config.training.batch_size, TrainingConfig{}.batch_size);
+}
+
+TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
+    EXPECT_EQ(message_of("bagging:\n  P_degre: 4\n"),
+              "f.yaml:2:3: bagging.P_degre: expected a key of bagging, got 'P_degre'; did you mean "
+              "'P_degree'?");
+    EXPECT_EQ(message_of("baging:\n  M: 4\n"),
+              "f.yaml:1:1: baging: expected a section, got 'baging'; did you mean 'bagging'?");
+    EXPECT_THAT(message_of("training:\n  epochs: 4\n"), EndsWith("mean 'workload.epochs'?"));
+    EXPECT_THAT(message_of("epochs: 4\n"), EndsWith("mean 'workload.epochs'?"));
+    EXPECT_EQ(message_of("device:\n  colour: red\n"),
+              "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout), got "
+              "'colour'");
+    EXPECT_THAT(message_of("xyz: 4\n"), HasSubstr("(run, workload, bagging, parallel, data, "));
+}
+
+TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
+    EXPECT_EQ(message_of("training:\n  optimizer: lars\n"),
+              "f.yaml:2:14: training.optimizer: expected sgd, got 'lars', which this version does "
+              "not have");
+    EXPECT_EQ(message_of("device:\n  kind: cuda\n"),
+              "f.yaml:2:9: device.kind: expected one of auto, cpu, got 'cuda', which this version "
+              "does not have");
+    EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
+              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
+              "level), got 'repeat', which this version does not have");
+    EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
+                EndsWith("which this version does not have"));
+    for (const char* line : {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",
+                             "workload: {kind: extreme_weather}", "communication: {backend: nccl}",
+                             "training: {precision: mixed}", "parallel: {micro_batches: 4}"}) {
+        EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
+    }
+}
+
+TEST(Reader, RefusesValuesOfAnotherType) {
+    EXPECT_EQ(message_of("training:\n  batch_size: 3.7\n"),
+              "f.yaml:2:15: training.batch_size: expected an integer at least 1 and at most "
+              "1048576, got '3.7'");
+    EXPECT_EQ(message_of("training:\n  batch_size: 010\n"),
+              "f.yaml:2:15: training.batch_size: expected an integer at least 1 and at most "
+              "1048576, got '010' (a number has no leading zeros)");
+    for (const char* text : {"0x10", "0o10", "1_000", "1e3", "+4", "\"4\"", "~", "", "many", "[4]",
+                             "{a: 4}", "auto", "true", "99999999999999999999", "-007"}) {
+        EXPECT_THAT(message_of(fmt::format("training:\n  batch_size: {}\n", text)),
+                    HasSubstr("training.batch_size: expected an integer"))
+            << text;
+    }
+    for (const char* text : {".nan", ".inf", "-.inf", "nan", "inf", "-inf", "1e400", "00.5", "1,5",
+                             "0x1p3", "1e", "--1", "'0.1'", "1.0.0"}) {
+        EXPECT_THAT(message_of(fmt::format("training:\n  learning_rate: {}\n", text)),
+                    HasSubstr("training.learning_rate: expected a number"))
+            << text;
+    }
+    for (const char* text : {"yes", "on", "True", "1", "\"true\"", ""}) {
+        EXPECT_THAT(message_of(fmt::format("run:\n  deterministic: {}\n", text)),
+                    HasSubstr("run.deterministic: expected true or false, got"))
+            << text;
+    }
+    EXPECT_THAT(message_of("data:\n  mean: 0.5\n"), HasSubstr("expected a list"));
+    EXPECT_THAT(message_of("data:\n  mean: [0.5, x, 0.5]\n"), StartsWith("f.yaml:2:15: data.mean"));
+    EXPECT_THAT(message_of("training:\n  schedule_epochs: [1.5]\n"), HasSubstr("got '1.5'"));
+    EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a text, got nothing"));
+    EXPECT_THAT(message_of("training:\n  precision: fp23\n"),
+                EndsWith("expected one of auto, fp32, bf16, got 'fp23'; did you mean 'fp32'?"));
+    EXPECT_THAT(message_of("run:\n  output: \"a\\x1b[31m\"\n"),
+                EndsWith("run.output: expected text, got the control character '\\x1b'"));
+    EXPECT_THAT(message_of("run:\n  name: ../x\n"), EndsWith("got '../x'"));
+}
+
+/// One line of YAML that sets `key` to `text`.
+std::string line(const Key& key, const std::string& text) {
+    const bool list = key.type == KeyType::integer_list || key.type == KeyType::number_list;
+    return fmt::format("{}: {{{}: {}}}", key.section, key.name,
+                       list ? fmt::format("[{}]", text) : text);
+}
+
+TEST(Reader, RefusesNumbersJustOutsideEveryRangeOfTheTable) {
+    int limits = 0;
+    for (const Key& key : keys()) {
+        const bool integer = key.type == KeyType::integer || key.type == KeyType::integer_list;
+        const bool number = key.type == KeyType::number || key.type == KeyType::number_list;
+        if (!integer && !number) continue;
+        const double step = integer ? 1 : 1e-9;
+        const Bounds& bounds = key.bounds;
+        const double below = bounds.minimum - (bounds.minimum_is_legal ? step : 0);
+        const double over = bounds.maximum + (bounds.maximum_is_legal ? step : 0);
+        for (const double value : {below, over}) {
+            const std::string text = integer ? fmt::format("{}", static_cast<std::int64_t>(value))
+                                             : fmt::format("{:.12f}", value);
+            EXPECT_THAT(message_of(line(key, text)), HasSubstr(key.full_name() + ": expected"));
+            ++limits;
+        }
+    }
+    EXPECT_GT(limits, 60);
+}
+
+TEST(Reader, RefusesSettingsThatContradict) {
+    EXPECT_EQ(message_of("workload:\n  channels: 16\n"),
+              "f.yaml: data.mean: expected 16 values, one for each of workload.channels, got "
+              "'[0.485, 0.456, 0.406]', the default");
+    EXPECT_EQ(message_of("data:\n  standard_deviation: [0.5]\n"),
+              "f.yaml:2:23: data.standard_deviation: expected 3 values, one for each of "
+              "workload.channels, got '[0.5]'");
+    EXPECT_THAT(message_of("data: {kind: image_folder}"),
+                StartsWith("f.yaml: data.path: expected"));
+    EXPECT_THAT(message_of("data: {kind: image_folder, path: a}"),
+                StartsWith("f.yaml: data.validation_path: expected a folder"));
+    EXPECT_THAT(message_of("data: {kind: image_folder, path: a, validation_path: b, mean: [0.5], "
+                           "standard_deviation: [0.5]}\nworkload: {channels: 1}"),
+                StartsWith("f.yaml:2:22: workload.channels: expected 3"));
+    EXPECT_THAT(message_of("data: {synthetic_samples: 255}"),
+                HasSubstr("data.synthetic_samples: expected at least training.batch_size"));
+    EXPECT_THAT(message_of("training: {batch_size: 30, batch_norm_samples: 16}"),
+                HasSubstr("expected a divisor of training.batch_size, which is 30, got '16'"));
+    EXPECT_THAT(message_of("training: {schedule_epochs: [30, 30]}"), HasSubstr("increasing"));
+    EXPECT_THAT(message_of("workload: {epochs: 4}"),
+                HasSubstr("training.warmup_epochs: expected at most workload.epochs, which is 4"));
+    EXPECT_THAT(message_of("bagging: {P_degree: 3}"),
+                HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
+    EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),
+                HasSubstr("training.momentum: expected a number above 0"));
+}
+
+TEST(Reader, AppliesOverridesWithTheSameChecks) {
+    const Config config =
+        parse("training:\n  batch_size: 64\n", "f.yaml",
+              {"training.batch_size=32", "bagging.M=auto", "data.mean=[0.1, 0.2, 0.3]",
+               "run.output=a: b # c", "data.path=x=y"});
+    EXPECT_EQ(config.training.batch_size, 32);
+    EXPECT_THAT(config.data.mean, ElementsAre(0.1, 0.2, 0.3));
+    EXPECT_EQ(config.run.output, "a: b # c");
+    EXPECT_EQ(config.data.path, "x=y");
+    EXPECT_EQ(override_message("training.batch_size=x"),
+              "--set training.batch_size=x: training.batch_size: expected an integer at least 1 "
+              "and at most 1048576, got 'x'");
+    EXPECT_THAT(override_message("training.bach_size=3"), EndsWith("did you mean 'batch_size'?"));
+    EXPECT_THAT(override_message("trainin.batch_size=3"), EndsWith("did you mean 'training'?"));
+    EXPECT_THAT(override_message("workload.epochs=2"), HasSubstr("training.warmup_epochs"));
+    EXPECT_EQ(message_of("", {"training.warmup_epochs=91"}),
+              "--set training.warmup_epochs=91: training.warmup_epochs: expected at most "
+              "workload.epochs, which is 90, got '91'");
+    EXPECT_THAT(message_of("", {"run.seed=1", "run.seed=2"}), HasSubstr("expected each key once"));
+    for (const char* given : {"", "=", ".", "run", "run.seed", "run=3", "seed=3", "a=b.c"}) {
+        EXPECT_THAT(override_message(given), HasSubstr("expected section.key=value")) << given;
+    }
+    for (const char* given : {"run.=3", ".seed=3", "run.seed=", "run.seed=&a 3", "run.seed=*a",
+                              "run.seed=3\nbagging: 4", "run.seed=1\t", "run.name=\xFF",
+                              "data.mean=[0.1, 0.2", "run.seed=010", "run.name=a\nb"}) {
+        EXPECT_THAT(override_message(given), StartsWith("--set ")) << given;
+    }
+}
+
+TEST(ReadFile, ReadsFilesAndRefusesEverythingElse) {
+    const auto folder = std::filesystem::path(testing::TempDir()) / "hpcai500_config_read_file";
+    std::filesystem::create_directories(folder);
+    const std::string file = folder / "a.yaml";
+    const auto failure = [](const std::string& path) -> std::string {
+        try {
+            read_file(path);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage);
+            return error.what();
+        }
+        return "read";
+    };
+    std::ofstream(file) << "run:\n";
+    EXPECT_EQ(read_file(file), "run:\n");
+    EXPECT_THAT(failure(folder / "absent.yaml"),
+                HasSubstr("absent.yaml: expected a readable file"));
+    EXPECT_THAT(failure(folder), HasSubstr("got a folder"));
+    EXPECT_THAT(failure("/dev/zero"), HasSubstr("at most 1 MiB"));
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hpcai::config
