@@ -207,8 +207,8 @@ struct RunRecord {
     CommunicationRecord communication;
     EnergyRecord energy;
     std::map<std::string, std::string> environment;  // allow-listed facts only
-    std::vector<std::string>
-        training_digest;  // SHA-256 of the final parameters, by group; "" if none
+    // SHA-256 of the final parameters, by group; empty if there are none
+    std::vector<std::string> training_digest;
     bool operator==(const RunRecord&) const = default;
 };
 
