@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/build.sh [release | debug-sanitize] [target...]
+# Builds into build/<kind>, by default everything in release: build/release/hpcai500.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+kind=${1:-release}
+targets=("${@:2}")
+case $kind in
+    release) options=(-DCMAKE_BUILD_TYPE=Release) ;;
+    debug-sanitize)
+        # -O1: the sanitizers without it make the tests ten times slower.
+        options=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g" -DHPCAI500_SANITIZE=ON)
+        ;;
+    *)
+        echo "build.sh: '$kind' is neither release nor debug-sanitize" >&2
+        exit 2
+        ;;
+esac
+
+scripts/install_dependencies.sh
+cmake -S . -B "build/$kind" -G Ninja "${options[@]}"
+cmake --build "build/$kind" ${targets:+--target "${targets[@]}"}

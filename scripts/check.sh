@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/check.sh
+# What the sources must hold without running them: format, layers, budgets, self-contained headers.
+# Runs every check before it fails. Needs g++, clang-format and python3; changes nothing but
+# build/headers.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=()
+check() {
+    local name=$1
+    shift
+    if "$@"; then echo "ok      $name"; else
+        echo "FAILED  $name"
+        failed+=("$name")
+    fi
+}
+
+sources() {
+    local trees=() tree
+    for tree in include src tests kernels; do [[ ! -d $tree ]] || trees+=("$tree"); done
+    find "${trees[@]}" -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh'
+}
+
+formatted() { sources | xargs -P "$(nproc)" -n 8 clang-format --dry-run --Werror; }
+
+licensed() {
+    local unlicensed
+    unlicensed=$({
+        sources
+        find scripts .ci -type f -name '*.sh' -o -type f -name '*.py' -o -path .ci/run
+    } | while read -r file; do
+        head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
+    done)
+    [[ -z $unlicensed ]] || { echo "no SPDX line: $unlicensed" && return 1; }
+}
+
+finished() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
+
+scripts_parse() { find scripts .ci -name '*.sh' -o -path .ci/run | xargs -n 1 bash -n; }
+
+# Each public header alone in a translation unit. ccache makes the second time quick.
+compile_header() {
+    local header=${1#include/}
+    local unit=build/headers/${header//\//.}.cpp
+    local content="#include \"$header\""
+    [[ -f $unit && $(<"$unit") == "$content" ]] || echo "$content" >"$unit"
+    ${CCACHE:-} g++ -std=c++20 -Iinclude -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
+        -c "$unit" -o "${unit%.cpp}.o"
+}
+export -f compile_header
+self_contained() {
+    mkdir -p build/headers
+    CCACHE=$(command -v ccache) && export CCACHE
+    find include -name '*.hpp' | xargs -P "$(nproc)" -I{} bash -c 'compile_header {}'
+}
+
+check "format (clang-format)" formatted
+check "layers (docs/layers.txt)" python3 scripts/check_layers.py
+check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
+check "those two find what they should" python3 tests/scripts/checks_test.py --quiet
+check "license lines" licensed
+check "nothing marked unfinished" finished
+check "scripts parse" scripts_parse
+check "headers are self-contained" self_contained
+
+if ((${#failed[@]})); then
+    printf 'check.sh: %s failed\n' "${failed[@]}" >&2
+    exit 1
+fi

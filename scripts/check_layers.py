@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fail when a file includes a module that its own may not see, or a library outside its corner.
+
+docs/layers.txt says which modules a module may include. VENDORS says which source folder may
+include a library's headers; those of CORNERS never appear in a public header, so that no other
+module is compiled against them.
+"""
+import os
+import pathlib
+import re
+import sys
+
+VENDORS = {
+    r"mpi\.h": ["comm"],
+    r"dnnl(\.h(pp)?|_.*)|oneapi/dnnl/.*": ["device/cpu"],
+    r"hwloc.*": ["device"],
+    r"omp\.h": ["device"],
+    r"yaml-cpp/.*": ["config"],
+    r"jpeglib\.h|jerror\.h|turbojpeg\.h": ["data"],
+    r"hdf5.*|H5.*": ["data"],
+    r"openssl/.*": ["base", "storage"],
+    r"spdlog/.*": ["base"],
+    r"CLI/.*": ["cli"],
+    r"nccl\.h": ["comm/nccl"],
+    r"cudnn.*": ["device/cuda"],
+    r"cublas.*": ["device/cuda"],
+    r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl"],
+}
+PUBLIC_VENDORS = {"spdlog/.*"}  # a log is not a corner
+SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h"}
+
+
+def read_layers(path):
+    """module -> modules it may include, itself among them."""
+    may_see = {}
+    for line in path.read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        module, seen = line.split(":")
+        below = set(seen.split())
+        unknown = below - may_see.keys()
+        if unknown:
+            sys.exit(f"{path}: {module} names modules that are not listed above it: {unknown}")
+        may_see[module.strip()] = below | {module.strip()}
+    return may_see
+
+
+def is_inside(folder, corner):
+    return folder == corner or folder.startswith(corner + "/")
+
+
+def problem_of(header, folder, is_public, may_see):
+    """What is wrong with including `header` from a file in `folder` of src or include; or None."""
+    module = folder.split("/")[0]
+    own = re.match(r"hpcai/(\w+)/", header)
+    if own:
+        allowed = own[1] in may_see.get(module, set())
+        return None if allowed else f"{module} may not include {own[1]}"
+    if header.startswith("../"):
+        return f"{header}: include across folders by hpcai/<module>/..."
+    for pattern, corners in VENDORS.items():
+        if not re.fullmatch(pattern, header):
+            continue
+        if not any(is_inside(folder, corner) for corner in corners):
+            return f"{header} belongs in {' and '.join(corners)}, not in {folder}"
+        if is_public and pattern not in PUBLIC_VENDORS:
+            return f"{header} in a public header"
+    return None
+
+
+def problems_of_tree(root, tree, may_see):
+    base = root / tree
+    for path in sorted(base.rglob("*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        folder = path.relative_to(base).parent.as_posix()
+        place = os.path.relpath(path)
+        if folder.split("/")[0] not in may_see:
+            yield f"{place}: its folder is no module of docs/layers.txt"
+            continue
+        for number, text in enumerate(path.read_text().splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', text)
+            problem = found and problem_of(found[1], folder, tree.startswith("include"), may_see)
+            if problem:
+                yield f"{place}:{number}: {problem}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
+    may_see = read_layers(root / "docs/layers.txt")
+    problems = [p for tree in ("include/hpcai", "src") for p in problems_of_tree(root, tree, may_see)]
+    if problems:
+        print("\n".join(problems))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that the build and the tests need. Does nothing when all are there;
+# asks for sudo only when one is missing.
+set -euo pipefail
+
+packages=(
+    g++ cmake ninja-build ccache pkg-config python3 clang-format
+    libopenmpi-dev openmpi-bin
+    libdnnl-dev ocl-icd-opencl-dev opencl-headers # find_package(dnnl) asks for OpenCL
+    libhwloc-dev libhdf5-dev libjpeg62-turbo-dev libssl-dev
+    libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
+    libgtest-dev libgmock-dev
+)
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "This is no Debian: install the counterparts of these packages yourself:" >&2
+    echo "  ${packages[*]}" >&2
+    exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [[ $state == installed ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+echo "Installing: ${missing[*]}"
+as_root=()
+if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+        echo "Neither root nor sudo: have these packages installed: ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced. mpi_environment RANKS exports what Open MPI's mpirun needs on this machine and says so:
+# leave to run as root, leave to run more ranks than there are cores.
+
+mpi_environment() {
+    local ranks=$1 cores
+    if ((EUID == 0)); then
+        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        echo "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1  # root"
+    fi
+    # mpirun counts cores, not their hardware threads.
+    cores=$(lscpu --parse=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l)
+    ((cores > 0)) || cores=1
+    if ((cores < ranks || $(nproc) < ranks)); then
+        export OMPI_MCA_rmaps_base_oversubscribe=1
+        echo "export OMPI_MCA_rmaps_base_oversubscribe=1  # $ranks ranks on $cores cores"
+    fi
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The checks find what they should, and only that, in small made-up trees."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[2]
+LAYERS = "base:\nops: base\ncomm: base\ncli: base ops comm\n"
+
+
+def run(script, files):
+    """(exit code, output) of `script` over a tree of `files`."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {"docs/layers.txt": LAYERS, **files}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        done = subprocess.run([sys.executable, ROOT / "scripts" / script, root],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+class Layers(unittest.TestCase):
+    def accepts(self, files):
+        self.assertEqual(run("check_layers.py", files), (0, ""))
+
+    def refuses(self, files, message):
+        code, output = run("check_layers.py", files)
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_a_module_may_include_what_stands_right_of_its_colon(self):
+        self.accepts({"src/ops/a.cpp": '#include "hpcai/base/error.hpp"\n#include <hpcai/ops/a.hpp>\n'})
+
+    def test_a_lower_module_may_not_see_a_higher_one(self):
+        self.refuses({"src/base/a.cpp": '\n#include "hpcai/ops/a.hpp"\n'},
+                     "src/base/a.cpp:2: base may not include ops")
+
+    def test_a_library_stays_in_its_corner_and_out_of_public_headers(self):
+        self.accepts({"src/comm/mpi/a.cpp": "#include <mpi.h>\n"})
+        self.refuses({"src/ops/a.cpp": "#include <mpi.h>\n"}, "mpi.h belongs in comm, not in ops")
+        self.refuses({"include/hpcai/comm/a.hpp": "#include <mpi.h>\n"}, "mpi.h in a public header")
+
+    def test_a_layer_may_not_name_one_above_it(self):
+        self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
+
+    def test_a_folder_that_is_no_module_is_refused(self):
+        self.refuses({"src/misc/a.cpp": ""}, "no module")
+
+
+class Budget(unittest.TestCase):
+    def accepts(self, text):
+        self.assertEqual(run("check_budget.py", {"src/ops/a.cpp": text}), (0, ""))
+
+    def refuses(self, text, message):
+        code, output = run("check_budget.py", {"src/ops/a.cpp": text})
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_short_things_pass(self):
+        self.accepts("namespace a {\nint f(int b) {\n    return b;\n}\n}  // namespace a\n")
+
+    def test_a_long_file_is_refused(self):
+        self.refuses("// a\n" * 401, "401 lines")
+
+    def test_a_long_function_is_refused_wherever_it_stands(self):
+        body = "    b();\n" * 79
+        short = "int g() { return 0; }\n" * 20
+        for text in ("void f() {\n%s}\n", "namespace a {\nvoid f() {\n%s}\n}\n",
+                     "class A {\n    void f() const {\n%s}\n};\n",
+                     "A::f(int b) : c_(b), d_{b} {\n%s}\n",
+                     "template <typename T>\nT f(T b) {\n%s}\n"):
+            self.refuses(short + text % body, "f has 8")
+
+    def test_most_functions_must_be_short(self):
+        self.refuses("void f() {\n%s}\n" % ("    b();\n" * 40), "nine of ten functions")
+
+    def test_braces_in_strings_comments_and_initializers_are_no_functions(self):
+        self.accepts('const char* a = "{(";\n// {(\nchar b = \'{\';\nA c{f(1)};\n'
+                     "constexpr std::array d = {g(1), g(2)};\nint e(int x) { return x; }\n")
+
+    def test_parameters_are_counted_as_a_reader_does(self):
+        self.accepts("void f(std::map<int, int> a, int (*b)(int, int), int c, int d, int e) {}\n")
+        self.accepts("A::A(int a, int b) : c_(1, 2, 3, 4, 5, 6, 7), d_{a} {}\n")
+        self.refuses("void f(int a, int b, int c, int d, int e, int g) {}\n", "6 parameters")
+        self.refuses("void A::operator()(int a, int b, int c, int d, int e, int g) {}\n",
+                     "6 parameters")
+
+    def test_feature_ifs_are_rare(self):
+        self.refuses("#if A\n#endif\n" + "// a\n" * 300, "#if in")
+
+
+if __name__ == "__main__":
+    unittest.main()
