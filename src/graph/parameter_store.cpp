@@ -27,7 +27,7 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device) {
         channels_ += size;
     }
     parameters_ = device.allocate(elements_ * sizeof(float));
-    gradients_ = device.allocate(elements_ * sizeof(float));
+    gradients_ = device.allocate((elements_ + 1) * sizeof(float));
     momentum_ = device.allocate(elements_ * sizeof(float));
     statistics_ = device.allocate(2 * channels_ * sizeof(float));
     const auto variances = statistics().subspan(channels_);

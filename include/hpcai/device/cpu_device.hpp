@@ -20,7 +20,15 @@ struct CpuDeviceOptions {
 /// Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
-/// Cores this process may run on, from its binding (hwloc). At least 1.
-int allowed_cores();
+/// Cores of the machine, and those this process may run on by its binding (hwloc). At least 1.
+struct Cores {
+    int machine = 1;
+    int allowed = 1;
+};
+Cores count_cores();
+
+/// Threads for one rank: `wanted` if positive; all its cores when it is bound to some of them; its
+/// share of the machine when `ranks_on_node` unbound ranks have it together. At least 1.
+int threads_for_rank(int wanted, const Cores& cores, int ranks_on_node);
 
 }  // namespace hpcai::device

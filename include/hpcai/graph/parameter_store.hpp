@@ -6,17 +6,13 @@
 #include <span>
 #include <vector>
 
+#include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/graph.hpp>
 
 namespace hpcai::graph {
 
-/// Half-open range of elements in a flat buffer.
-struct Range {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-    std::size_t size() const { return end - begin; }
-};
+using comm::Range;
 
 /// A model's trained state on one device: parameters, gradients and momentum as flat fp32 buffers
 /// with one range per parameter, and the running statistics. Networks of the same graph share it.
@@ -27,6 +23,10 @@ public:
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
+    /// The gradients and, behind them, one number that travels with their sums over the ranks.
+    std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
+    float& status() { return gradients_and_status().back(); }
+    Range status_range() const { return {elements_, elements_ + 1}; }
     std::span<float> momentum() { return span(*momentum_, elements_); }
     /// Running means of all normalizations, then their variances: (2, channels in all).
     std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
@@ -45,7 +45,7 @@ private:
         return {static_cast<float*>(memory.data()), elements};
     }
     static std::span<float> part(std::span<float> all, Range range) {
-        return all.subspan(range.begin, range.size());
+        return all.subspan(range.begin, range.end - range.begin);
     }
 
     std::vector<Range> ranges_;             // per parameter

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <hpcai/config/config.hpp>
+
+namespace hpcai::training {
+
+/// The learning rate of each step, from 0.
+using Schedule = std::function<double(std::int64_t step)>;
+
+/// Always `rate`.
+Schedule constant(double rate);
+/// `rate`, multiplied by `factor` from each of `steps` on (Goyal et al. 2017: 0.1 at epochs 30, 60
+/// and 80).
+Schedule step_decay(double rate, double factor, std::vector<std::int64_t> steps);
+/// From `rate` at step `first` to `final_rate` at step `last` along half a cosine (Loshchilov and
+/// Hutter 2017, eq. 5, one cycle).
+Schedule cosine_decay(double rate, double final_rate, std::int64_t first, std::int64_t last);
+/// From `rate` to `final_rate` along (1 - progress)^power.
+Schedule polynomial_decay(double rate, double final_rate, double power, std::int64_t first,
+                          std::int64_t last);
+/// Before step `steps`, a straight line from `start` x the rate that `after` has there, reached at
+/// the last step of the line (Goyal et al. 2017, section 2.2); then `after`.
+Schedule warmup(Schedule after, double start, std::int64_t steps);
+
+/// The schedule the configuration asks for, for a model with `steps_per_epoch` steps an epoch.
+/// The peak is learning_rate x batch_size / learning_rate_batch (linear scaling rule).
+Schedule make_schedule(const config::TrainingConfig& training, int epochs,
+                       std::int64_t steps_per_epoch);
+
+}  // namespace hpcai::training

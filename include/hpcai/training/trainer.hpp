@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/batch_source.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/training/schedule.hpp>
+
+namespace hpcai::training {
+
+/// SGD with momentum over the flat buffers; weight decay leaves normalizations and biases alone
+/// unless training.weight_decay_on_norm_and_bias.
+class Optimizer {
+public:
+    Optimizer(const graph::Graph& graph, const graph::ParameterStore& store,
+              const config::TrainingConfig& training);
+    /// One step on the store's gradients.
+    void step(double learning_rate, device::Device& device, graph::ParameterStore& store) const;
+
+private:
+    struct Part {
+        graph::Range elements;
+        bool decays = false;
+    };
+    std::vector<Part> parts_;
+    device::SgdStep settings_;
+};
+
+/// What is known after a step, without any communication.
+struct StepReport {
+    std::int64_t step = 0;     // done, of all epochs
+    std::int64_t steps = 0;    // of all epochs
+    int epoch = 0;             // from 0
+    double loss = 0;           // mean over this rank's samples
+    std::int64_t samples = 0;  // of the step, all ranks of the group
+};
+
+struct EpochReport {
+    std::int64_t steps = 0;
+    std::int64_t samples = 0;  // all ranks of the group
+    double seconds = 0;
+    double mean_loss = 0;  // over all ranks
+};
+
+struct TrainerSetup {
+    const config::Config& config;
+    graph::Network& network;           // training mode, batch: this rank's share
+    std::int64_t steps_per_epoch = 0;  // may be 0 for a bootstrap smaller than a batch
+};
+
+/// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
+/// calls. Everything given to the constructor outlives it.
+class Trainer {
+public:
+    Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
+            comm::Communicator& group);
+
+    /// One pass over `source`. When a rank's source fails, all ranks leave after the same step and
+    /// throw that failure; a gradient that is not finite throws Error(internal) on all ranks.
+    EpochReport train_epoch(int epoch, data::BatchSource& source,
+                            const std::function<void(const StepReport&)>& listener);
+
+    /// Gives all ranks the mean of their running statistics, which equals the statistics that one
+    /// rank would have gathered. Collective; before evaluation.
+    void average_statistics();
+
+    const comm::GradientBuckets& buckets() const { return buckets_; }
+
+private:
+    void compute_gradients(const data::Batch& batch);
+    double mean_loss(const data::Batch& batch);
+    void check_gradients(std::int64_t step);
+
+    const config::Config& config_;
+    device::Device& device_;
+    graph::ParameterStore& store_;
+    comm::Communicator& group_;
+    std::int64_t steps_per_epoch_;
+    std::int64_t steps_done_ = 0;
+    graph::Network& network_;
+    Optimizer optimizer_;
+    Schedule schedule_;
+    comm::GradientBuckets buckets_;
+    std::vector<float> losses_;  // of this rank's rows
+};
+
+}  // namespace hpcai::training

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/storage/safetensors.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+namespace hpcai::training {
+namespace {
+
+using graph::ParameterKind;
+
+/// One tensor of the file and where it lives here.
+struct Entry {
+    std::string name;
+    std::vector<std::int64_t> shape;  // as stored
+    std::span<float> values;          // canonical layout
+    bool filters = false;
+};
+
+std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
+    std::vector<Entry> result;
+    for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
+        const graph::Parameter& parameter = graph.parameters()[index];
+        Entry entry{parameter.name,
+                    {},
+                    store.parameter(static_cast<graph::ParameterId>(index)),
+                    parameter.kind == ParameterKind::filters};
+        entry.shape.assign(parameter.shape.begin(), parameter.shape.end());
+        // (K, R, S, C) here, (K, C, R, S) in the file
+        if (entry.filters)
+            std::rotate(entry.shape.begin() + 1, entry.shape.end() - 1, entry.shape.end());
+        result.push_back(std::move(entry));
+    }
+    for (std::size_t index = 0; index < graph.statistics().size(); ++index) {
+        const graph::NormStatistics& statistics = graph.statistics()[index];
+        const auto id = static_cast<std::int32_t>(index);
+        result.push_back(
+            {statistics.name + ".running_mean", {statistics.channels}, store.running_mean(id)});
+        result.push_back(
+            {statistics.name + ".running_var", {statistics.channels}, store.running_variance(id)});
+    }
+    return result;
+}
+
+/// Calls body(index here, index in the file) for every element of a filter tensor.
+template <typename Body>
+void for_each_filter_element(const std::vector<std::int64_t>& stored, const Body& body) {
+    const std::size_t filters = static_cast<std::size_t>(stored[0]);
+    const std::size_t channels = static_cast<std::size_t>(stored[1]);
+    const std::size_t taps = static_cast<std::size_t>(stored[2] * stored[3]);
+    for (std::size_t filter = 0; filter < filters; ++filter) {
+        for (std::size_t tap = 0; tap < taps; ++tap) {
+            for (std::size_t channel = 0; channel < channels; ++channel) {
+                body((filter * taps + tap) * channels + channel,
+                     (filter * channels + channel) * taps + tap);
+            }
+        }
+    }
+}
+
+std::vector<float> stored_values(const Entry& entry) {
+    std::vector<float> values(entry.values.begin(), entry.values.end());
+    if (entry.filters) {
+        for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
+            values[there] = entry.values[here];
+        });
+    }
+    return values;
+}
+
+const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file,
+                                            const std::filesystem::path& path, const Entry& entry) {
+    const storage::StoredTensor* tensor = file.find(entry.name);
+    require(tensor != nullptr, ExitCode::data, "{}: tensor {} is missing", path.string(),
+            entry.name);
+    require(tensor->type == storage::ElementType::f32, ExitCode::data, "{}: tensor {} must be F32",
+            path.string(), entry.name);
+    require(tensor->shape == entry.shape, ExitCode::data,
+            "{}: tensor {} has shape ({}), expected ({})", path.string(), entry.name,
+            fmt::join(tensor->shape, ", "), fmt::join(entry.shape, ", "));
+    return *tensor;
+}
+
+void load(const storage::StoredTensor& tensor, const Entry& entry) {
+    std::vector<float> values(entry.values.size());
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    if (!entry.filters) {
+        std::copy(values.begin(), values.end(), entry.values.begin());
+        return;
+    }
+    for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
+        entry.values[here] = values[there];
+    });
+}
+
+}  // namespace
+
+void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
+                   graph::ParameterStore& store, std::int64_t steps_trained) {
+    const std::vector<Entry> all = entries(graph, store);
+    std::vector<std::vector<float>> values;
+    std::vector<storage::StoredTensor> tensors;
+    for (const Entry& entry : all) {
+        values.push_back(stored_values(entry));
+        tensors.push_back({entry.name, storage::ElementType::f32, entry.shape,
+                           std::as_bytes(std::span(values.back()))});
+    }
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        tensors.push_back({statistics.name + ".num_batches_tracked",
+                           storage::ElementType::i64,
+                           {},
+                           std::as_bytes(std::span(&steps_trained, 1))});
+    }
+    storage::write_safetensors(path, tensors, {{"format", "pt"}});
+}
+
+void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
+                  graph::ParameterStore& store) {
+    const storage::SafetensorsFile file = storage::read_safetensors(path);
+    const std::vector<Entry> all = entries(graph, store);
+    std::set<std::string> known;
+    std::vector<const storage::StoredTensor*> tensors;
+    for (const Entry& entry : all) {
+        tensors.push_back(&checked_tensor(file, path, entry));
+        known.insert(entry.name);
+    }
+    for (const storage::StoredTensor& tensor : file.tensors()) {
+        require(known.contains(tensor.name) || tensor.name.ends_with(".num_batches_tracked"),
+                ExitCode::data, "{}: tensor {} does not belong to this model", path.string(),
+                tensor.name);
+    }
+    for (std::size_t index = 0; index < all.size(); ++index) load(*tensors[index], all[index]);
+}
+
+std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store) {
+    storage::Sha256 digest;
+    for (const Entry& entry : entries(graph, store)) digest.update(std::as_bytes(entry.values));
+    return digest.finish_hex();
+}
+
+}  // namespace hpcai::training
