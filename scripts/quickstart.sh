@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
+# models of two ranks each, a few minutes on two cores.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/mpi_environment.sh
+
+run() {
+    echo "+ $*"
+    "$@"
+}
+
+scripts/build.sh release
+run build/release/hpcai500 data generate photographs --output quickstart-data \
+    --classes 8 --training-per-class 200 --validation-per-class 25 --size 48
+mpi_environment 4
+run mpirun -np 4 build/release/hpcai500 run --config configs/quickstart.yaml
