@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hpcai/graph/graph.hpp>
+#include <hpcai/ops/flops.hpp>
+#include <hpcai/tensor/shape.hpp>
+
+/// Numbers of the benchmark: work, time, score. Definitions and sources: docs/METRICS.md.
+namespace hpcai::metrics {
+
+/// The ledger that the scores use.
+inline constexpr ops::Ledger kOfficialLedger = ops::Ledger::table3;
+
+/// One node of the graph, for one sample.
+struct LedgerRow {
+    std::string node;
+    std::string operation;  // ops::name_of
+    tensor::Shape output;   // of a batch of 1
+    std::int64_t parameters = 0;
+    std::int64_t activation_elements = 0;                  // of the output
+    std::array<ops::Flops, ops::kLedgers.size()> flops{};  // in the order of ops::kLedgers
+
+    const ops::Flops& of(ops::Ledger ledger) const;
+};
+
+/// The work of one sample, node by node: what Work, APC and FLOPS are made of.
+class FlopsLedger {
+public:
+    /// `graph` is only read here. Throws Error(internal) unless it is unfused and of batch 1.
+    explicit FlopsLedger(const graph::Graph& graph);
+
+    const std::vector<LedgerRow>& rows() const { return rows_; }  // in the graph's order
+    /// Sums of all rows; its node and operation are empty, its shape has rank 0.
+    const LedgerRow& total() const { return total_; }
+
+    /// FLOPs of one sample.
+    std::int64_t forward_per_sample(ops::Ledger ledger) const;
+    /// Forward, weight gradient and input gradient. In table3 it is 3 x forward.
+    std::int64_t training_per_sample(ops::Ledger ledger) const;
+
+private:
+    std::vector<LedgerRow> rows_;
+    LedgerRow total_;
+};
+
+}  // namespace hpcai::metrics

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hpcai/graph/network.hpp>
+
+namespace hpcai::metrics {
+
+/// Time of one thing in one pass of a training step.
+struct OperationTime {
+    std::string name;  // of a node, or of a kind of operation
+    ops::Pass pass = ops::Pass::forward;
+    double median_seconds = 0;  // over the training steps seen
+};
+
+/// Measures every kernel call of a network over several training steps. The k-th run of a call
+/// belongs to step k. A call counts until it returns: on a device that only enqueues work these are
+/// not the times of the work. Costs two clock readings a call.
+class TimingObserver final : public graph::Observer {
+public:
+    /// `graph` is the network's and is read only here; `now` gives seconds on a clock that never
+    /// steps back.
+    explicit TimingObserver(const graph::Graph& graph, std::function<double()> now);
+    /// With the machine's steady clock.
+    explicit TimingObserver(const graph::Graph& graph);
+
+    void before(const graph::Step& step) override;
+    void after(const graph::Step& step) override;
+
+    /// Forgets all times, for example those of warm-up steps.
+    void clear() { calls_.clear(); }
+
+    /// By node and pass, in the order in which they first ran. Nothing before the first step.
+    std::vector<OperationTime> by_node() const;
+
+    /// By kind of operation (ops::name_of; "gradient_sum" for sums of gradients, which are no node)
+    /// and pass: medians of the sum over the kind's nodes within a step, the longest first.
+    std::vector<OperationTime> by_operation() const;
+
+private:
+    struct Call {
+        std::size_t order = 0;
+        std::string name;
+        std::vector<double> seconds;  // [training step]
+    };
+    using CallKey = std::pair<const device::Kernel*, ops::Pass>;
+
+    const std::string& kind_of(const std::string& node) const;
+
+    std::function<double()> now_;
+    std::map<std::string, std::string> kinds_;  // of operation, by node
+    std::map<CallKey, Call> calls_;
+    double started_ = 0;
+};
+
+}  // namespace hpcai::metrics

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/metrics/ledger.hpp>
+
+namespace hpcai::metrics {
+namespace {
+
+constexpr std::size_t index_of(ops::Ledger ledger) {
+    for (std::size_t index = 0; index < ops::kLedgers.size(); ++index) {
+        if (ops::kLedgers[index].ledger == ledger) return index;
+    }
+    return ops::kLedgers.size();
+}
+
+bool is_fused(const ops::Operation& operation) {
+    const auto* norm = std::get_if<ops::BatchNorm>(&operation);
+    return norm != nullptr && (norm->add || norm->relu);
+}
+
+LedgerRow count(const graph::Graph& graph, const graph::Node& node) {
+    LedgerRow row{node.name, std::string(ops::name_of(node.operation)),
+                  graph.value(node.output).shape};
+    for (const graph::ParameterId parameter : node.parameters) {
+        row.parameters +=
+            graph.parameters().at(static_cast<std::size_t>(parameter)).shape.elements();
+    }
+    row.activation_elements = row.output.elements();
+    for (std::size_t index = 0; index < row.flops.size(); ++index) {
+        row.flops[index] =
+            ops::flops(node.operation, ops::kLedgers[index].ledger, graph.is_first_layer(node));
+    }
+    return row;
+}
+
+void add(LedgerRow& total, const LedgerRow& row) {
+    total.parameters += row.parameters;
+    total.activation_elements += row.activation_elements;
+    for (std::size_t index = 0; index < row.flops.size(); ++index) {
+        total.flops[index] += row.flops[index];
+    }
+}
+
+}  // namespace
+
+const ops::Flops& LedgerRow::of(ops::Ledger ledger) const {
+    return flops.at(index_of(ledger));
+}
+
+FlopsLedger::FlopsLedger(const graph::Graph& graph) {
+    for (const graph::Value& value : graph.values()) {
+        ensure(value.shape.rank() > 0 && value.shape[0] == 1,
+               "FLOPs are counted for one sample, but {} is {}", value.name,
+               to_string(value.shape));
+    }
+    for (const graph::Node& node : graph.nodes()) {
+        ensure(!is_fused(node.operation), "FLOPs are counted over the unfused graph, but {} is {}",
+               node.name, ops::name_of(node.operation));
+        rows_.push_back(count(graph, node));
+        add(total_, rows_.back());
+    }
+}
+
+std::int64_t FlopsLedger::forward_per_sample(ops::Ledger ledger) const {
+    return total_.of(ledger).forward;
+}
+
+std::int64_t FlopsLedger::training_per_sample(ops::Ledger ledger) const {
+    return total_.of(ledger).training();
+}
+
+}  // namespace hpcai::metrics
