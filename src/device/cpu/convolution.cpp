@@ -65,10 +65,13 @@ public:
     void bind(const KernelTensors& tensors) override {
         auto* filters = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
-        to_forward_.set(tensors.parameters[0], filters);
+        const auto working_copy = [&](std::size_t bytes, std::size_t offset) -> void* {
+            return bytes > 0 ? static_cast<void*>(filters + offset) : tensors.parameters[0];
+        };
+        void* forward_filters = working_copy(forward_filter_bytes_, 0);
+        to_forward_.set(tensors.parameters[0], forward_filters);
         forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.set(DNNL_ARG_WEIGHTS,
-                     forward_uses_master_ ? tensors.parameters[0] : static_cast<void*>(filters));
+        forward_.set(DNNL_ARG_WEIGHTS, forward_filters);
         forward_.set(DNNL_ARG_DST, tensors.output);
         forward_.set_scratchpad(workspace);
         if (options_.mode != Mode::training) return;
@@ -80,9 +83,9 @@ public:
         weight_gradient_.set_scratchpad(workspace + filter_gradient_bytes_);
         from_gradient_.set(gradient, tensors.parameter_gradients[0]);
         if (!options_.needs_input_gradient) return;
-        void* backward_filters = backward_filter_bytes_ > 0 ? filters + forward_filter_bytes_
-                                 : forward_uses_master_ ? static_cast<void*>(tensors.parameters[0])
-                                                        : filters;
+        void* backward_filters = backward_shares_filters_
+                                     ? forward_filters
+                                     : working_copy(backward_filter_bytes_, forward_filter_bytes_);
         to_backward_.set(tensors.parameters[0], backward_filters);
         input_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
         input_gradient_.set(DNNL_ARG_WEIGHTS, backward_filters);
@@ -112,6 +115,11 @@ public:
 private:
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
 
+    /// Bytes of a working copy in layout `desc`; none when the master itself serves.
+    std::size_t copy_bytes(const dnnl::memory::desc& desc) const {
+        return desc == master_ ? 0 : (desc.get_size() + 63) / 64 * 64;
+    }
+
     ForwardPlan plan_forward(const Operands& operands) {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
                                                           : dnnl::prop_kind::forward_inference;
@@ -122,8 +130,7 @@ private:
         forward_.add(DNNL_ARG_SRC, operands.source, context_);
         forward_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
         forward_.add(DNNL_ARG_DST, operands.target, context_);
-        forward_uses_master_ = plan.weights_desc() == master_;
-        if (!forward_uses_master_) forward_filter_bytes_ = plan.weights_desc().get_size();
+        forward_filter_bytes_ = copy_bytes(plan.weights_desc());
         to_forward_ = Reorder(master_, plan.weights_desc(), context_);
         return plan;
     }
@@ -138,9 +145,7 @@ private:
         weight_gradient_.add(DNNL_ARG_SRC, operands.source, context_);
         weight_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
         weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, plan.diff_weights_desc(), context_);
-        if (plan.diff_weights_desc() != master_) {
-            filter_gradient_bytes_ = (plan.diff_weights_desc().get_size() + 63) / 64 * 64;
-        }
+        filter_gradient_bytes_ = copy_bytes(plan.diff_weights_desc());
         from_gradient_ = Reorder(plan.diff_weights_desc(), master_, context_);
     }
 
@@ -154,8 +159,9 @@ private:
         input_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
         input_gradient_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
         input_gradient_.add(DNNL_ARG_DIFF_SRC, operands.source, context_);
-        if (plan.weights_desc() == hint.weights_desc()) return;
-        backward_filter_bytes_ = plan.weights_desc().get_size();
+        backward_shares_filters_ = plan.weights_desc() == hint.weights_desc();
+        if (backward_shares_filters_) return;
+        backward_filter_bytes_ = copy_bytes(plan.weights_desc());
         to_backward_ = Reorder(master_, plan.weights_desc(), context_);
     }
 
@@ -164,7 +170,7 @@ private:
     dnnl::memory::desc master_;
     Primitive forward_, weight_gradient_, input_gradient_;
     Reorder to_forward_, to_backward_, from_gradient_;
-    bool forward_uses_master_ = false;
+    bool backward_shares_filters_ = false;
     std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0, filter_gradient_bytes_ = 0;
 };
 
