@@ -56,6 +56,15 @@ public:
     /// Returns once the bytes have arrived.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
+    /// Writes a value, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout in which
+    /// this device's kernels keep values of this shape and type, rounding to nearest even. `to` has
+    /// storage_bytes(). Returns once the bytes have arrived. Throws Error(internal) for a type that
+    /// kernels do not compute in, a rank without layout or a wrong number of values.
+    virtual void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
+                                     std::span<const float> values) = 0;
+    /// The way back.
+    virtual void load_channels_last(std::span<float> values, const tensor::Shape& shape,
+                                    tensor::DType dtype, const void* from) = 0;
     /// Returns once all enqueued work is done.
     virtual void synchronize() = 0;
 

@@ -60,6 +60,7 @@ memory::desc picked_desc(const dnnl::engine& engine, std::int64_t channels, std:
 }  // namespace
 
 memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype) {
+    if (shape.rank() == 1) return memory::desc({shape[0]}, dnnl_type(dtype), tag::x);
     if (shape.rank() == 2) {
         return memory::desc({shape[0], shape[1]}, dnnl_type(dtype), tag::nc);
     }

@@ -18,8 +18,8 @@ using tensor::DType;
 using tensor::Shape;
 
 /// Where the elements of a value lie. An (N, H, W, C) image is in blocks of `channel_block`
-/// channels where C is a multiple of it, else channels last; `pixels_first` images of at most
-/// four channels lie plane by plane.
+/// channels where C is a multiple of it, else channels last; with `planar_input_images`, images of
+/// at most four channels lie plane by plane.
 struct Layouts {
     int channel_block = 16;            // 0: always channels last
     bool planar_input_images = false;  // (N, C, H, W) for C <= 4
@@ -35,7 +35,7 @@ struct Context {
 
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-/// oneDNN's description of a value: (N, H, W, C) or (N, C) in this engine's layout.
+/// oneDNN's description of a value: (N, H, W, C), (N, C) or (C) in this engine's layout.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
 /// How a kernel's loops walk an image value: `images` x `tiles` tiles of `tile.lanes` channels.

@@ -126,6 +126,16 @@ public:
     void download(std::span<std::byte> to, const void* from) override {
         if (!to.empty()) std::memcpy(to.data(), from, to.size());
     }
+    void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
+                             std::span<const float> values) override {
+        convert(host_desc(shape, values.size()), const_cast<float*>(values.data()),
+                device_desc(shape, dtype), to);
+    }
+    void load_channels_last(std::span<float> values, const tensor::Shape& shape,
+                            tensor::DType dtype, const void* from) override {
+        convert(device_desc(shape, dtype), const_cast<void*>(from), host_desc(shape, values.size()),
+                values.data());
+    }
     void synchronize() override { context_.stream.wait(); }
 
     std::unique_ptr<Kernel> build(const ops::Operation& operation,
@@ -156,6 +166,27 @@ public:
     }
 
 private:
+    static dnnl::memory::desc host_desc(const tensor::Shape& shape, std::size_t elements) {
+        ensure(elements == static_cast<std::size_t>(shape.elements()), "{} values for shape {}",
+               elements, to_string(shape));
+        return value_desc(Layouts{0, false}, shape, tensor::DType::f32);
+    }
+
+    dnnl::memory::desc device_desc(const tensor::Shape& shape, tensor::DType dtype) const {
+        ensure(dtype == tensor::DType::f32 || dtype == tensor::DType::bf16,
+               "the CPU engine keeps no values in {}", name_of(dtype));
+        return value_desc(context_.layouts, shape, dtype);
+    }
+
+    void convert(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to,
+                 void* target) {
+        dnnl::memory source_memory(from, context_.engine, source);
+        dnnl::memory target_memory(to, context_.engine, target);
+        dnnl::reorder(source_memory, target_memory)
+            .execute(context_.stream, source_memory, target_memory);
+        context_.stream.wait();
+    }
+
     int threads_;
     Context context_;
 };
@@ -166,19 +197,29 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
     return std::make_unique<CpuDevice>(options);
 }
 
-int allowed_cores() {
+Cores count_cores() {
+    Cores cores;
     hwloc_topology_t topology = nullptr;
-    if (hwloc_topology_init(&topology) != 0) return 1;
-    int cores = 0;
+    if (hwloc_topology_init(&topology) != 0) return cores;
     if (hwloc_topology_load(topology) == 0) {
-        hwloc_cpuset_t bound = hwloc_bitmap_alloc();
+        cores.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE), 1);
+        cores.allowed = cores.machine;
+        hwloc_bitmap_t bound = hwloc_bitmap_alloc();
         if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0) {
-            cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
+            const int inside =
+                hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
+            cores.allowed = std::clamp(inside, 1, cores.machine);
         }
         hwloc_bitmap_free(bound);
     }
     hwloc_topology_destroy(topology);
-    return std::max(cores, 1);
+    return cores;
+}
+
+int threads_for_rank(int wanted, const Cores& cores, int ranks_on_node) {
+    if (wanted > 0) return wanted;
+    if (cores.allowed < cores.machine) return cores.allowed;
+    return std::max(1, cores.machine / std::max(1, ranks_on_node));
 }
 
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {

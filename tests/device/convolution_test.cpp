@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "device/kernel_runner.hpp"
+#include "support/naive_random.hpp"
+
+namespace hpcai::device {
+namespace {
+
+class Convolution : public testing::TestWithParam<Setting> {
+protected:
+    void expect_like_reference(const ops::Convolution& op) {
+        naive::Random random(GetParam().compute, 1);
+        naive::Problem problem{.operation = op};
+        problem.inputs = {random.normal(op.input)};
+        problem.parameters = {random.normal({op.filters, op.kernel, op.kernel, op.input[3]})};
+        problem.output_gradients = {random.normal(output_shape(op))};
+        expect_agreement(GetParam(), problem);
+    }
+};
+
+TEST_P(Convolution, AgreesWithReferenceFor1x1) {
+    expect_like_reference({.input = {2, 5, 7, 32}, .filters = 16, .kernel = 1});
+    expect_like_reference({.input = {3, 4, 4, 64}, .filters = 128, .kernel = 1});
+    expect_like_reference({.input = {2, 1, 1, 16}, .filters = 64, .kernel = 1});
+}
+
+TEST_P(Convolution, AgreesWithReferenceFor1x1WithStride) {
+    expect_like_reference({.input = {2, 8, 8, 32}, .filters = 64, .kernel = 1, .stride = 2});
+    expect_like_reference({.input = {2, 7, 5, 16}, .filters = 32, .kernel = 1, .stride = 2});
+}
+
+TEST_P(Convolution, AgreesWithReferenceFor3x3) {
+    expect_like_reference(
+        {.input = {2, 7, 9, 16}, .filters = 32, .kernel = 3, .stride = 1, .padding = 1});
+    expect_like_reference(
+        {.input = {1, 3, 3, 64}, .filters = 64, .kernel = 3, .stride = 1, .padding = 1});
+    expect_like_reference(
+        {.input = {2, 1, 1, 32}, .filters = 32, .kernel = 3, .stride = 1, .padding = 1});
+}
+
+TEST_P(Convolution, AgreesWithReferenceFor3x3WithStride) {
+    expect_like_reference(
+        {.input = {2, 8, 6, 32}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
+    expect_like_reference(
+        {.input = {2, 7, 9, 16}, .filters = 48, .kernel = 3, .stride = 2, .padding = 1});
+}
+
+TEST_P(Convolution, AgreesWithReferenceForTheStem) {
+    expect_like_reference(
+        {.input = {2, 17, 16, 3}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3});
+    expect_like_reference(
+        {.input = {2, 12, 13, 16}, .filters = 32, .kernel = 7, .stride = 2, .padding = 3});
+    expect_like_reference(
+        {.input = {1, 9, 9, 1}, .filters = 16, .kernel = 7, .stride = 2, .padding = 3});
+}
+
+TEST_P(Convolution, AgreesWithReferenceForChannelsThatFillNoVector) {
+    for (const std::int64_t channels : {3, 8, 24}) {
+        for (const std::int64_t filters : {4, 8, 24, 5}) {
+            expect_like_reference({.input = {2, 6, 5, channels},
+                                   .filters = filters,
+                                   .kernel = 3,
+                                   .stride = 1,
+                                   .padding = 1});
+            expect_like_reference(
+                {.input = {2, 6, 5, channels}, .filters = filters, .kernel = 1, .stride = 2});
+        }
+    }
+}
+
+TEST_P(Convolution, AgreesWithReferenceBetweenBlockedAndPlainChannels) {
+    expect_like_reference(
+        {.input = {2, 6, 6, 8}, .filters = 32, .kernel = 3, .stride = 2, .padding = 1});
+    expect_like_reference({.input = {2, 6, 6, 32}, .filters = 8, .kernel = 1});
+    expect_like_reference({.input = {2, 6, 6, 2}, .filters = 32, .kernel = 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Convolution, testing::ValuesIn(all_settings()),
+                         [](const auto& test) { return to_string(test.param); });
+
+}  // namespace
+}  // namespace hpcai::device
