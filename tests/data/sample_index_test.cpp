@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <span>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -93,6 +96,42 @@ TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
               "class 'b' is in train but not in val");
 }
 
+/// Rank 0 of two keeps what it broadcasts, rank 1 is given it afterwards: a group in one thread.
+class ReplayedGroup : public comm::Communicator {
+public:
+    void become_rank_one() { rank_ = 1; }
+    int rank() const override { return rank_; }
+    int size() const override { return 2; }
+    void broadcast(std::span<std::byte> bytes, int root) override {
+        EXPECT_EQ(root, 0);
+        if (rank_ == 0) {
+            sent_.emplace_back(bytes.begin(), bytes.end());
+            return;
+        }
+        ASSERT_LT(replayed_, sent_.size());
+        const auto& message = sent_[replayed_++];
+        ASSERT_EQ(message.size(), bytes.size());
+        std::copy(message.begin(), message.end(), bytes.begin());
+    }
+    void all_reduce_sum(std::span<float>) override {}
+    void all_reduce_sum(std::span<double>) override {}
+    void all_reduce_sum(std::span<std::int64_t>) override {}
+    void all_reduce_max(std::span<double>) override {}
+    std::unique_ptr<comm::Request> start_all_reduce_sum(std::span<float>) override { return {}; }
+    void reduce_sum(std::span<float>, int) override {}
+    void all_gather(std::span<const std::byte>, std::span<std::byte>) override {}
+    void reduce_scatter_sum(std::span<const float>, std::span<float>) override {}
+    void send(std::span<const std::byte>, int, int) override {}
+    void receive(std::span<std::byte>, int, int) override {}
+    void barrier() override {}
+    std::unique_ptr<comm::Communicator> split(int, int) override { return {}; }
+
+private:
+    int rank_ = 0;
+    std::size_t replayed_ = 0;
+    std::vector<std::vector<std::byte>> sent_;
+};
+
 class IndexFile : public testing::Test {
 protected:
     void SetUp() override {
@@ -160,6 +199,26 @@ TEST_F(IndexFile, AProcessAloneLoadsWithoutMessages) {
     const auto alone = comm::make_self_communicator();
     EXPECT_EQ(load_samples(root(), *alone).samples, load_samples(root()).samples);
     EXPECT_TRUE(contains(data_error([&] { load_samples(root() / "none", *alone); }), "none"));
+}
+
+TEST_F(IndexFile, OneRankReadsForItsGroup) {
+    ReplayedGroup group;
+    const SampleIndex scanned = load_samples(root(), group);
+    test::TemporaryFolder elsewhere;
+    std::filesystem::rename(root(), elsewhere.path() / "set");  // rank 1 cannot look for itself
+    group.become_rank_one();
+    const SampleIndex received = load_samples(root(), group);
+    EXPECT_EQ(received.root, scanned.root);
+    EXPECT_EQ(received.classes, scanned.classes);
+    EXPECT_EQ(received.samples, scanned.samples);
+}
+
+TEST_F(IndexFile, EveryRankThrowsWhatTheReadingOneDid) {
+    ReplayedGroup group;
+    const std::string first = data_error([&] { load_samples(root() / "none", group); });
+    group.become_rank_one();
+    EXPECT_EQ(data_error([&] { load_samples(root() / "none", group); }), first);
+    EXPECT_TRUE(contains(first, "none"));
 }
 
 }  // namespace
