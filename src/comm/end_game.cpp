@@ -83,7 +83,7 @@ void EndGame::receive(const EndGameMessage& message, double now) {
            "end game: a message from group {} of {}", message.from_group, statuses_.size());
     switch (message.kind) {
         case EndGameKind::status:
-            return receive_status(message.groups.at(0), now);
+            return receive_status(message.groups.at(0));
         case EndGameKind::notice:
             return receive_notice(message.from_group, message.seconds_left, now);
         case EndGameKind::proposal:
@@ -140,9 +140,8 @@ void EndGame::collect(double now) {
     }
 }
 
-void EndGame::receive_status(const GroupStatus& status, double now) {
+void EndGame::receive_status(const GroupStatus& status) {
     statuses_.at(static_cast<std::size_t>(status.group)) = status;
-    if (phase_ == Phase::collecting) send(status.group, EndGameKind::notice, until_ - now);
 }
 
 void EndGame::receive_notice(int collector, double seconds_left, double now) {
@@ -182,7 +181,7 @@ void EndGame::receive_withdrawal(int collector, double now) {
 }
 
 void EndGame::receive_decision(const EndGameMessage& message) {
-    if (decided() || message.from_group < collector_) return;
+    if (decided()) return;
     const bool from_own_collector = message.from_group == collector_;
     if (message.kind == EndGameKind::result && phase_ == Phase::joined && from_own_collector) {
         decision_ = {true, message.groups};

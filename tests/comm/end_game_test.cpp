@@ -171,6 +171,14 @@ TEST(EndGame, ALeaderThatComesAfterTheDecisionStaysAlone) {
     EXPECT_EQ(leaders.decision(1).voters(), (std::vector{1, 2}));
 }
 
+TEST(EndGame, NobodyStartsASecondVoteAfterADecision) {
+    EndGame game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
+    game.advance(150);  // The first leader was silent: it follows the second.
+    game.receive({EndGameKind::closed, 0, 0, {}}, 151);
+    ASSERT_TRUE(game.decided());
+    EXPECT_FALSE(game.decision().agreed);
+}
+
 TEST(EndGame, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0, GroupState::failed);

@@ -95,7 +95,7 @@ private:
 
     void follow(int collector, double now);
     void collect(double now);
-    void receive_status(const GroupStatus& status, double now);
+    void receive_status(const GroupStatus& status);
     void receive_notice(int collector, double seconds_left, double now);
     void receive_proposal(int collector, double now);
     void receive_reply(int from_group, EndGameKind kind, double now);
