@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +68,30 @@ TEST(Survey, WithoutAGoodFileHasNoStatistics) {
     EXPECT_EQ(report.pixels, 0);
     EXPECT_EQ(report.smallest_side, 0);
     EXPECT_EQ(report.mean[0], 0.0);
+}
+
+TEST(Survey, AgreesWithPillowAndNumPyOnRealPhotographs) {
+    const char* given = std::getenv("HPCAI500_TEST_DATA");
+    const char* source = std::getenv("HPCAI500_SOURCE_DIR");
+    ASSERT_NE(source, nullptr);
+    const std::filesystem::path data =
+        given != nullptr ? given : std::filesystem::path(source) / ".." / "shared" / "data";
+    const auto folder = data / "ucmerced" / "test";
+    if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no photographs at " << folder;
+    const SampleIndex index = scan_image_folder(folder);
+    EXPECT_EQ(index.classes.size(), 21U);
+    EXPECT_EQ(index.samples.size(), 420U);
+    const FolderReport report = survey(index, 2);
+    EXPECT_TRUE(report.bad.empty());
+    EXPECT_EQ(report.pixels, 27'505'826);
+    EXPECT_EQ(report.smallest_side, 247);
+    // numpy.asarray(Image.open(file).convert("RGB")) over all files, mean and deviation / 255.
+    const std::array mean{0.4896093385637575, 0.49522169394578586, 0.4534412932636704};
+    const std::array deviation{0.21576227692485242, 0.2011136333356864, 0.19804380635567065};
+    for (std::size_t c = 0; c < 3; ++c) {
+        EXPECT_NEAR(report.mean[c], mean[c], 1e-9);
+        EXPECT_NEAR(report.standard_deviation[c], deviation[c], 1e-9);
+    }
 }
 
 }  // namespace
