@@ -8,9 +8,7 @@ std::vector<Key> run_keys() {
     Key name =
         run.text("name", &RunConfig::name,
                  {.meaning = "Name of the run, part of the result directory's default name."});
-    name.pattern = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}";
-    name.pattern_meaning =
-        "1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or a digit";
+    name.is_file_name = true;
     return {
         name,
         // 2^53 - 1: readers that hold numbers as doubles still read every seed exactly.
@@ -104,6 +102,9 @@ std::vector<Key> bagging_keys() {
              {"wbf", "nms"}},
             {.meaning = "How the base models' predictions are combined: mean of the softmax "
                         "outputs, or majority of the Top-1 classes."}),
+        bagging.boolean("out_of_bag", &BaggingConfig::out_of_bag,
+                        {.meaning = "Whether each base model is also evaluated on the training "
+                                    "samples that its bootstrap left out."}),
     };
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "values.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,6 +66,18 @@ std::string described(const Node& node) {
     return in_quotes(node.text);
 }
 
+/// The texts of kFileNamePattern.
+bool is_file_name(std::string_view text) {
+    const auto is_letter = [](char byte) {
+        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || is_digit(byte);
+    };
+    const auto is_legal = [&](char byte) {
+        return is_letter(byte) || byte == '.' || byte == '_' || byte == '-';
+    };
+    return !text.empty() && text.size() <= 64 && is_letter(text.front()) &&
+           std::all_of(text.begin(), text.end(), is_legal);
+}
+
 class ValueReader {
 public:
     ValueReader(const Key& key, const Origin& origin) : key_(key), origin_(origin) {}
@@ -117,7 +129,7 @@ private:
         check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
         check(node.text.size() <= kMaximumTextBytes, node,
               fmt::format(" (longer than {} bytes)", kMaximumTextBytes));
-        check(key_.pattern.empty() || std::regex_match(node.text, std::regex(key_.pattern)), node);
+        check(!key_.is_file_name || is_file_name(node.text), node);
         return node.text;
     }
 
@@ -195,7 +207,9 @@ std::string legal_values(const Key& key) {
     const std::string bounds = bounds_text(key.bounds);
     switch (key.type) {
         case KeyType::text:
-            return key.pattern.empty() ? "a text" : key.pattern_meaning;
+            return key.is_file_name ? "1 to 64 letters, digits, '.', '_' or '-', beginning with a "
+                                      "letter or a digit"
+                                    : "a text";
         case KeyType::boolean:
             return "true or false";
         case KeyType::integer:

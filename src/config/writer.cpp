@@ -5,6 +5,8 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 
+#include "values.hpp"
+
 namespace hpcai::config {
 namespace {
 
@@ -37,8 +39,8 @@ Json range_schema(const Bounds& bounds, const char* type) {
 Json type_schema(const Key& key) {
     switch (key.type) {
         case KeyType::text:
-            if (key.pattern.empty()) return {{"type", "string"}};
-            return {{"type", "string"}, {"pattern", "^(" + key.pattern + ")$"}};
+            if (!key.is_file_name) return {{"type", "string"}};
+            return {{"type", "string"}, {"pattern", kFileNamePattern}};
         case KeyType::boolean:
             return {{"type", "boolean"}};
         case KeyType::integer: {

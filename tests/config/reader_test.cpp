@@ -104,7 +104,14 @@ TEST(Reader, RefusesValuesOfAnotherType) {
                 EndsWith("expected one of auto, fp32, bf16, got 'fp23'; did you mean 'fp32'?"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\x1b[31m\"\n"),
                 EndsWith("run.output: expected text, got the control character '\\x1b'"));
-    EXPECT_THAT(message_of("run:\n  name: ../x\n"), EndsWith("got '../x'"));
+    for (const std::string& name :
+         {std::string("../x"), std::string(".a"), std::string("-a"), std::string("a/b"),
+          std::string("\"\""), std::string(65, 'a')}) {
+        EXPECT_THAT(message_of(fmt::format("run: {{name: {}}}", name)),
+                    HasSubstr("run.name: expected 1 to 64 letters"))
+            << name;
+    }
+    EXPECT_EQ(message_of(fmt::format("run: {{name: {}}}", std::string(64, 'a'))), "accepted");
 }
 
 /// One line of YAML that sets `key` to `text`.

@@ -53,6 +53,7 @@ struct BaggingConfig {
     Sampler sampler = Sampler::poisson;
     double subsample_fraction = 0.632;
     Aggregation aggregation = Aggregation::soft_vote;
+    bool out_of_bag = true;  // also evaluate on the training samples a bootstrap left out
 };
 
 struct ParallelConfig {

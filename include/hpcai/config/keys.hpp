@@ -42,8 +42,7 @@ struct Key {
     bool may_be_auto = false;
     std::vector<std::string> choices;
     std::vector<std::string> absent_choices;  // the benchmark names them, this version lacks them
-    std::string pattern;                      // text: ECMAScript, of the whole value; empty: any
-    std::string pattern_meaning;
+    bool is_file_name = false;                // text: must be fit to be part of a file's name
     std::function<Value(const Config&)> get;
     std::function<void(Config&, const Value&)> set;  // the value must be legal for this key
 
