@@ -7,8 +7,9 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/resize.hpp>
 
-// Wider vector units where the machine has them; the integer results are the same.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+// Wider vector units where the machine has them; the integer results are the same. Sanitizers are
+// not ready yet when the loader chooses between the clones.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define HPCAI_VECTOR_CLONES
