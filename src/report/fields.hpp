@@ -106,6 +106,18 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("epoch_seconds", group.epoch_seconds);
 }
 
+void describe(auto& fields, Any<GroupResult> auto& result) {
+    fields("schema", result.schema);
+    fields("record", result.record);
+    fields("quality", result.quality);
+    fields("quality_top_5", result.quality_top_5);
+    fields("training_digest", result.training_digest);
+    fields("bad_samples", result.bad_samples);
+    fields("communicated_bytes", result.communicated_bytes);
+    fields("gradient_bytes", result.gradient_bytes);
+    fields("buckets", result.buckets);
+}
+
 void describe(auto& fields, Any<WorkRecord> auto& work) {
     fields("samples_trained", work.samples_trained);
     fields("iterations", work.iterations);

@@ -195,4 +195,14 @@ RunRecord from_json(std::string_view text, std::string_view name) {
     return record;
 }
 
+GroupResult group_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name, "");
+    GroupResult result;
+    check_schema(in, place, result.schema);
+    const Reader fields(in, place);
+    describe(fields, result);
+    return result;
+}
+
 }  // namespace hpcai::report

@@ -86,11 +86,20 @@ private:
 
 }  // namespace
 
-std::string to_json(const RunRecord& record) {
+namespace {
+
+template <typename Record>
+std::string text_of(const Record& record) {
     Writer fields;
     describe(fields, record);
     // Host and file names need not be UTF-8.
     return fields.take().dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
+
+}  // namespace
+
+std::string to_json(const RunRecord& record) { return text_of(record); }
+
+std::string to_json(const GroupResult& result) { return text_of(result); }
 
 }  // namespace hpcai::report

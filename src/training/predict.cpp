@@ -4,25 +4,10 @@
 #include <hpcai/training/predict.hpp>
 
 namespace hpcai::training {
+namespace {
 
-std::vector<float> predict(graph::Network& network, data::BatchSource& source,
-                           std::int64_t classes) {
-    graph::Observer nobody;
-    network.prepare(nobody);
-    std::vector<float> all;
-    for (std::int64_t index = 0; index < source.batches(); ++index) {
-        const data::Batch& batch = source.next();
-        network.set_input("images", std::as_bytes(batch.images.as<std::uint8_t>()));
-        network.set_input("labels", std::as_bytes(batch.labels.as<std::int32_t>()));
-        network.forward(nobody);
-        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * classes));
-        network.read_probabilities(rows);
-        all.insert(all.end(), rows.begin(), rows.begin() + batch.samples * classes);
-    }
-    return all;
-}
-
-std::vector<float> gather_rows(comm::Communicator& group, std::vector<float> mine) {
+template <typename T>
+void gather_values(comm::Communicator& group, std::vector<T>& mine) {
     constexpr int kTag = 1;
     std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size()));
     const auto count = static_cast<std::int64_t>(mine.size());
@@ -30,13 +15,40 @@ std::vector<float> gather_rows(comm::Communicator& group, std::vector<float> min
                      std::as_writable_bytes(std::span(counts)));
     if (group.rank() != 0) {
         group.send(std::as_bytes(std::span(mine)), 0, kTag);
-        return {};
+        mine.clear();
+        return;
     }
     for (int rank = 1; rank < group.size(); ++rank) {
-        std::vector<float> rows(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
-        group.receive(std::as_writable_bytes(std::span(rows)), rank, kTag);
-        mine.insert(mine.end(), rows.begin(), rows.end());
+        const std::size_t before = mine.size();
+        mine.resize(before + static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+        group.receive(std::as_writable_bytes(std::span(mine).subspan(before)), rank, kTag);
     }
+}
+
+}  // namespace
+
+Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t classes) {
+    graph::Observer nobody;
+    network.prepare(nobody);
+    Predictions all;
+    for (std::int64_t index = 0; index < source.batches(); ++index) {
+        const data::Batch& batch = source.next();
+        network.set_input("images", std::as_bytes(batch.images.as<std::uint8_t>()));
+        network.set_input("labels", std::as_bytes(batch.labels.as<std::int32_t>()));
+        network.forward(nobody);
+        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * classes));
+        network.read_probabilities(rows);
+        all.probabilities.insert(all.probabilities.end(), rows.begin(),
+                                 rows.begin() + batch.samples * classes);
+        const auto labels = batch.labels.as<std::int32_t>();
+        all.labels.insert(all.labels.end(), labels.begin(), labels.begin() + batch.samples);
+    }
+    return all;
+}
+
+Predictions gather(comm::Communicator& group, Predictions mine) {
+    gather_values(group, mine.probabilities);
+    gather_values(group, mine.labels);
     return mine;
 }
 

@@ -115,6 +115,20 @@ struct GroupRecord {
     bool operator==(const GroupRecord&) const = default;
 };
 
+/// What one group leaves behind by itself, before any vote: `groups/<m>/record.json`.
+struct GroupResult {
+    std::string schema = "hpcai500-group/1";
+    GroupRecord record;
+    Quantity quality;        // the workload's metric on the validation set
+    Quantity quality_top_5;  // likewise
+    std::string training_digest;
+    std::int64_t bad_samples = 0;        // distinct ones met while training
+    std::int64_t communicated_bytes = 0; // gradient bytes that entered all-reduces, one rank
+    std::int64_t gradient_bytes = 0;     // one rank's payload of one step
+    std::int64_t buckets = 0;
+    bool operator==(const GroupResult&) const = default;
+};
+
 struct WorkRecord {
     std::int64_t samples_trained = 0;  // all groups that finished
     std::int64_t iterations = 0;       // likewise

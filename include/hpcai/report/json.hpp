@@ -18,4 +18,8 @@ std::string to_json(const RunRecord& record);
 /// different length.
 RunRecord from_json(std::string_view text, std::string_view name = "result.json");
 
+/// The same for `groups/<m>/record.json`.
+std::string to_json(const GroupResult& result);
+GroupResult group_from_json(std::string_view text, std::string_view name = "record.json");
+
 }  // namespace hpcai::report

@@ -10,13 +10,17 @@
 
 namespace hpcai::training {
 
-/// The softmax of every real sample that `source` hands to this rank, in order: (samples, classes)
-/// fp32. `network` is an inference network of the source's batch size; its working copies are
-/// refreshed first. Throws what the source throws.
-std::vector<float> predict(graph::Network& network, data::BatchSource& source,
-                           std::int64_t classes);
+/// What a model says of samples, in their order.
+struct Predictions {
+    std::vector<float> probabilities;  // (samples, classes) softmax
+    std::vector<std::int32_t> labels;  // (samples), -1 where a sample is not to be scored
+};
 
-/// The ranks' rows one after the other, at rank 0; elsewhere empty. Collective.
-std::vector<float> gather_rows(comm::Communicator& group, std::vector<float> mine);
+/// Runs every sample that `source` hands to this rank. `network` is an inference network of the
+/// source's batch size; its working copies are refreshed first. Throws what the source throws.
+Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t classes);
+
+/// The ranks' predictions one after the other, at rank 0; elsewhere empty. Collective.
+Predictions gather(comm::Communicator& group, Predictions mine);
 
 }  // namespace hpcai::training

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base_model.hpp"
+
+#include <algorithm>
+
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/training/initialize.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+// Rows of an evaluation batch: enough for full speed, little enough for a small set.
+constexpr int kEvaluationBatch = 32;
+
+graph::Graph make_share(const Start& start) {
+    const config::TrainingConfig& training = start.config.training;
+    const int share = training.batch_size / start.controller.layout().degree;
+    return models::make_model(start.config, share, training.batch_norm_samples.value_or(share));
+}
+
+}  // namespace
+
+int decode_threads(const Start& start) {
+    return start.config.data.decode_threads > 0 ? start.config.data.decode_threads
+                                                : std::max(1, start.device->threads());
+}
+
+BaseModel::BaseModel(const Start& start)
+    : start_(start),
+      number_(static_cast<std::uint32_t>(start.place.group)),
+      sampler_(start.config.bagging, start.config.run.seed,
+               static_cast<std::uint32_t>(start.samples.training->samples())),
+      graph_(make_share(start)),
+      store_(graph_, *start.device) {
+    const config::TrainingConfig& training = start.config.training;
+    if (training.initial_weights.empty()) {
+        training::initialize(graph_, start.config.run.seed, number_, store_);
+    } else {
+        training::read_weights(training.initial_weights, graph_, store_);
+    }
+    network_ = std::make_unique<graph::Network>(
+        training.fusion ? graph::fuse(graph_) : graph_, *start.device, store_,
+        graph::NetworkOptions{device::Mode::training, start.compute});
+}
+
+std::int64_t BaseModel::training_flops_per_sample() const {
+    const graph::Graph one_sample = models::make_model(start_.config, 1);
+    return graph::flops(one_sample, ops::Ledger::table3).training();
+}
+
+training::Predictions BaseModel::predict(std::shared_ptr<const data::SampleSet> samples,
+                                         comm::Communicator& group) {
+    const std::int64_t block = (samples->samples() + group.size() - 1) / std::max(1, group.size());
+    data::SourceSettings settings;
+    settings.batch_size = static_cast<int>(std::clamp<std::int64_t>(block, 1, kEvaluationBatch));
+    settings.group_rank = group.rank();
+    settings.degree = group.size();
+    settings.prefetch_batches = start_.config.data.prefetch_batches;
+    settings.decode_threads = decode_threads(start_);
+    settings.on_bad_sample = start_.config.data.on_bad_sample;
+    training::Predictions mine;
+    comm::run_together(group, [&] {
+        data::EvaluationSource source(samples, settings);
+        source.begin();
+        const graph::Graph graph = models::make_model(start_.config, settings.batch_size);
+        graph::Network network(start_.config.training.fusion ? graph::fuse(graph) : graph,
+                               *start_.device, store_, {device::Mode::inference, start_.compute});
+        mine = training::predict(network, source, start_.config.workload.classes);
+    });
+    return training::gather(group, std::move(mine));
+}
+
+}  // namespace hpcai::benchmark

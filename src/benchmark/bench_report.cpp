@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/units.hpp>
+#include <hpcai/benchmark/bench.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr std::size_t kSlowestShown = 10;
+
+struct Sum {
+    double in_step_seconds = 0;
+    double alone_seconds = 0;
+};
+
+std::string row(const std::string& name, const std::string& pass, const Sum& sum, double total) {
+    return fmt::format("{:<28} {:<16} {:>12.3f} {:>12.3f} {:>7.1f}\n", name, pass,
+                       1e3 * sum.in_step_seconds, 1e3 * sum.alone_seconds,
+                       100 * sum.in_step_seconds / total);
+}
+
+}  // namespace
+
+std::string bench_text(const BenchReport& report) {
+    std::string text = fmt::format(
+        "{} {} batch {} at {} x {} on {}\n"
+        "step      {:.4f} s median of {} (fastest {:.4f} s)\n"
+        "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
+        "speed     {:.2f} images/s, {} by table3\n\n",
+        report.model, report.precision, report.batch_size, report.image_size, report.image_size,
+        report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
+        report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
+        report.images_per_second, format_flops_human(report.flops));
+    const std::string header = fmt::format("{:<28} {:<16} {:>12} {:>12} {:>7}\n", "operation",
+                                           "pass", "in step, ms", "alone, ms", "% step");
+    std::map<std::pair<std::string, std::string>, Sum> kinds;
+    for (const BenchOperation& one : report.operations) {
+        Sum& sum = kinds[{one.operation, one.pass}];
+        sum.in_step_seconds += one.in_step_seconds;
+        sum.alone_seconds += one.alone_seconds;
+    }
+    text += header;
+    for (const auto& [key, sum] : kinds) {
+        text += row(key.first, key.second, sum, report.step_seconds);
+    }
+    std::vector<BenchOperation> slowest = report.operations;
+    std::sort(slowest.begin(), slowest.end(),
+              [](const auto& a, const auto& b) { return a.in_step_seconds > b.in_step_seconds; });
+    slowest.resize(std::min(slowest.size(), kSlowestShown));
+    text += fmt::format("\nthe {} slowest\n{}", slowest.size(), header);
+    for (const BenchOperation& one : slowest) {
+        text +=
+            row(one.name, one.pass, {one.in_step_seconds, one.alone_seconds}, report.step_seconds);
+    }
+    return text;
+}
+
+std::string bench_json(const BenchReport& report) {
+    nlohmann::ordered_json operations = nlohmann::ordered_json::array();
+    for (const BenchOperation& one : report.operations) {
+        operations.push_back({{"name", one.name},
+                              {"operation", one.operation},
+                              {"pass", one.pass},
+                              {"in_step_seconds", one.in_step_seconds},
+                              {"alone_seconds", one.alone_seconds}});
+    }
+    const nlohmann::ordered_json json{{"schema", "hpcai500-bench/1"},
+                                      {"device", report.device},
+                                      {"model", report.model},
+                                      {"precision", report.precision},
+                                      {"batch_size", report.batch_size},
+                                      {"image_size", report.image_size},
+                                      {"steps", report.steps},
+                                      {"step_seconds", report.step_seconds},
+                                      {"fastest_step_seconds", report.fastest_step_seconds},
+                                      {"alone_sum_seconds", report.alone_sum_seconds},
+                                      {"images_per_second", report.images_per_second},
+                                      {"flops", report.flops},
+                                      {"operations", operations}};
+    return json.dump(2) + "\n";
+}
+
+}  // namespace hpcai::benchmark

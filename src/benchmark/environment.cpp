@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "environment.hpp"
+
+#include <array>
+#include <cstdlib>
+
+#include <sys/utsname.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr std::array kVariables{
+    "SLURM_JOB_ID",        "SLURM_NNODES",         "SLURM_NTASKS",    "SLURM_JOB_PARTITION",
+    "SLURM_CPUS_PER_TASK", "OMPI_COMM_WORLD_SIZE", "OMPI_VERSION",    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",       "OMP_PLACES",           "OMP_WAIT_POLICY", "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",
+};
+
+std::string binary_digest() {
+    try {
+        return storage::sha256_hex_of_file(std::filesystem::read_symlink("/proc/self/exe"));
+    } catch (const std::exception&) {
+        return "unreadable";  // a deleted or protected binary still runs
+    }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> describe_environment(const Start& start,
+                                                        const RunRequest& request) {
+    std::map<std::string, std::string> facts{
+        {"program", "hpcai500 " HPCAI500_VERSION},
+        {"binary_sha256", binary_digest()},
+        {"command_line", request.command_line},
+        {"compiler", __VERSION__},
+        {"mpi", comm::MpiWorld::library_version()},
+        {"device_of_rank_0", start.ranks.front().device},
+    };
+    utsname system{};
+    if (uname(&system) == 0) {
+        facts["operating_system"] =
+            fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+    }
+    for (const char* name : kVariables) {
+        if (const char* value = std::getenv(name)) facts[std::string("env.") + name] = value;
+    }
+    return facts;
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group_job.hpp"
+
+#include <set>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/data/subset.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+#include <hpcai/training/trainer.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+#include "progress_reporter.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+Quantity mean_over_ranks(comm::Communicator& group, double value) {
+    group.all_reduce_sum(std::span(&value, 1));
+    return {value / static_cast<double>(group.size()), ""};
+}
+
+data::TrainingSource make_training_source(const Start& start, const BaseModel& model) {
+    data::SourceSettings settings;
+    settings.batch_size = start.config.training.batch_size;
+    settings.group_rank = start.place.group_rank;
+    settings.degree = start.controller.layout().degree;
+    settings.prefetch_batches = start.config.data.prefetch_batches;
+    settings.decode_threads = decode_threads(start);
+    settings.on_bad_sample = start.config.data.on_bad_sample;
+    return {start.samples.training, settings, start.config.run.seed, model.number()};
+}
+
+std::int64_t distinct_bad_samples(comm::Communicator& group, const data::TrainingSource& source) {
+    // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
+    // is a lower bound that does not count a sample twice.
+    double count = static_cast<double>(source.bad_samples().count);
+    group.all_reduce_max(std::span(&count, 1));
+    return static_cast<std::int64_t>(count);
+}
+
+/// All epochs; fills the record's work and times.
+void train(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
+           GroupResult& result) {
+    GroupRecord& record = result.record;
+    const config::Config& config = start.config;
+    record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
+    const std::int64_t steps_per_epoch = record.samples_drawn / config.training.batch_size;
+    require(steps_per_epoch > 0, ExitCode::data,
+            "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
+            model.number(), record.samples_drawn, config.training.batch_size);
+    data::TrainingSource source = make_training_source(start, model);
+    training::Trainer trainer({config, model.network(), steps_per_epoch}, *start.device,
+                              model.store(), group);
+    ProgressReporter progress(start);
+    const Stopwatch watch;
+    for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
+        const auto number = static_cast<std::uint32_t>(epoch);
+        source.begin_epoch(number, model.sampler().epoch_order(model.number(), number));
+        const training::EpochReport report = trainer.train_epoch(
+            epoch, source, [&](const training::StepReport& step) { progress.step(step); });
+        record.samples_trained += report.samples;
+        record.iterations += report.steps;
+        record.epoch_seconds.push_back(report.seconds);
+        record.final_training_loss = {report.mean_loss, ""};
+        log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
+                 config.workload.epochs, report.mean_loss, report.seconds,
+                 static_cast<double>(report.samples) / report.seconds);
+    }
+    const double seconds = watch.seconds();
+    progress.finish();
+    record.training_seconds = {seconds, ""};
+    record.images_per_second = {static_cast<double>(record.samples_trained) / seconds, ""};
+    record.flops = {static_cast<double>(record.samples_trained) *
+                        static_cast<double>(model.training_flops_per_sample()) / seconds,
+                    ""};
+    const comm::BucketAccounting& sums = trainer.buckets().accounting();
+    record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
+    record.communication_seconds =
+        mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+    result.communicated_bytes = sums.bytes_reduced;
+    result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
+    result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
+    result.bad_samples = distinct_bad_samples(group, source);
+    trainer.average_statistics();
+}
+
+void evaluate(const Start& start, BaseModel& model, comm::Communicator& group,
+              GroupOutcome& outcome) {
+    const Stopwatch watch;
+    outcome.validation = model.predict(start.samples.validation, group);
+    if (start.config.bagging.out_of_bag) {
+        outcome.out_of_bag = model.sampler().out_of_bag(model.number());
+        std::vector<std::uint32_t> chosen;
+        for (std::uint32_t sample = 0; sample < outcome.out_of_bag.size(); ++sample) {
+            if (outcome.out_of_bag[sample] != 0) chosen.push_back(sample);
+        }
+        if (!chosen.empty()) {
+            outcome.out_of_bag_samples =
+                model.predict(data::make_subset(start.samples.training, std::move(chosen)), group);
+        }
+    }
+    outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
+    if (group.rank() != 0) return;
+    const evaluation::TopK counts = evaluation::top_k(
+        outcome.validation.probabilities, outcome.validation.labels, start.config.workload.classes);
+    outcome.result.quality = {evaluation::accuracy(counts.correct_1, counts.samples), ""};
+    outcome.result.quality_top_5 = {evaluation::accuracy(counts.correct_5, counts.samples), ""};
+}
+
+/// The leader's files, each whole or not at all; the record comes last.
+void store(const Start& start, BaseModel& model, const GroupOutcome& outcome) {
+    const auto directory = group_directory(start.output, start.place.group);
+    training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
+                            outcome.result.record.iterations);
+    const auto samples = static_cast<std::int64_t>(outcome.validation.labels.size());
+    storage::write_npy(directory / "predictions.npy",
+                       std::span<const float>(outcome.validation.probabilities),
+                       {samples, start.config.workload.classes});
+    storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
+}
+
+void store_failure(const Start& start, const GroupResult& result, Logger& log) {
+    try {
+        const auto directory = group_directory(start.output, start.place.group);
+        storage::write_file_durably(directory / "record.json", report::to_json(result));
+    } catch (const Error& error) {
+        log.error("{}", error.what());
+    }
+}
+
+void fail(const Start& start, comm::Communicator& group, const Error& error, GroupOutcome& outcome,
+          Logger& log) {
+    log.error("group {} failed: {}", start.place.group, error.what());
+    group.announce_failure(error);  // the others of the group may wait for this rank
+    outcome.result.record.failure = error.what();
+    outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
+                                           error.code(), error.what());
+}
+
+void describe_group(const Start& start, GroupRecord& record) {
+    record.group = start.place.group;
+    record.ranks = start.controller.layout().degree;
+    std::set<std::string> hosts;
+    for (int rank = 0; rank < record.ranks; ++rank) {
+        const int world_rank = start.controller.world_rank_of(record.group, rank);
+        hosts.insert(start.hostnames[static_cast<std::size_t>(world_rank)]);
+    }
+    record.hosts.assign(hosts.begin(), hosts.end());
+}
+
+}  // namespace
+
+std::filesystem::path group_directory(const std::filesystem::path& output, int group) {
+    return output / "groups" / std::to_string(group);
+}
+
+GroupResult read_failed_group(const Start& start, int group) {
+    constexpr std::size_t kLimitBytes = std::size_t{16} << 20;
+    GroupResult result;
+    try {
+        const auto path = group_directory(start.output, group) / "record.json";
+        const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
+        result = report::group_from_json(storage::text_of(bytes), path.string());
+    } catch (const Error&) {
+        result = {};  // it died before it could store anything
+    }
+    result.record.group = group;
+    result.record.ranks = start.controller.layout().degree;
+    return result;
+}
+
+GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator& group,
+                       Logger& log) {
+    GroupOutcome outcome;
+    const int number = start.place.group;
+    GroupRecord& record = outcome.result.record;
+    describe_group(start, record);
+    const Stopwatch watch;
+    try {
+        train(start, model, group, log, outcome.result);
+        outcome.result.training_digest = training::training_digest(model.graph(), model.store());
+        evaluate(start, model, group, outcome);
+        comm::run_together(group, [&] {
+            if (group.rank() == 0) store(start, model, outcome);
+        });
+        outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
+    } catch (const Error& error) {
+        fail(start, group, error, outcome, log);
+    } catch (const std::exception& error) {
+        fail(start, group, Error(ExitCode::internal, error.what()), outcome, log);
+    }
+    if (!record.training_seconds.value) record.training_seconds = {watch.seconds(), ""};
+    if (!record.failure.empty() && group.rank() == 0) store_failure(start, outcome.result, log);
+    return outcome;
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/end_game.hpp>
+#include <hpcai/training/predict.hpp>
+
+#include "base_model.hpp"
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// What a group has when it is done; the predictions are at its leader only.
+struct GroupOutcome {
+    comm::GroupStatus status;
+    GroupResult result;
+    training::Predictions validation;
+    std::vector<std::uint8_t> out_of_bag;      // (training samples) 1: not in this bootstrap
+    training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
+};
+
+/// Trains this rank's model with its group, evaluates it and stores what came of it in
+/// groups/<m>/ (weights, predictions, record). Never throws: a failure becomes the status.
+/// Collective in the group.
+GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator& group,
+                       Logger& log);
+
+/// What a group that did not finish has stored of itself; without content when it stored nothing.
+GroupResult read_failed_group(const Start& start, int group);
+
+/// groups/<m> of a result directory.
+std::filesystem::path group_directory(const std::filesystem::path& output, int group);
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/log.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+
+#include "group_job.hpp"
+#include "start.hpp"
+#include "vote.hpp"
+
+namespace hpcai::benchmark {
+
+/// The paper's Job Controller, after its jobs have run: finds out which groups finished, lets them
+/// vote, scores the run and writes the result directory. One on every rank.
+class JobController {
+public:
+    /// What is given must outlive the object; `since_start` began with the program.
+    JobController(const Start& start, const RunRequest& request, comm::MpiWorld& world,
+                  const Stopwatch& since_start)
+        : start_(start),
+          request_(request),
+          world_(world),
+          since_start_(since_start),
+          startup_seconds_(since_start.seconds()) {}
+
+    /// Ends this rank's part. The leader that writes the result prints the summary to `out` and
+    /// returns the verdict's exit code, a leader left alone ExitCode::partial, all others ok.
+    ExitCode finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
+
+private:
+    ExitCode lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    ExitCode write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
+    double patience_seconds(const GroupOutcome& mine) const;
+
+    const Start& start_;
+    const RunRequest& request_;
+    comm::MpiWorld& world_;
+    const Stopwatch& since_start_;
+    double startup_seconds_;
+};
+
+}  // namespace hpcai::benchmark

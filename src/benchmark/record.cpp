@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <hpcai/config/keys.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/metrics/score.hpp>
+#include <hpcai/models/make_model.hpp>
+
+#include "environment.hpp"
+#include "verdict.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+Quantity or_reason(std::optional<double> value, const std::string& reason) {
+    return value ? Quantity{value, ""} : Quantity{std::nullopt, reason};
+}
+
+std::vector<ParameterRecord> echo(const Start& start) {
+    constexpr std::array kKeys{
+        "workload.model",
+        "workload.image_size",
+        "workload.epochs",
+        "training.batch_size",
+        "training.optimizer",
+        "training.learning_rate",
+        "training.schedule",
+        "bagging.sampler",
+        "bagging.aggregation",
+        "communication.algorithm",
+        "run.seed",
+    };
+    const plan::Layout& layout = start.controller.layout();
+    std::vector<ParameterRecord> parameters{
+        {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
+        {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"},
+        {"training.precision", std::string(name_of(start.compute)), "compute type in force"},
+    };
+    for (const std::string key : kKeys) {
+        const std::size_t dot = key.find('.');
+        const config::Key* row = config::find_key(key.substr(0, dot), key.substr(dot + 1));
+        parameters.push_back(
+            {key, config::value_text(start.config, key), row != nullptr ? row->meaning : ""});
+    }
+    return parameters;
+}
+
+TopologyRecord topology(const Start& start) {
+    TopologyRecord record;
+    const plan::LayoutSummary summary = start.controller.summary();
+    record.ranks = summary.layout.ranks;
+    record.groups = summary.layout.groups;
+    record.degree = summary.layout.degree;
+    record.nodes = summary.nodes;
+    for (int rank = 0; rank < record.ranks; ++rank) {
+        const plan::RankPlace& place = start.controller.place(rank);
+        const auto index = static_cast<std::size_t>(rank);
+        record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
+                              start.ranks[index].threads, start.hostnames[index], "cpu"});
+    }
+    return record;
+}
+
+WorkloadRecord workload(const Start& start) {
+    const config::Config& config = start.config;
+    const auto text = [&](const char* key) { return config::value_text(config, key); };
+    WorkloadRecord record;
+    record.kind = text("workload.kind");
+    record.model = text("workload.model");
+    record.level = text("run.level");
+    record.classes = config.workload.classes;
+    record.image_size = config.workload.image_size;
+    record.channels = config.workload.channels;
+    record.epochs = config.workload.epochs;
+    record.batch_size = config.training.batch_size;
+    record.precision = name_of(start.compute);
+    record.sampler = text("bagging.sampler");
+    record.aggregation = text("bagging.aggregation");
+    record.seed = config.run.seed;
+    record.data_kind = text("data.kind");
+    record.training_samples = start.samples.training->samples();
+    record.validation_samples = start.samples.validation->samples();
+    return record;
+}
+
+FlopsRecord flops_of_model(const config::Config& config) {
+    const metrics::FlopsLedger ledger(models::make_model(config, 1));
+    FlopsRecord record;
+    for (const ops::LedgerName& one : ops::kLedgers) {
+        record.ledgers.push_back({std::string(one.name), ledger.forward_per_sample(one.ledger),
+                                  ledger.training_per_sample(one.ledger)});
+        if (one.ledger != metrics::kOfficialLedger) continue;
+        record.convention = one.name;
+        record.forward_per_sample = ledger.forward_per_sample(one.ledger);
+        record.training_per_sample = ledger.training_per_sample(one.ledger);
+    }
+    return record;
+}
+
+/// Results of all M groups in order; a group that did not vote is known by its status, and by what
+/// it may have stored.
+std::vector<GroupResult> all_groups(const Start& start, const Vote& vote,
+                                    const std::vector<comm::GroupStatus>& statuses) {
+    std::vector<GroupResult> results;
+    for (const comm::GroupStatus& status : statuses) {
+        const auto voted = std::find_if(
+            vote.members.begin(), vote.members.end(),
+            [&](const GroupResult& result) { return result.record.group == status.group; });
+        if (voted != vote.members.end()) {
+            results.push_back(*voted);
+            continue;
+        }
+        GroupResult lost = read_failed_group(start, status.group);
+        if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
+        if (lost.record.failure.empty()) lost.record.failure = "not heard of at the end";
+        results.push_back(std::move(lost));
+    }
+    return results;
+}
+
+void add_work(const std::vector<GroupResult>& groups, RunRecord& record) {
+    std::vector<metrics::GroupWork> work;
+    std::size_t epochs = 0;
+    for (const GroupResult& group : groups) {
+        const GroupRecord& row = group.record;
+        const bool finished = row.failure.empty();
+        work.push_back({row.samples_trained, row.training_seconds.value.value_or(0), finished});
+        record.work.groups.push_back(row);
+        record.training_digest.push_back(finished ? group.training_digest : "");
+        if (!finished) continue;
+        record.work.samples_trained += row.samples_trained;
+        record.work.iterations += row.iterations;
+        epochs = std::max(epochs, row.epoch_seconds.size());
+    }
+    for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+        double longest = 0;
+        for (const GroupRecord& row : record.work.groups) {
+            if (epoch < row.epoch_seconds.size()) {
+                longest = std::max(longest, row.epoch_seconds[epoch]);
+            }
+        }
+        record.time.epoch_seconds.push_back(longest);
+    }
+    double longest = 0;
+    for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
+    record.time.training_seconds = {longest, ""};
+    const auto speed = metrics::samples_per_second(work);
+    record.throughput.images_per_second = or_reason(speed, "no group finished");
+    record.throughput.per_rank = or_reason(
+        speed ? std::optional(*speed / record.topology.ranks) : speed, "no group finished");
+    record.scores.flops =
+        or_reason(metrics::flops(work, record.flops.training_per_sample), "no group finished");
+}
+
+void add_quality(const Start& start, const Vote& vote, const std::vector<GroupResult>& groups,
+                 RunRecord& record) {
+    QualityRecord& quality = record.quality;
+    const std::string none = "no group finished";
+    quality.metric = "top_1_accuracy";
+    quality.target = start.config.workload.target_quality;
+    quality.exponent = start.config.workload.penalty_exponent;
+    double sum = 0;
+    for (const GroupResult& group : groups) {
+        const bool finished = group.record.failure.empty();
+        quality.members.push_back(finished ? group.quality
+                                           : Quantity{std::nullopt, "the group did not finish"});
+        if (finished) sum += group.quality.value.value_or(0);
+    }
+    const evaluation::TopK& counts = vote.ensemble;
+    quality.ensemble = or_reason(evaluation::accuracy(counts.correct_1, counts.samples), none);
+    quality.ensemble_top_5 =
+        or_reason(evaluation::accuracy(counts.correct_5, counts.samples), none);
+    quality.ensemble_majority =
+        or_reason(evaluation::accuracy(vote.majority.correct_1, vote.majority.samples), none);
+    quality.members_mean = {std::nullopt, none};
+    quality.ensemble_gain = {std::nullopt, none};
+    if (!vote.members.empty() && quality.ensemble.value) {
+        const double mean = sum / static_cast<double>(vote.members.size());
+        quality.members_mean = {mean, ""};
+        quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
+    }
+    const evaluation::OutOfBagQuality& out = vote.out_of_bag;
+    quality.out_of_bag = or_reason(evaluation::accuracy(out.counts.correct_1, out.counts.samples),
+                                   start.config.bagging.out_of_bag ? "no sample was out of any bag"
+                                                                   : "bagging.out_of_bag is false");
+    quality.out_of_bag_samples = out.covered;
+    quality.confidence_interval.method = "wilson";
+    const evaluation::Interval interval =
+        evaluation::wilson_interval_95(counts.correct_1, counts.samples);
+    quality.confidence_interval.low =
+        or_reason(counts.samples > 0 ? std::optional(interval.low) : std::nullopt, none);
+    quality.confidence_interval.high =
+        or_reason(counts.samples > 0 ? std::optional(interval.high) : std::nullopt, none);
+}
+
+void add_scores(RunRecord& record) {
+    std::optional<double> penalty;
+    if (record.quality.ensemble.value) {
+        penalty = metrics::penalty_coefficient(*record.quality.ensemble.value,
+                                               record.quality.target, record.quality.exponent);
+    }
+    const std::string none = "no quality to score";
+    record.scores.penalty_coefficient = or_reason(penalty, none);
+    record.scores.vflops = or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
+    const std::string no_meter = "this machine shows no energy meter to the program";
+    record.scores.vflops_per_watt = {std::nullopt, no_meter};
+    record.energy.joules = {std::nullopt, no_meter};
+    record.energy.average_watts = {std::nullopt, no_meter};
+}
+
+void add_communication(const Start& start, const std::vector<GroupResult>& groups,
+                       RunRecord& record) {
+    CommunicationRecord& communication = record.communication;
+    communication.backend = start.controller.layout().degree > 1 ? "mpi" : "self";
+    communication.algorithm = config::value_text(start.config, "communication.algorithm");
+    communication.precision = config::value_text(start.config, "communication.precision");
+    std::optional<double> exposed;
+    for (const GroupResult& group : groups) {
+        communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
+        communication.buckets = std::max(communication.buckets, group.buckets);
+        if (const auto seconds = group.record.communication_seconds.value) {
+            exposed = std::max(exposed.value_or(0), *seconds);
+        }
+    }
+    communication.exposed_seconds = or_reason(exposed, "no group finished");
+    communication.bandwidth_bytes_per_second = {
+        std::nullopt, "sums run while the backward pass does; their own time is not separable"};
+}
+
+void add_verdict(const Start& start, const Closing& closing, const std::vector<GroupResult>& groups,
+                 RunRecord& record) {
+    VerdictFacts facts;
+    facts.training_samples = record.workload.training_samples;
+    facts.validation_samples = record.workload.validation_samples;
+    facts.has_score = record.scores.vflops.value.has_value();
+    facts.groups = record.topology.groups;
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        facts.bad_samples += groups[index].bad_samples;
+        if (groups[index].record.failure.empty()) continue;
+        facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
+        facts.failure_codes.push_back(closing.groups[index].exit_code);
+    }
+    record.verdict = judge(start.config, facts);
+}
+
+}  // namespace
+
+RunRecord make_record(const Start& start, const Vote& vote, const Closing& closing) {
+    const std::vector<GroupResult> groups = all_groups(start, vote, closing.groups);
+    RunRecord record;
+    record.program_version = HPCAI500_VERSION;
+    record.name = start.config.run.name;
+    record.parameters = echo(start);
+    record.topology = topology(start);
+    record.workload = workload(start);
+    record.config = config::to_yaml(start.config);
+    record.flops = flops_of_model(start.config);
+    record.time.started_utc = start.started_utc;
+    record.time.startup_seconds = {closing.startup_seconds, ""};
+    record.time.staging_seconds = {std::nullopt, "data are read where they lie; nothing is staged"};
+    record.time.vote_seconds = {vote.seconds, ""};
+    record.time.total_seconds = {closing.total_seconds, ""};
+    record.environment = describe_environment(start, closing.request);
+    add_work(groups, record);
+    add_quality(start, vote, groups, record);
+    add_scores(record);
+    add_communication(start, groups, record);
+    add_verdict(start, closing, groups, record);
+    return record;
+}
+
+}  // namespace hpcai::benchmark

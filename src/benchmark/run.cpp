@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/log.hpp>
+#include <hpcai/benchmark/run.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/launch.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/plan/group_map.hpp>
+
+#include "base_model.hpp"
+#include "group_job.hpp"
+#include "job_controller.hpp"
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+const char* environment(const char* name) {
+    return std::getenv(name);
+}
+
+void print_start(const Start& start, std::ostream& log) {
+    plan::GroupMapSettings settings;
+    for (std::size_t rank = 0; rank < start.hostnames.size(); ++rank) {
+        const auto node =
+            static_cast<std::size_t>(start.controller.place(static_cast<int>(rank)).node);
+        if (settings.node_names.size() <= node) settings.node_names.resize(node + 1);
+        settings.node_names[node] = start.hostnames[rank];
+    }
+    log << plan::draw_group_map(start.controller, settings)
+        << "device of rank 0: " << start.ranks.front().device << "; computing in "
+        << name_of(start.compute) << "\nresult directory: " << start.output.string() << "\n"
+        << std::flush;
+}
+
+/// The leader of a group writes the group's log; other ranks speak of trouble only.
+std::unique_ptr<Logger> open_log(const Start& start) {
+    const std::string label =
+        fmt::format("group {} rank {}", start.place.group, start.place.group_rank);
+    if (start.place.group_rank != 0) return make_logger(label, "");
+    const auto directory = group_directory(start.output, start.place.group);
+    std::filesystem::create_directories(directory);
+    return make_logger(label, (directory / "log.txt").string());
+}
+
+ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, std::ostream& out) {
+    const Stopwatch since_start;
+    comm::StartUp start_up = world.start_up();
+    const Start start = agree_on_start(request, start_up);
+    if (world.rank() == 0) print_start(start, std::cerr);
+
+    std::optional<BaseModel> model;
+    std::unique_ptr<Logger> log;
+    comm::run_together(start_up.everyone(), [&] {
+        model.emplace(start);
+        log = open_log(start);
+    });
+    const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
+    JobController controller(start, request, world, since_start);
+
+    const GroupOutcome outcome = run_group(start, *model, *group, *log);
+    return controller.finish(outcome, *log, out);
+}
+
+}  // namespace
+
+ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
+    try {
+        comm::check_launch(std::nullopt, environment);
+    } catch (const Error& error) {
+        std::cerr << "hpcai500: " << error.what() << "\n";
+        return error.code();
+    }
+    ExitCode code = ExitCode::internal;
+    bool speaks = true;
+    try {
+        comm::MpiWorld world;
+        speaks = world.rank() == 0;
+        try {
+            comm::check_launch(world.size(), environment);
+            code = run_ranks(world, request, out);
+        } catch (const Error& error) {
+            // Failures of the start-up are the same on all ranks.
+            if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
+            code = error.code();
+        } catch (const std::exception& error) {
+            // The other ranks of the group wait for this one in a sum that will never come.
+            std::cerr << "hpcai500: rank " << world.rank() << ": " << error.what() << "\n";
+            world.abort(ExitCode::internal);
+        }
+        world.finish(code);
+    } catch (const Error& error) {
+        if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
+        code = error.code();
+    }
+    return code;
+}
+
+}  // namespace hpcai::benchmark

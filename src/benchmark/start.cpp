@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "start.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/storage/file.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string broadcast_text(comm::Communicator& everyone, const std::string& text) {
+    std::vector<std::byte> bytes(text.size());
+    std::memcpy(bytes.data(), text.data(), text.size());
+    comm::broadcast_bytes(everyone, bytes, 0);
+    return std::string(storage::text_of(bytes));
+}
+
+/// Rank 0 reads and checks the file; the others get its effective form, so that no rank can see
+/// another configuration.
+config::Config agree_on_config(const RunRequest& request, comm::Communicator& everyone) {
+    std::string effective;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        const std::string yaml = config::read_file(request.config_path);
+        effective = config::to_yaml(config::parse(yaml, request.config_path, request.overrides));
+    });
+    return config::parse(broadcast_text(everyone, effective), request.config_path, {});
+}
+
+int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
+    int most = 1;
+    for (const int node : node_of_world_rank) {
+        most = std::max(most, static_cast<int>(std::count(node_of_world_rank.begin(),
+                                                          node_of_world_rank.end(), node)));
+    }
+    return most;
+}
+
+void check_statistics_span(const config::TrainingConfig& training, int degree) {
+    const int share = training.batch_size / degree;
+    const int span = training.batch_norm_samples.value_or(share);
+    require(span <= share && share % span == 0, ExitCode::usage,
+            "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
+            "ranks of a group has of a batch, got {}",
+            share, degree, span);
+}
+
+struct PackedFacts {
+    std::int32_t threads = 0;
+    char device[124] = {};
+};
+
+std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Communicator& everyone) {
+    PackedFacts mine;
+    mine.threads = device.threads();
+    const std::string text = device.description();
+    text.copy(mine.device, sizeof mine.device - 1);
+    std::vector<PackedFacts> all(static_cast<std::size_t>(everyone.size()));
+    everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    std::vector<RankFacts> facts;
+    for (const PackedFacts& packed : all) facts.push_back({packed.threads, packed.device});
+    return facts;
+}
+
+/// Makes the directory, which must be new or empty, and proves that files can be written there.
+fs::path make_output(const fs::path& wanted) {
+    std::error_code error;
+    const bool exists = fs::exists(wanted, error);
+    require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
+            ExitCode::usage, "output directory {}: exists and is not an empty directory",
+            wanted.string());
+    fs::create_directories(wanted / "groups", error);
+    require(!error, ExitCode::usage, "output directory {}: cannot be made: {}", wanted.string(),
+            error.message());
+    fs::create_directories(wanted / "evaluation", error);
+    storage::write_file_durably(wanted / "config.yaml", "");
+    return wanted;
+}
+
+fs::path agree_on_output(const RunRequest& request, const config::Config& config,
+                         const std::string& started, comm::Communicator& everyone) {
+    std::string path = !request.output.empty()      ? request.output
+                       : !config.run.output.empty() ? config.run.output
+                                                    : "results/" + config.run.name + "-" + started;
+    path = broadcast_text(everyone, path);
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        make_output(path);
+        storage::write_file_durably(fs::path(path) / "config.yaml", config::to_yaml(config));
+    });
+    return path;
+}
+
+}  // namespace
+
+std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config, int ranks_on_node) {
+    device::CpuDeviceOptions options;
+    options.threads =
+        device::threads_for_rank(config.threads, device::count_cores(), ranks_on_node);
+    switch (config.layout) {
+        case config::ActivationLayout::automatic:
+            break;
+        case config::ActivationLayout::blocked:
+            options.layout = device::CpuLayout::blocked;
+            break;
+        case config::ActivationLayout::channels_last:
+            options.layout = device::CpuLayout::channels_last;
+            break;
+    }
+    return device::make_cpu_device(options);
+}
+
+tensor::DType choose_precision(config::Precision wanted, const device::Device& device) {
+    const auto available = device.compute_dtypes();
+    if (wanted == config::Precision::automatic) return available.front();
+    const auto dtype = wanted == config::Precision::bf16 ? tensor::DType::bf16 : tensor::DType::f32;
+    std::vector<std::string_view> names;
+    for (const tensor::DType one : available) names.push_back(name_of(one));
+    require(std::find(available.begin(), available.end(), dtype) != available.end(),
+            ExitCode::usage,
+            "training.precision: expected what this device computes in ({}), got "
+            "'{}'",
+            fmt::join(names, ", "), name_of(dtype));
+    return dtype;
+}
+
+Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
+    comm::Communicator& everyone = start_up.everyone();
+    const std::string started = broadcast_text(everyone, utc_now());
+    const std::string started_compact = broadcast_text(everyone, utc_now_compact());
+    config::Config config = agree_on_config(request, everyone);
+
+    const std::vector<int>& nodes = start_up.node_of_world_rank();
+    const plan::Layout layout = plan::make_layout(config.bagging, config.training, everyone.size(),
+                                                  ranks_of_fullest_node(nodes));
+    check_statistics_span(config.training, layout.degree);
+    plan::ParallelismController controller(layout, nodes);
+    const plan::RankPlace place = controller.place(everyone.rank());
+    const int ranks_on_node = static_cast<int>(std::count(nodes.begin(), nodes.end(), place.node));
+
+    std::unique_ptr<device::Device> device;
+    tensor::DType compute = tensor::DType::f32;
+    comm::run_together(everyone, [&] {
+        device = open_device(config.device, ranks_on_node);
+        compute = choose_precision(config.training.precision, *device);
+    });
+    // fp32 serves everywhere: machines of two kinds compute alike or the members differ.
+    double slowest = compute == tensor::DType::f32 ? 1 : 0;
+    everyone.all_reduce_max(std::span(&slowest, 1));
+    if (slowest > 0) compute = tensor::DType::f32;
+
+    data::SampleSets samples = data::make_sample_sets(config, everyone);
+    std::vector<RankFacts> facts = exchange_facts(*device, everyone);
+    std::filesystem::path output = agree_on_output(request, config, started_compact, everyone);
+    return {std::move(config),
+            std::move(controller),
+            place,
+            std::move(output),
+            start_up.hostnames(),
+            std::move(facts),
+            std::move(samples),
+            std::move(device),
+            compute,
+            started};
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hpcai/benchmark/run.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::benchmark {
+
+/// What one rank tells all others about itself at the start.
+struct RankFacts {
+    int threads = 0;
+    std::string device;
+};
+
+/// Everything all ranks know before they part into groups.
+struct Start {
+    config::Config config;
+    plan::ParallelismController controller;
+    plan::RankPlace place;
+    std::filesystem::path output;
+    std::vector<std::string> hostnames;  // by world rank
+    std::vector<RankFacts> ranks;        // by world rank
+    data::SampleSets samples;
+    std::unique_ptr<device::Device> device;
+    tensor::DType compute = tensor::DType::f32;
+    std::string started_utc;
+};
+
+/// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices,
+/// checks what can be checked, and makes the result directory last, so that a refused start leaves
+/// nothing behind. Collective; a failure on one rank is thrown on all.
+Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
+
+/// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
+/// lacks.
+tensor::DType choose_precision(config::Precision wanted, const device::Device& device);
+
+/// The configured device with this rank's threads.
+std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config, int ranks_on_node);
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace hpcai::benchmark {
+namespace {
+
+struct Rule {
+    bool holds;
+    std::string broken;  // what to say when it does not
+};
+
+template <typename T>
+Rule equal(int number, const char* what, T required, T found) {
+    return {found == required,
+            fmt::format("rule {}: {} must be {}, is {}", number, what, required, found)};
+}
+
+/// Specification V2.0, image classification; layer 9 is never changed.
+std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
+    const config::WorkloadConfig& workload = config.workload;
+    const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
+                      config.bagging.sampler == config::Sampler::poisson;
+    return {
+        {config.data.kind == config::DataKind::image_folder,
+         "rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k"},
+        equal(1, "the number of training samples", std::int64_t{1281167}, facts.training_samples),
+        equal(1, "the number of validation samples", std::int64_t{50000}, facts.validation_samples),
+        equal(1, "workload.classes", 1000, workload.classes),
+        equal(2, "workload.image_size", 224, workload.image_size),
+        equal(3, "workload.epochs", 90, workload.epochs),
+        equal(4, "workload.target_quality", 0.763, workload.target_quality),
+        equal(4, "workload.penalty_exponent", 5.0, workload.penalty_exponent),
+        {bags, "rule 5: bagging.sampler must be bootstrap or poisson"},
+        {config.training.initial_weights.empty(), "rule 6: training.initial_weights must be empty"},
+        equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples),
+    };
+}
+
+ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
+    const bool all_data = std::all_of(codes.begin(), codes.end(),
+                                      [](ExitCode code) { return code == ExitCode::data; });
+    return all_data ? ExitCode::data : ExitCode::all_groups_failed;
+}
+
+}  // namespace
+
+VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
+    const int failed = static_cast<int>(facts.failures.size());
+    if (failed == facts.groups) {
+        return {Status::invalid, facts.failures, code_of_total_failure(facts.failure_codes), false};
+    }
+    std::vector<std::string> reasons;
+    if (!facts.has_score) reasons.push_back("the score is not a number");
+    if (config.run.level != config::Level::custom) {
+        for (const Rule& rule : official_rules(config, facts)) {
+            if (!rule.holds) reasons.push_back(rule.broken);
+        }
+    }
+    if (!reasons.empty()) {
+        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
+        return {Status::invalid, reasons, ExitCode::invalid, false};
+    }
+    if (failed > 0) {
+        reasons.push_back(
+            fmt::format("{} of {} groups finished", facts.groups - failed, facts.groups));
+        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
+        return {Status::partial, reasons, ExitCode::partial, false};
+    }
+    if (config.run.level == config::Level::custom) {
+        return {Status::custom, {"run.level is custom: not rankable"}, ExitCode::ok, false};
+    }
+    return {Status::valid, {}, ExitCode::ok, true};
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/config/config.hpp>
+
+namespace hpcai::benchmark {
+
+/// What the verdict is made from, beside the configuration.
+struct VerdictFacts {
+    std::int64_t training_samples = 0;
+    std::int64_t validation_samples = 0;
+    std::int64_t bad_samples = 0;
+    bool has_score = false;             // FLOPS, quality and VFLOPS are numbers
+    std::vector<std::string> failures;  // "group 1: why", one for each group that did not finish
+    int groups = 0;
+    std::vector<ExitCode> failure_codes;  // of the failures
+};
+
+/// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
+/// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number.
+VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
+
+}  // namespace hpcai::benchmark
