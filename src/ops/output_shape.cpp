@@ -7,9 +7,11 @@ namespace {
 
 std::int64_t window_positions(std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                               std::int64_t padding) {
+    ensure(kernel > 0 && stride > 0 && padding >= 0, "a window of {} with stride {} and padding {}",
+           kernel, stride, padding);
     const std::int64_t room = extent + 2 * padding - kernel;
-    ensure(room >= 0 && stride > 0, "a window of {} does not fit an extent of {} with padding {}",
-           kernel, extent, padding);
+    ensure(room >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel, extent,
+           padding);
     return room / stride + 1;
 }
 
@@ -18,15 +20,20 @@ void ensure_image(const Shape& input) {
 }
 
 struct OutputShape {
-    Shape operator()(const InputNormalize& op) const { return op.input; }
+    Shape operator()(const InputNormalize& op) const {
+        ensure_image(op.input);
+        return op.input;
+    }
     Shape operator()(const Convolution& op) const {
         ensure_image(op.input);
+        ensure(op.filters > 0, "a convolution of {} filters", op.filters);
         return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
                 window_positions(op.input[2], op.kernel, op.stride, op.padding), op.filters};
     }
     Shape operator()(const BatchNorm& op) const {
         ensure_image(op.input);
-        ensure(op.statistics_samples == 0 || op.input[0] % op.statistics_samples == 0,
+        ensure(op.statistics_samples == 0 ||
+                   (op.statistics_samples > 0 && op.input[0] % op.statistics_samples == 0),
                "statistics over {} samples in a batch of {}", op.statistics_samples, op.input[0]);
         return op.input;
     }
@@ -34,6 +41,8 @@ struct OutputShape {
     Shape operator()(const Add& op) const { return op.input; }
     Shape operator()(const MaxPool& op) const {
         ensure_image(op.input);
+        ensure(op.padding < op.kernel, "windows of {} lie wholly in a padding of {}", op.kernel,
+               op.padding);
         return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
                 window_positions(op.input[2], op.kernel, op.stride, op.padding), op.input[3]};
     }
@@ -43,6 +52,7 @@ struct OutputShape {
     }
     Shape operator()(const Linear& op) const {
         ensure(op.input.rank() == 2, "expected (N, C), got {}", to_string(op.input));
+        ensure(op.features > 0, "a linear layer of {} features", op.features);
         return {op.input[0], op.features};
     }
     Shape operator()(const SoftmaxCrossEntropy& op) const {
