@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "device/kernel_runner.hpp"
+#include "support/naive_random.hpp"
+
+namespace hpcai::device {
+namespace {
+
+class Pooling : public testing::TestWithParam<Setting> {
+protected:
+    template <typename Operation>
+    naive::Problem problem_of(const Operation& op) {
+        naive::Random random(GetParam().compute, 4);
+        naive::Problem problem{.operation = op};
+        problem.inputs = {random.normal(op.input)};
+        problem.output_gradients = {random.normal(output_shape(op))};
+        return problem;
+    }
+    template <typename Operation>
+    void expect_like_reference(const Operation& op) {
+        auto problem = problem_of(op);
+        expect_agreement(GetParam(), problem);
+        problem.training = false;
+        problem.output_gradients.clear();
+        expect_agreement(GetParam(), problem);
+    }
+};
+
+TEST_P(Pooling, MaximumAgreesWithReference) {
+    for (const std::int64_t channels : {3, 8, 16, 24, 64}) {
+        expect_like_reference(
+            ops::MaxPool{.input = {2, 8, 8, channels}, .kernel = 3, .stride = 2, .padding = 1});
+    }
+    expect_like_reference(
+        ops::MaxPool{.input = {2, 7, 9, 32}, .kernel = 3, .stride = 2, .padding = 1});
+    expect_like_reference(
+        ops::MaxPool{.input = {1, 1, 1, 16}, .kernel = 3, .stride = 2, .padding = 1});
+    expect_like_reference(ops::MaxPool{.input = {2, 6, 6, 16}, .kernel = 2, .stride = 2});
+    expect_like_reference(ops::MaxPool{.input = {2, 5, 5, 16}, .kernel = 3, .stride = 1});
+}
+
+TEST_P(Pooling, PaddingNeverWinsAgainstNegativeNumbers) {
+    auto problem =
+        problem_of(ops::MaxPool{.input = {2, 4, 4, 16}, .kernel = 3, .stride = 2, .padding = 1});
+    for (double& value : problem.inputs[0].values) value = std::min(-std::abs(value), -0.125);
+    expect_agreement(GetParam(), problem);
+}
+
+TEST_P(Pooling, TheFirstOfEqualMaximaGetsTheGradient) {
+    // After a ReLU most windows of a closed channel are all zero.
+    auto problem =
+        problem_of(ops::MaxPool{.input = {2, 9, 8, 24}, .kernel = 3, .stride = 2, .padding = 1});
+    for (double& value : problem.inputs[0].values) value = std::floor(std::max(value, 0.0));
+    expect_agreement(GetParam(), problem);
+}
+
+TEST_P(Pooling, GlobalAverageAgreesWithReference) {
+    for (const std::int64_t channels : {2, 3, 8, 16, 24, 64, 100}) {
+        expect_like_reference(ops::GlobalAveragePool{{3, 5, 4, channels}});
+    }
+    expect_like_reference(ops::GlobalAveragePool{{2, 1, 1, 32}});
+}
+
+TEST_P(Pooling, GlobalAverageIsTheSameBitForBitForAnyNumberOfThreads) {
+    const auto problem = problem_of(ops::GlobalAveragePool{{3, 7, 7, 40}});
+    Setting one = GetParam(), two = GetParam();
+    one.threads = 1;
+    two.threads = 2;
+    const auto a = KernelRunner(one, problem).run(), b = KernelRunner(two, problem).run();
+    EXPECT_EQ(a.output.values, b.output.values);
+    EXPECT_EQ(a.input_gradients[0].values, b.input_gradients[0].values);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Pooling, testing::ValuesIn(all_settings()),
+                         [](const auto& test) { return to_string(test.param); });
+
+}  // namespace
+}  // namespace hpcai::device
