@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/ops/flops.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::prediction {
+
+/// What `hpcai500 plan` is asked. Rates are the user's own: nothing here is measured.
+struct EstimateRequest {
+    int ranks = 1;
+    std::optional<int> ranks_per_node;     // absent: one group's ranks
+    std::optional<std::int64_t> samples;   // found in the training folder
+    std::optional<double> flops_per_rank;  // FLOP/s sustained in training, table3
+    std::optional<double> watts_per_rank;  // while training
+};
+
+/// How much is learnt from. Counts are a Quantity where the data set's size may be unknown.
+struct DataEstimate {
+    Quantity samples;            // N, training samples of the data set
+    std::string source;          // where N comes from; empty when there is none
+    Quantity samples_per_epoch;  // of one model, drawn; with poisson the expectation
+    Quantity steps_per_epoch;    // of one model; the remainder of a batch is dropped
+    Quantity steps_per_run;
+};
+
+/// FLOPs in the official ledger, table3, of one base model; the ensemble's are M times these.
+struct WorkEstimate {
+    std::string convention;                                  // "table3"
+    std::array<LedgerRecord, ops::kLedgers.size()> ledgers;  // of one sample
+    double step = 0;                                         // APC, eq. 3
+    Quantity epoch;  // eq. 6, the sum over the steps of one epoch
+    Quantity run;
+};
+
+/// Bytes of one rank while it trains, by a simple model stated with each number. Not in it:
+/// gradients of activations under way, library scratch, code. For ResNet-50 at 64 or 224 pixels and
+/// 32 samples or more a rank, the CPU engine's plan for activations is 2 to 6 % larger.
+struct MemoryEstimate {
+    std::string precision;      // of activations and working copies
+    double parameters = 0;      // fp32 masters
+    double gradients = 0;       // fp32
+    double momentum = 0;        // fp32
+    double statistics = 0;      // fp32 running means and variances
+    double working_copies = 0;  // filters and weights once for forward, once for backward
+    double activations = 0;     // values that the backward pass reads again, of the rank's samples
+    double input = 0;           // prefetched batches and the cache of decoded pictures
+
+    double total() const;
+};
+
+/// Bytes one rank sends (and receives) for the all-reduce of gradients.
+struct TrafficEstimate {
+    double gradient_bytes = 0;  // payload of one step
+    double per_step = 0;        // 2 (P - 1) / P x payload, the least of any all-reduce
+    Quantity per_run;
+};
+
+/// Computation alone: communication, input and evaluation are taken as hidden or left out.
+struct TimeEstimate {
+    Quantity step_seconds;
+    Quantity epoch_seconds;
+    Quantity run_seconds;
+};
+
+struct Estimate {
+    std::string model;  // "resnet50_v1.5"
+    int epochs = 0;
+    int batch_size = 0;  // of one model
+    plan::LayoutSummary layout;
+    std::string group_map;  // plan::draw_group_map
+    DataEstimate data;
+    WorkEstimate work;
+    MemoryEstimate memory;
+    TrafficEstimate traffic;
+    TimeEstimate time;
+    Quantity joules;                       // of all ranks, of the run
+    std::vector<std::string> assumptions;  // what was taken where nothing was given
+};
+
+/// The dry run of `config` on as many ranks, numbered node by node. What cannot be known without
+/// inventing a number is empty and says why.
+/// Throws Error(launch) when eq. 5 cannot hold (plan::make_layout), Error(usage) for numbers of
+/// `request` that are out of range. 100,000 ranks take well under a second.
+Estimate estimate(const config::Config& config, const EstimateRequest& request);
+
+/// The estimate for people: sections of aligned lines, then what was assumed.
+std::string to_text(const Estimate& estimate);
+
+/// Schema "hpcai500-plan/1"; an unknown number is null with its reason under "<key>_reason".
+std::string to_json(const Estimate& estimate);
+
+}  // namespace hpcai::prediction

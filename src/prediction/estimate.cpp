@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/plan/group_map.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+#include "memory.hpp"
+
+namespace hpcai::prediction {
+namespace {
+
+constexpr int kMostRanks = 10'000'000;
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // as plan::DataSampler
+constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
+
+/// `quantity` x `factor`, or the same reason why there is none.
+Quantity times(const Quantity& quantity, double factor) {
+    if (!quantity.value) return quantity;
+    return {*quantity.value * factor, ""};
+}
+
+Quantity times(const Quantity& a, const Quantity& b) {
+    return b.value ? times(a, *b.value) : (a.value ? b : a);
+}
+
+void check_rate(const std::optional<double>& rate, std::string_view option, std::string_view unit) {
+    require(!rate || (std::isfinite(*rate) && *rate > 0), ExitCode::usage,
+            "{}: expected a number above 0, in {}, got {}", option, unit, rate.value_or(0));
+}
+
+void check(const EstimateRequest& request) {
+    require(request.ranks >= 1 && request.ranks <= kMostRanks, ExitCode::usage,
+            "--ranks: expected 1 to {}, got {}", kMostRanks, request.ranks);
+    require(request.ranks_per_node.value_or(1) >= 1, ExitCode::usage,
+            "--ranks-per-node: expected at least 1, got {}", request.ranks_per_node.value_or(1));
+    require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMostSamples,
+            ExitCode::usage, "training samples: expected 1 to {}, got {}", kMostSamples,
+            request.samples.value_or(1));
+    check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
+    check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
+}
+
+/// ImageNet-1k trained as the specification of Image Classification says.
+bool is_official(const config::WorkloadConfig& workload) {
+    const config::WorkloadConfig official;
+    return workload.kind == official.kind && workload.classes == official.classes &&
+           workload.image_size == official.image_size && workload.channels == official.channels &&
+           workload.target_quality == official.target_quality &&
+           workload.penalty_exponent == official.penalty_exponent &&
+           workload.epochs == official.epochs;
+}
+
+std::string official_name() {
+    const auto* found =
+        std::ranges::find(ops::kLedgers, metrics::kOfficialLedger, &ops::LedgerName::ledger);
+    return std::string(found->name);
+}
+
+/// Where the launcher put how many ranks is not known yet; a group's ranks are a good guess.
+int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
+                   std::vector<std::string>& assumptions) {
+    if (request.ranks_per_node) return std::min(*request.ranks_per_node, request.ranks);
+    int ranks = request.ranks;
+    if (bagging.degree) {
+        ranks = std::min(ranks, *bagging.degree);
+    } else if (bagging.groups) {
+        ranks = std::max(1, ranks / *bagging.groups);
+    }
+    assumptions.push_back(fmt::format(
+        "nodes of {} ranks, those of one group, as --ranks-per-node is not given", ranks));
+    return ranks;
+}
+
+class Estimator {
+public:
+    Estimator(const config::Config& config, const EstimateRequest& request)
+        : config_(config), request_(request) {}
+
+    Estimate estimate() {
+        check(request_);
+        estimate_.model = config::value_text(config_, "workload.model");
+        estimate_.epochs = config_.workload.epochs;
+        estimate_.batch_size = config_.training.batch_size;
+        lay_out();
+        fill_data();
+        fill_work();
+        estimate_.memory = estimate_memory(config_, config_.training.batch_size / degree());
+        if (compute_precision(config_).assumed) {
+            assume(
+                "activations in fp32, the larger format, as training.precision is auto and no "
+                "device is asked");
+        }
+        fill_traffic();
+        fill_time();
+        return std::move(estimate_);
+    }
+
+private:
+    int degree() const { return estimate_.layout.layout.degree; }
+    void assume(std::string text) { estimate_.assumptions.push_back(std::move(text)); }
+
+    void lay_out() {
+        const int per_node = ranks_per_node(config_.bagging, request_, estimate_.assumptions);
+        const plan::Layout layout =
+            plan::make_layout(config_.bagging, config_.training, request_.ranks, per_node);
+        const plan::ParallelismController controller(layout,
+                                                     plan::fill_nodes(request_.ranks, per_node));
+        estimate_.layout = controller.summary();
+        estimate_.group_map = plan::draw_group_map(controller, {});
+    }
+
+    void find_samples() {
+        DataEstimate& data = estimate_.data;
+        if (request_.samples) {
+            data.samples = {static_cast<double>(*request_.samples), ""};
+            data.source = "counted or given";
+        } else if (config_.data.kind == config::DataKind::synthetic) {
+            data.samples = {static_cast<double>(config_.data.synthetic_samples), ""};
+            data.source = "data.synthetic_samples";
+        } else if (is_official(config_.workload)) {
+            data.samples = {static_cast<double>(kImageNetTrainingSamples), ""};
+            data.source = "ImageNet-1k's training set";
+            assume(
+                "ImageNet-1k's 1 281 167 training samples, as the workload is the official one "
+                "and data.path was not counted");
+        } else {
+            data.samples = {
+                std::nullopt,
+                "the number of training samples is not known: data.path was not counted"};
+        }
+    }
+
+    Quantity samples_per_epoch() {
+        const config::BaggingConfig& bagging = config_.bagging;
+        const Quantity& samples = estimate_.data.samples;
+        if (!samples.value) return samples;
+        if (bagging.sampler == config::Sampler::poisson) {
+            assume(
+                "the expected size of a Poisson bootstrap, N; each model's own differs by about "
+                "the square root of N");
+        }
+        if (bagging.sampler != config::Sampler::subsample) return samples;
+        return {std::max(1.0, std::round(bagging.subsample_fraction * *samples.value)), ""};
+    }
+
+    void fill_data() {
+        find_samples();
+        DataEstimate& data = estimate_.data;
+        data.samples_per_epoch = samples_per_epoch();
+        data.steps_per_epoch = data.samples_per_epoch;
+        if (data.steps_per_epoch.value) {
+            data.steps_per_epoch.value =
+                std::floor(*data.samples_per_epoch.value / config_.training.batch_size);
+            if (*data.steps_per_epoch.value == 0) {
+                assume("no step at all: an epoch has fewer samples than training.batch_size");
+            }
+        }
+        data.steps_per_run = times(data.steps_per_epoch, config_.workload.epochs);
+    }
+
+    void fill_work() {
+        const metrics::FlopsLedger ledger(models::make_model(config_, 1));
+        WorkEstimate& work = estimate_.work;
+        work.convention = official_name();
+        for (std::size_t index = 0; index < work.ledgers.size(); ++index) {
+            const ops::LedgerName& name = ops::kLedgers[index];
+            work.ledgers[index] = {std::string(name.name), ledger.forward_per_sample(name.ledger),
+                                   ledger.training_per_sample(name.ledger)};
+        }
+        work.step = static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *
+                    config_.training.batch_size;
+        work.epoch = times(estimate_.data.steps_per_epoch, work.step);
+        work.run = times(estimate_.data.steps_per_run, work.step);
+    }
+
+    void fill_traffic() {
+        TrafficEstimate& traffic = estimate_.traffic;
+        traffic.gradient_bytes = estimate_.memory.gradients;
+        traffic.per_step = 2.0 * (degree() - 1) / degree() * traffic.gradient_bytes;
+        traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
+    }
+
+    void fill_time() {
+        TimeEstimate& time = estimate_.time;
+        time.step_seconds = {std::nullopt, "no rate was given (--flops-per-rank)"};
+        if (request_.flops_per_rank) {
+            time.step_seconds = {estimate_.work.step / degree() / *request_.flops_per_rank, ""};
+        }
+        time.epoch_seconds = times(time.step_seconds, estimate_.data.steps_per_epoch);
+        time.run_seconds = times(time.step_seconds, estimate_.data.steps_per_run);
+        estimate_.joules = {std::nullopt, "no power was given (--watts-per-rank)"};
+        if (request_.watts_per_rank) {
+            estimate_.joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
+        }
+    }
+
+    const config::Config& config_;
+    const EstimateRequest& request_;
+    Estimate estimate_;
+};
+
+}  // namespace
+
+Estimate estimate(const config::Config& config, const EstimateRequest& request) {
+    return Estimator(config, request).estimate();
+}
+
+}  // namespace hpcai::prediction

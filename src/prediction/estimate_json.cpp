@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include <hpcai/prediction/estimate.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Whole numbers without a decimal point, as far as a double holds them exactly.
+ordered_json number(double value) {
+    constexpr double kMostExact = 9007199254740992.0;
+    if (value != std::floor(value) || std::abs(value) > kMostExact) return value;
+    return static_cast<std::int64_t>(value);
+}
+
+void put(ordered_json& object, const std::string& key, const Quantity& quantity) {
+    object[key] = quantity.value ? number(*quantity.value) : ordered_json(nullptr);
+    if (!quantity.value) object[key + "_reason"] = quantity.reason;
+}
+
+ordered_json json_of(const plan::LayoutSummary& summary, const std::string& group_map) {
+    ordered_json map = ordered_json::array();
+    std::istringstream lines(group_map);
+    for (std::string line; std::getline(lines, line);) map.push_back(line);
+    return {{"ranks", summary.layout.ranks},
+            {"groups", summary.layout.groups},
+            {"degree", summary.layout.degree},
+            {"nodes", summary.nodes},
+            {"ranks_of_fullest_node", summary.ranks_of_fullest_node},
+            {"groups_on_one_node", summary.groups_on_one_node},
+            {"nodes_of_widest_group", summary.nodes_of_widest_group},
+            {"map", map}};
+}
+
+ordered_json json_of(const DataEstimate& data) {
+    ordered_json object;
+    put(object, "samples", data.samples);
+    object["source"] = data.source;
+    put(object, "samples_per_epoch", data.samples_per_epoch);
+    put(object, "steps_per_epoch", data.steps_per_epoch);
+    put(object, "steps_per_run", data.steps_per_run);
+    return object;
+}
+
+ordered_json json_of(const WorkEstimate& work, int groups) {
+    ordered_json ledgers = ordered_json::array();
+    for (const LedgerRecord& ledger : work.ledgers) {
+        ledgers.push_back({{"convention", ledger.convention},
+                           {"forward_per_sample", ledger.forward_per_sample},
+                           {"training_per_sample", ledger.training_per_sample}});
+    }
+    const auto scaled = [&](double factor) {
+        ordered_json object;
+        put(object, "step", {factor * work.step, ""});
+        for (const auto& [key, quantity] : {std::pair{"epoch", work.epoch}, {"run", work.run}}) {
+            put(object, key, quantity.value ? Quantity{factor * *quantity.value, ""} : quantity);
+        }
+        return object;
+    };
+    return {{"convention", work.convention},
+            {"ledgers", ledgers},
+            {"model_flops", scaled(1)},
+            {"ensemble_flops", scaled(groups)}};
+}
+
+ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
+    return {{"precision", memory.precision},
+            {"parameter_bytes", number(memory.parameters)},
+            {"gradient_bytes", number(memory.gradients)},
+            {"momentum_bytes", number(memory.momentum)},
+            {"statistics_bytes", number(memory.statistics)},
+            {"working_copy_bytes", number(memory.working_copies)},
+            {"activation_bytes", number(memory.activations)},
+            {"input_bytes", number(memory.input)},
+            {"total_bytes", number(memory.total())},
+            {"fullest_node_bytes", number(memory.total() * ranks_of_fullest_node)}};
+}
+
+}  // namespace
+
+std::string to_json(const Estimate& estimate) {
+    ordered_json traffic{{"gradient_bytes", number(estimate.traffic.gradient_bytes)},
+                         {"sent_bytes_per_step", number(estimate.traffic.per_step)}};
+    put(traffic, "sent_bytes_per_run", estimate.traffic.per_run);
+    ordered_json time;
+    put(time, "step_seconds", estimate.time.step_seconds);
+    put(time, "epoch_seconds", estimate.time.epoch_seconds);
+    put(time, "run_seconds", estimate.time.run_seconds);
+    ordered_json energy;
+    put(energy, "joules", estimate.joules);
+    const ordered_json document{
+        {"schema", "hpcai500-plan/1"},
+        {"model", estimate.model},
+        {"epochs", estimate.epochs},
+        {"batch_size", estimate.batch_size},
+        {"layout", json_of(estimate.layout, estimate.group_map)},
+        {"data", json_of(estimate.data)},
+        {"work", json_of(estimate.work, estimate.layout.layout.groups)},
+        {"memory_per_rank", json_of(estimate.memory, estimate.layout.ranks_of_fullest_node)},
+        {"traffic_per_rank", traffic},
+        {"time", time},
+        {"energy", energy},
+        {"assumptions", estimate.assumptions}};
+    return document.dump(2) + "\n";
+}
+
+}  // namespace hpcai::prediction

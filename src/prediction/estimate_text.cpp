@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include <hpcai/base/units.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+std::string bytes_text(double bytes) {
+    return format_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1.8e19)));
+}
+
+std::string count_text(double count) {
+    return format_count(static_cast<std::int64_t>(std::clamp(count, 0.0, 9e18)));
+}
+
+template <typename Format>
+std::string text_of(const Quantity& quantity, Format format) {
+    return quantity.value ? format(*quantity.value) : "unknown: " + quantity.reason;
+}
+
+std::string flops_text(double flops) {
+    return format_si(flops, "FLOPs");
+}
+
+/// Sections of lines "  name      value".
+class Page {
+public:
+    void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
+    void line(const std::string& name, const std::string& value) {
+        text_ += fmt::format("  {:<16}{}", name, value);
+        text_.erase(text_.find_last_not_of(' ') + 1);
+        text_ += '\n';
+    }
+    void line(const std::string& text) { text_ += "  " + text + "\n"; }
+    std::string take() { return std::move(text_); }
+
+private:
+    std::string text_;
+};
+
+void print_layout(Page& page, const Estimate& estimate) {
+    const plan::LayoutSummary& summary = estimate.layout;
+    const plan::Layout& layout = summary.layout;
+    page.title("layout");
+    page.line("eq. 5", fmt::format("{} ranks = M {} x P_degree {}", layout.ranks, layout.groups,
+                                   layout.degree));
+    std::istringstream lines(estimate.group_map);
+    std::string name = "map";
+    for (std::string text; std::getline(lines, text); name.clear()) page.line(name, text);
+    page.line("within a node",
+              fmt::format("{} of {} groups; the widest spans {} node{}", summary.groups_on_one_node,
+                          layout.groups, summary.nodes_of_widest_group,
+                          summary.nodes_of_widest_group == 1 ? "" : "s"));
+}
+
+void print_data(Page& page, const Estimate& estimate) {
+    const DataEstimate& data = estimate.data;
+    page.title("data of one model");
+    page.line("data set", text_of(data.samples, [&](double samples) {
+                  return fmt::format("{} samples ({})", count_text(samples), data.source);
+              }));
+    if (!data.samples.value) return;
+    page.line("an epoch", fmt::format("{} samples, {} steps of {} ({} a rank)",
+                                      count_text(*data.samples_per_epoch.value),
+                                      count_text(*data.steps_per_epoch.value), estimate.batch_size,
+                                      estimate.batch_size / estimate.layout.layout.degree));
+    page.line("the run", fmt::format("{} epochs, {} steps", estimate.epochs,
+                                     count_text(*data.steps_per_run.value)));
+}
+
+void print_work(Page& page, const Estimate& estimate) {
+    const WorkEstimate& work = estimate.work;
+    const int groups = estimate.layout.layout.groups;
+    const auto both = [&](double flops) {
+        return fmt::format("{:<16}ensemble {}", flops_text(flops), flops_text(groups * flops));
+    };
+    page.title(fmt::format("work of one model, by {}", work.convention));
+    for (const LedgerRecord& ledger : work.ledgers) {
+        page.line(ledger.convention == work.convention ? "a sample" : "",
+                  fmt::format("{:<16}forward {}, by {}",
+                              flops_text(static_cast<double>(ledger.training_per_sample)),
+                              flops_text(static_cast<double>(ledger.forward_per_sample)),
+                              ledger.convention));
+    }
+    page.line("a step (APC)", both(work.step));
+    page.line("an epoch", text_of(work.epoch, both));
+    page.line("the run", text_of(work.run, both));
+}
+
+void print_memory(Page& page, const Estimate& estimate) {
+    const MemoryEstimate& memory = estimate.memory;
+    const int ranks = estimate.layout.ranks_of_fullest_node;
+    const auto line = [&](const char* name, double bytes, const std::string& meaning) {
+        page.line(name, fmt::format("{:<12}{}", bytes_text(bytes), meaning));
+    };
+    page.title("memory of one rank, without library scratch");
+    line("parameters", memory.parameters, "fp32");
+    line("gradients", memory.gradients, "fp32");
+    line("momentum", memory.momentum, "fp32");
+    line("statistics", memory.statistics, "fp32, running means and variances");
+    line("working copies", memory.working_copies,
+         memory.precision + ", filters and weights for forward and for backward");
+    line("activations", memory.activations, memory.precision + ", what the backward pass reads");
+    line("input", memory.input, "prefetched batches, cache of decoded pictures");
+    line("total", memory.total(), "");
+    line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
+}
+
+void print_costs(Page& page, const Estimate& estimate) {
+    const TrafficEstimate& traffic = estimate.traffic;
+    page.title("traffic of one rank, gradients only");
+    page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    page.line("sent a step", fmt::format("{:<12}2 (P - 1) / P x payload, and as much received",
+                                         bytes_text(traffic.per_step)));
+    page.line("sent in the run", text_of(traffic.per_run, bytes_text));
+    page.title("time of computation, nothing else");
+    page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
+    page.line("an epoch", text_of(estimate.time.epoch_seconds, format_seconds));
+    page.line("the run", text_of(estimate.time.run_seconds, format_seconds));
+    page.title("energy of all ranks");
+    page.line("the run", text_of(estimate.joules, [](double joules) {
+                  return fmt::format("{} ({:.3g} kWh)", format_si(joules, "J"), joules / 3.6e6);
+              }));
+}
+
+}  // namespace
+
+std::string to_text(const Estimate& estimate) {
+    Page page;
+    page.title(fmt::format("plan of {}: an estimate, nothing was run", estimate.model));
+    print_layout(page, estimate);
+    print_data(page, estimate);
+    print_work(page, estimate);
+    print_memory(page, estimate);
+    print_costs(page, estimate);
+    if (!estimate.assumptions.empty()) page.title("assumed");
+    for (const std::string& assumption : estimate.assumptions) page.line(assumption);
+    return page.take();
+}
+
+}  // namespace hpcai::prediction

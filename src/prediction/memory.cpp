@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <set>
+
+#include <hpcai/config/keys.hpp>
+#include <hpcai/models/make_model.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+constexpr double kFp32Bytes = 4;
+constexpr double kMebibyte = 1024 * 1024;
+
+/// What one node's backward pass reads: whole values, and bytes that only it keeps.
+struct BackwardReads {
+    bool inputs = false;
+    bool output = false;
+    std::int64_t saved_bytes = 0;
+};
+
+struct ReadsOf {
+    const graph::Graph& graph;
+    const graph::Node& node;
+
+    BackwardReads operator()(const ops::Convolution&) const { return {.inputs = true}; }
+    BackwardReads operator()(const ops::Linear&) const { return {.inputs = true}; }
+    BackwardReads operator()(const ops::BatchNorm& op) const {
+        return {.inputs = true, .output = op.add};
+    }
+    BackwardReads operator()(const ops::Relu&) const { return {.output = true}; }
+    // The place of each window's maximum, one byte.
+    BackwardReads operator()(const ops::MaxPool&) const {
+        return {.saved_bytes = graph.value(node.output).shape.elements()};
+    }
+    BackwardReads operator()(const ops::SoftmaxCrossEntropy&) const {
+        return {.inputs = true, .output = true};
+    }
+    template <typename Other>
+    BackwardReads operator()(const Other&) const {
+        return {};
+    }
+};
+
+/// Bytes of one sample that stay from the forward to the backward pass; `graph` is of batch 1.
+double kept_for_backward(const graph::Graph& graph, const ComputePrecision& precision) {
+    std::set<graph::ValueId> kept;
+    std::int64_t bytes = 0;
+    for (const graph::Node& node : graph.nodes()) {
+        const BackwardReads reads = std::visit(ReadsOf{graph, node}, node.operation);
+        if (reads.inputs) kept.insert(node.inputs.begin(), node.inputs.end());
+        if (reads.output) kept.insert(node.output);
+        bytes += reads.saved_bytes;
+    }
+    for (const graph::ValueId value : kept) bytes += value_bytes(graph, value, precision);
+    return static_cast<double>(bytes);
+}
+
+double working_copies(const graph::Graph& graph, const ComputePrecision& precision) {
+    std::int64_t elements = 0;
+    for (const graph::Parameter& parameter : graph.parameters()) {
+        if (parameter.kind == graph::ParameterKind::filters ||
+            parameter.kind == graph::ParameterKind::linear_weight) {
+            elements += parameter.shape.elements();
+        }
+    }
+    return 2 * static_cast<double>(elements * precision.bytes);
+}
+
+double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
+    double sample = 0;
+    for (std::size_t value = 0; value < graph.values().size(); ++value) {
+        if (graph.values()[value].producer != graph::kNoNode) continue;
+        sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
+    }
+    return sample * samples * config.data.prefetch_batches +
+           config.data.decoded_cache_mib * kMebibyte;
+}
+
+}  // namespace
+
+ComputePrecision compute_precision(const config::Config& config) {
+    switch (config.training.precision) {
+        case config::Precision::bf16:
+            return {"bf16", 2, false};
+        case config::Precision::fp32:
+            return {"fp32", 4, false};
+        case config::Precision::automatic:
+            break;
+    }
+    return {"fp32", 4, true};
+}
+
+std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
+                         const ComputePrecision& precision) {
+    const graph::Value& described = graph.value(value);
+    std::int64_t bytes = precision.bytes;
+    if (described.producer == graph::kNoNode) {
+        bytes = described.shape.rank() == 1 ? 4 : 1;
+    } else {
+        const ops::Operation& operation =
+            graph.nodes()[static_cast<std::size_t>(described.producer)].operation;
+        if (std::holds_alternative<ops::Linear>(operation) ||
+            std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
+            bytes = 4;
+        }
+    }
+    return described.shape.elements() * bytes;
+}
+
+MemoryEstimate estimate_memory(const config::Config& config, int samples) {
+    const graph::Graph described = models::make_model(config, 1);
+    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
+    const ComputePrecision precision = compute_precision(config);
+    const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());
+    MemoryEstimate memory{.precision = precision.name,
+                          .parameters = parameter_bytes,
+                          .gradients = parameter_bytes,
+                          .momentum = parameter_bytes,
+                          .working_copies = working_copies(built, precision),
+                          .activations = samples * kept_for_backward(built, precision),
+                          .input = input_bytes(config, built, samples)};
+    for (const graph::NormStatistics& statistics : built.statistics()) {
+        memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
+    }
+    return memory;
+}
+
+double MemoryEstimate::total() const {
+    return parameters + gradients + momentum + statistics + working_copies + activations + input;
+}
+
+}  // namespace hpcai::prediction

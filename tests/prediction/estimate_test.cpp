@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+constexpr double kParameters = 25'557'032;         // of the known totals in docs/METRICS.md
+constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
+constexpr double kImageNet = 1'281'167;
+
+/// The official workload on a folder that nobody has counted, batches of 256.
+config::Config official() {
+    config::Config config;
+    config.data.kind = config::DataKind::image_folder;
+    config.data.path = "imagenet/train";
+    config.training.precision = config::Precision::fp32;
+    return config;
+}
+
+config::Config small() {
+    config::Config config = official();
+    config.workload.classes = 10;
+    config.workload.image_size = 32;
+    config.workload.epochs = 2;
+    config.training.batch_size = 16;
+    return config;
+}
+
+ExitCode refusal(const config::Config& config, const EstimateRequest& request) {
+    try {
+        estimate(config, request);
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return ExitCode::ok;
+}
+
+bool assumes(const Estimate& estimate, const std::string& words) {
+    for (const std::string& assumption : estimate.assumptions) {
+        if (assumption.find(words) != std::string::npos) return true;
+    }
+    return false;
+}
+
+TEST(Estimate, LaysOutGroupsByNode) {
+    const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
+    EXPECT_EQ(plan.layout.layout.groups, 8);
+    EXPECT_EQ(plan.layout.layout.degree, 8);
+    EXPECT_EQ(plan.layout.groups_on_one_node, 8);
+    EXPECT_NE(plan.group_map.find("group 7: node7[0-7]"), std::string::npos) << plan.group_map;
+}
+
+TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
+    config::Config config = official();
+    config.bagging.degree = 4;
+    const Estimate plan = estimate(config, {.ranks = 12});
+    EXPECT_EQ(plan.layout.nodes, 3);
+    EXPECT_TRUE(assumes(plan, "nodes of 4 ranks"));
+    EXPECT_FALSE(assumes(estimate(config, {.ranks = 12, .ranks_per_node = 4}), "nodes of"));
+}
+
+TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
+    config::Config config = official();
+    config.bagging.groups = 2;
+    config.bagging.degree = 3;
+    EXPECT_EQ(refusal(config, {.ranks = 8}), ExitCode::launch);
+    EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::launch) << "a batch of 256 on 3 ranks";
+    config.training.batch_size = 255;
+    EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::ok);
+}
+
+TEST(Estimate, RefusesNumbersOutOfRange) {
+    const config::Config config = official();
+    EXPECT_EQ(refusal(config, {.ranks = 0}), ExitCode::usage);
+    EXPECT_EQ(refusal(config, {.ranks = std::numeric_limits<int>::max()}), ExitCode::usage);
+    EXPECT_EQ(refusal(config, {.ranks = 1, .ranks_per_node = 0}), ExitCode::usage);
+    EXPECT_EQ(refusal(config, {.ranks = 1, .samples = 0}), ExitCode::usage);
+    for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+        EXPECT_EQ(refusal(config, {.ranks = 1, .flops_per_rank = rate}), ExitCode::usage) << rate;
+        EXPECT_EQ(refusal(config, {.ranks = 1, .watts_per_rank = rate}), ExitCode::usage) << rate;
+    }
+}
+
+TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
+    const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
+    EXPECT_EQ(plan.data.samples.value, kImageNet);
+    EXPECT_TRUE(assumes(plan, "1 281 167"));
+    EXPECT_EQ(plan.data.steps_per_epoch.value, 5004) << "the last 143 samples fill no batch";
+    EXPECT_EQ(plan.data.steps_per_run.value, 90 * 5004);
+    EXPECT_EQ(plan.work.step, 256 * kTrainingFlops);
+    EXPECT_EQ(plan.work.epoch.value, 5004 * 256 * kTrainingFlops);
+    EXPECT_DOUBLE_EQ(plan.work.run.value.value(), 90.0 * 5004 * 256 * kTrainingFlops);
+    EXPECT_EQ(plan.work.ledgers[0].convention, "table3");
+    EXPECT_EQ(plan.work.ledgers[1].forward_per_sample, 8'178'368'512);
+}
+
+TEST(Estimate, TellsV1FromV15) {
+    config::Config config = official();
+    config.workload.model = config::Model::resnet50_v1;
+    EXPECT_EQ(estimate(config, {}).work.step, 256 * 3 * 7'739'990'016.0);
+}
+
+TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
+    EXPECT_EQ(estimate(official(), {.samples = 1000}).data.samples.value, 1000);
+    EXPECT_FALSE(assumes(estimate(official(), {.samples = 1000}), "ImageNet"));
+    config::Config synthetic = official();
+    synthetic.data.kind = config::DataKind::synthetic;
+    const Estimate plan = estimate(synthetic, {});
+    EXPECT_EQ(plan.data.samples.value, synthetic.data.synthetic_samples);
+    EXPECT_EQ(plan.data.source, "data.synthetic_samples");
+}
+
+TEST(Estimate, InventsNoSizeOfOtherData) {
+    for (auto change : {+[](config::WorkloadConfig& workload) { workload.classes = 21; },
+                        +[](config::WorkloadConfig& workload) { workload.image_size = 128; },
+                        +[](config::WorkloadConfig& workload) { workload.epochs = 10; },
+                        +[](config::WorkloadConfig& workload) { workload.target_quality = 0.7; }}) {
+        config::Config config = official();
+        change(config.workload);
+        const Estimate plan = estimate(config, {.flops_per_rank = 1e12, .watts_per_rank = 100});
+        EXPECT_FALSE(plan.data.samples.value);
+        for (const Quantity& unknown : {plan.data.samples, plan.data.samples_per_epoch,
+                                        plan.data.steps_per_epoch, plan.work.epoch, plan.work.run,
+                                        plan.traffic.per_run, plan.time.run_seconds, plan.joules}) {
+            EXPECT_FALSE(unknown.value);
+            EXPECT_NE(unknown.reason.find("samples"), std::string::npos) << unknown.reason;
+        }
+        EXPECT_TRUE(plan.time.step_seconds.value) << "a step needs no data set";
+    }
+}
+
+TEST(Estimate, CountsWhatEachSamplerDraws) {
+    config::Config config = small();
+    const auto drawn = [&](config::Sampler sampler) {
+        config.bagging.sampler = sampler;
+        return estimate(config, {.samples = 1000}).data.samples_per_epoch.value.value();
+    };
+    EXPECT_EQ(drawn(config::Sampler::none), 1000);
+    EXPECT_EQ(drawn(config::Sampler::bootstrap), 1000);
+    EXPECT_EQ(drawn(config::Sampler::poisson), 1000);
+    EXPECT_EQ(drawn(config::Sampler::subsample), 632);
+    config.bagging.sampler = config::Sampler::poisson;
+    EXPECT_TRUE(assumes(estimate(config, {.samples = 1000}), "expected"));
+    config.bagging.sampler = config::Sampler::bootstrap;
+    EXPECT_FALSE(assumes(estimate(config, {.samples = 1000}), "expected"));
+}
+
+TEST(Estimate, SaysWhenAnEpochHasNoStep) {
+    const Estimate plan = estimate(small(), {.samples = 15});
+    EXPECT_EQ(plan.data.steps_per_epoch.value, 0);
+    EXPECT_EQ(plan.work.run.value, 0);
+    EXPECT_TRUE(assumes(plan, "no step at all"));
+}
+
+TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
+    config::Config config = official();
+    config.bagging.degree = 8;
+    const Estimate plan = estimate(config, {.ranks = 64});
+    EXPECT_EQ(plan.traffic.gradient_bytes, 4 * kParameters);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_step, 2.0 * 7 / 8 * 4 * kParameters);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_run.value.value(), plan.traffic.per_step * 90 * 5004);
+    config.bagging.degree = 1;
+    EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.per_step, 0) << "nobody to talk to";
+}
+
+TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {
+    const Estimate unknown = estimate(small(), {.samples = 160});
+    EXPECT_FALSE(unknown.time.step_seconds.value);
+    EXPECT_NE(unknown.time.run_seconds.reason.find("--flops-per-rank"), std::string::npos);
+    EXPECT_NE(unknown.joules.reason.find("--watts-per-rank"), std::string::npos);
+
+    config::Config config = small();
+    config.bagging.groups = 3;
+    const Estimate known =
+        estimate(config, {.ranks = 6, .samples = 160, .flops_per_rank = 1e9, .watts_per_rank = 50});
+    const double step = 16 * static_cast<double>(known.work.ledgers[0].training_per_sample);
+    EXPECT_DOUBLE_EQ(known.time.step_seconds.value.value(), step / (2 * 1e9));
+    EXPECT_DOUBLE_EQ(known.time.epoch_seconds.value.value(), 10 * step / (2 * 1e9));
+    EXPECT_DOUBLE_EQ(known.time.run_seconds.value.value(), 2 * 10 * step / (2 * 1e9));
+    EXPECT_DOUBLE_EQ(known.joules.value.value(), 6 * 50 * known.time.run_seconds.value.value());
+
+    const Estimate no_rate = estimate(small(), {.samples = 160, .watts_per_rank = 50});
+    EXPECT_FALSE(no_rate.joules.value);
+    EXPECT_NE(no_rate.joules.reason.find("--flops-per-rank"), std::string::npos);
+}
+
+TEST(Estimate, Of100000RanksTakesUnderTwoSeconds) {
+    const Stopwatch watch;
+    const Estimate plan = estimate(official(), {.ranks = 100'000, .ranks_per_node = 8});
+    const std::size_t characters = to_text(plan).size() + to_json(plan).size();
+    EXPECT_LT(watch.seconds(), 2);
+    EXPECT_EQ(plan.layout.layout.groups, 12'500);
+    EXPECT_LT(characters, 10'000u) << "the map is compressed";
+}
+
+TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
+    const std::string text = to_text(estimate(small(), {.ranks = 4, .ranks_per_node = 4}));
+    for (const char* words :
+         {"4 ranks = M 1 x P_degree 4", "group 0: node0[0-3]", "work of one model, by table3",
+          "two_mac", "aiperf", "memory of one rank", "traffic of one rank",
+          "unknown: no rate was given (--flops-per-rank)", "unknown: the number of training"}) {
+        EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+    }
+    EXPECT_EQ(text.find("nan"), std::string::npos) << text;
+    EXPECT_EQ(text.find(" \n"), std::string::npos) << "blanks at the end of a line";
+}
+
+TEST(EstimateJson, HasNumbersOrNullWithAReason) {
+    const Estimate plan = estimate(small(), {.ranks = 4, .ranks_per_node = 4, .samples = 160});
+    const auto json = nlohmann::json::parse(to_json(plan));
+    EXPECT_EQ(json["schema"], "hpcai500-plan/1");
+    EXPECT_EQ(json["layout"]["degree"], 4);
+    EXPECT_EQ(json["layout"]["map"][1], "group 0: node0[0-3]");
+    EXPECT_EQ(json["data"]["steps_per_run"], 20);
+    EXPECT_TRUE(json["data"]["steps_per_run"].is_number_integer());
+    EXPECT_EQ(json["work"]["model_flops"]["run"], 20 * plan.work.step);
+    EXPECT_EQ(json["memory_per_rank"]["total_bytes"], plan.memory.total());
+    EXPECT_TRUE(json["time"]["run_seconds"].is_null());
+    EXPECT_EQ(json["time"]["run_seconds_reason"], plan.time.run_seconds.reason);
+    EXPECT_FALSE(json["data"].contains("samples_reason"));
+}
+
+TEST(EstimateJson, CountsTheEnsembleAsMModels) {
+    config::Config config = small();
+    config.bagging.groups = 3;
+    const auto json =
+        nlohmann::json::parse(to_json(estimate(config, {.ranks = 3, .samples = 160})));
+    const auto& work = json["work"];
+    EXPECT_EQ(work["ensemble_flops"]["step"], 3 * work["model_flops"]["step"].get<double>());
+    EXPECT_EQ(work["ensemble_flops"]["run"], 3 * work["model_flops"]["run"].get<double>());
+}
+
+}  // namespace
+}  // namespace hpcai::prediction

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+config::Config small() {
+    config::Config config;
+    config.workload.classes = 10;
+    config.workload.image_size = 64;
+    config.training.batch_size = 8;
+    config.training.precision = config::Precision::fp32;
+    return config;
+}
+
+MemoryEstimate memory_of(const config::Config& config, int ranks = 1) {
+    return estimate(config, {.ranks = ranks}).memory;
+}
+
+TEST(Memory, IsWhatTheCpuEnginePlansUpToATenth) {
+    for (const bool fusion : {false, true}) {
+        config::Config config = small();
+        config.training.batch_size = 32;  // so that scratch of one sample's size weighs little
+        config.training.fusion = fusion;
+        const auto device = device::make_cpu_device({.threads = 1});
+        const graph::Graph graph = models::make_model(config, config.training.batch_size);
+        graph::ParameterStore store(graph, *device);
+        const graph::Network network(fusion ? graph::fuse(graph) : graph, *device, store,
+                                     {device::Mode::training, tensor::DType::f32});
+        const MemoryEstimate estimated = memory_of(config);
+        const auto arena = static_cast<double>(network.memory().arena_bytes);
+        EXPECT_LT(estimated.activations, arena) << "fusion " << fusion;
+        EXPECT_GT(estimated.activations, 0.9 * arena) << "fusion " << fusion;
+        // A device may keep one copy for both directions, or none where it reads the masters.
+        EXPECT_LT(static_cast<double>(network.memory().prepared_bytes),
+                  1.05 * estimated.working_copies);
+    }
+}
+
+TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
+    const MemoryEstimate memory = memory_of(small());
+    // 1000 classes have 25 557 032; ten have 990 x 2049 less.
+    EXPECT_EQ(memory.parameters, 4.0 * (25'557'032 - 990 * 2049));
+    EXPECT_EQ(memory.gradients, memory.parameters);
+    EXPECT_EQ(memory.momentum, memory.parameters);
+    EXPECT_EQ(memory.statistics, 2 * 4 * 26'560) << "channels of all 53 normalizations";
+}
+
+TEST(Memory, OfActivationsGrowsWithTheShareOfTheBatch) {
+    config::Config config = small();
+    const double whole = memory_of(config).activations;
+    config.bagging.groups = 1;
+    EXPECT_DOUBLE_EQ(memory_of(config, 4).activations, whole / 4);
+    config.training.batch_size *= 4;
+    EXPECT_DOUBLE_EQ(memory_of(config, 4).activations, whole);
+}
+
+TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
+    config::Config config = small();
+    const MemoryEstimate fp32 = memory_of(config);
+    config.training.precision = config::Precision::bf16;
+    const MemoryEstimate bf16 = memory_of(config);
+    EXPECT_EQ(bf16.precision, "bf16");
+    EXPECT_DOUBLE_EQ(bf16.working_copies, fp32.working_copies / 2);
+    EXPECT_NEAR(bf16.activations / fp32.activations, 0.5, 0.02);
+    EXPECT_EQ(bf16.parameters, fp32.parameters) << "masters stay fp32";
+}
+
+TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
+    config::Config config = small();
+    config.training.precision = config::Precision::automatic;
+    const Estimate plan = estimate(config, {});
+    EXPECT_EQ(plan.memory.precision, "fp32");
+    EXPECT_EQ(plan.memory.total(), memory_of(small()).total());
+    ASSERT_FALSE(plan.assumptions.empty());
+    EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
+}
+
+TEST(Memory, OfInputIsPrefetchedBatchesAndTheCache) {
+    config::Config config = small();
+    config.data.prefetch_batches = 5;
+    config.data.decoded_cache_mib = 2;
+    EXPECT_EQ(memory_of(config).input, 5.0 * 8 * (64 * 64 * 3 + 4) + 2 * 1024 * 1024);
+}
+
+}  // namespace
+}  // namespace hpcai::prediction
