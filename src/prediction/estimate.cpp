@@ -131,7 +131,8 @@ private:
         } else {
             data.samples = {
                 std::nullopt,
-                "the number of training samples is not known: data.path was not counted"};
+                "the number of training samples is not known: data.path was not counted "
+                "and --samples is not given"};
         }
     }
 
@@ -157,7 +158,9 @@ private:
             data.steps_per_epoch.value =
                 std::floor(*data.samples_per_epoch.value / config_.training.batch_size);
             if (*data.steps_per_epoch.value == 0) {
-                assume("no step at all: an epoch has fewer samples than training.batch_size");
+                assume(
+                    "no step at all, a run would fail: an epoch has fewer samples than "
+                    "training.batch_size");
             }
         }
         data.steps_per_run = times(data.steps_per_epoch, config_.workload.epochs);
