@@ -30,7 +30,7 @@ std::optional<NodeId> only_consumer(const Graph& graph, ValueId value) {
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId node, const std::set<NodeId>& taken) {
     const Node& norm = graph.nodes()[static_cast<std::size_t>(node)];
     const auto* operation = std::get_if<ops::BatchNorm>(&norm.operation);
-    if (operation == nullptr) return std::nullopt;
+    if (operation == nullptr || operation->relu) return std::nullopt;
     Fusion fusion{*operation, norm.inputs, node, {node}};
     fusion.operation.relu = true;
     if (const auto relu = only_consumer<ops::Relu>(graph, norm.output)) {

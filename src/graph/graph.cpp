@@ -7,9 +7,21 @@
 namespace hpcai::graph {
 namespace {
 
-const tensor::Shape& input_shape(const ops::Operation& operation) {
-    return std::visit([](const auto& op) -> const tensor::Shape& { return op.input; }, operation);
-}
+/// The shapes of all that an operation reads.
+struct InputShapes {
+    using Shapes = std::vector<tensor::Shape>;
+    Shapes operator()(const ops::Add& op) const { return {op.input, op.input}; }
+    Shapes operator()(const ops::BatchNorm& op) const {
+        return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
+    }
+    Shapes operator()(const ops::SoftmaxCrossEntropy& op) const {
+        return {op.input, tensor::Shape{op.input[0]}};
+    }
+    template <typename Other>
+    Shapes operator()(const Other& op) const {
+        return {op.input};
+    }
+};
 
 }  // namespace
 
@@ -32,10 +44,13 @@ std::int32_t Graph::add_statistics(NormStatistics statistics) {
 ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                         std::vector<ParameterId> parameters, std::int32_t statistics) {
     bool trained = !parameters.empty();
-    ensure(!inputs.empty() && value(inputs.front()).shape == input_shape(operation),
-           "node {} describes input {}", name, to_string(input_shape(operation)));
-    for (const ValueId input : inputs) {
-        trained = trained || depends_on_parameters_[static_cast<std::size_t>(input)];
+    const std::vector<tensor::Shape> expected = std::visit(InputShapes{}, operation);
+    ensure(inputs.size() == expected.size(), "node {} reads {} values, got {}", name,
+           expected.size(), inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        ensure(value(inputs[i]).shape == expected[i], "node {} describes input {}, got {}", name,
+               to_string(expected[i]), to_string(value(inputs[i]).shape));
+        trained = trained || depends_on_parameters_[static_cast<std::size_t>(inputs[i])];
     }
     const auto output = static_cast<ValueId>(values_.size());
     values_.push_back({name, output_shape(operation), static_cast<NodeId>(nodes_.size())});

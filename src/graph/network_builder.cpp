@@ -34,8 +34,13 @@ void Network::Builder::build() {
 void Network::Builder::plan_kernels() {
     std::size_t prepared = 0;
     for (const Node& node : graph_.nodes()) {
+        const bool is_first_layer = graph_.is_first_layer(node);
+        // Nobody needs a gradient of what lies before the first parameters.
+        const bool is_trained = is_training() && !(is_first_layer && node.parameters.empty());
         auto kernel = network_.device_.build(
-            node.operation, {options_.compute, options_.mode, !graph_.is_first_layer(node)});
+            node.operation,
+            {options_.compute, is_trained ? device::Mode::training : device::Mode::inference,
+             !is_first_layer});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -62,7 +67,9 @@ void Network::Builder::lay_out_prepare() {
 void Network::Builder::lay_out_forward() {
     // Inputs are set before the step runs, so nothing else may lie where they do from its start.
     for (std::size_t value = 0; value < values_.size(); ++value) {
-        if (graph_.values()[value].producer == kNoNode) lifetimes_[values_[value]].first = 0;
+        if (graph_.values()[value].producer == kNoNode) {
+            lifetimes_[values_[value]].first = lifetimes_[values_[value]].last = 0;
+        }
     }
     for (Binding& binding : bindings_) {
         for (const ValueId input : binding.node->inputs) {

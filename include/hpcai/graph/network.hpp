@@ -56,7 +56,8 @@ public:
     const NetworkMemory& memory() const { return memory_; }
 
     /// Sets the input value `name`; `bytes` are its elements in canonical layout. Returns once they
-    /// have arrived.
+    /// have arrived. Every input is set anew before each forward pass, which may use its memory for
+    /// other values once it has been read.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     /// Factor on the gradients of the rows' losses, usually 1 / global batch.
     void set_loss_scale(float scale) { loss_scale_ = scale; }
