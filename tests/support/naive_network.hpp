@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hpcai/graph/graph.hpp>
+
+#include "support/naive_ops.hpp"
+#include "support/naive_random.hpp"
+
+/// A graph run forward and backward by the naive operations, one after the other. What a device
+/// stores in its compute type is rounded to `stored` here too; everything else is double.
+namespace hpcai::naive {
+
+struct NetworkResult {
+    std::vector<double> losses;         // (N)
+    std::vector<double> probabilities;  // (N, classes)
+    std::vector<Tensor> gradients;      // one a parameter
+};
+
+class Network {
+public:
+    explicit Network(const graph::Graph& graph, tensor::DType stored = tensor::DType::f32)
+        : graph_(graph), stored_(stored) {
+        problems_.resize(graph.nodes().size());
+    }
+
+    /// One training step without update: batch statistics, gradients of the sum of the rows' losses
+    /// times `loss_scale`.
+    NetworkResult run(const std::map<std::string, Tensor>& inputs,
+                      const std::vector<Tensor>& parameters, double loss_scale) {
+        std::vector<Tensor> values(graph_.values().size());
+        for (const auto& [name, tensor] : inputs) values[index(graph_.find(name))] = tensor;
+        NetworkResult result;
+        for (std::size_t i = 0; i < problems_.size(); ++i) {
+            const graph::Node& node = graph_.nodes()[i];
+            problems_[i] = problem_of(node, values, parameters);
+            problems_[i].loss_scale = loss_scale;
+            Solution solution = solve(problems_[i]);
+            if (!is_fp32(node)) round(solution.output);
+            values[index(node.output)] = std::move(solution.output);
+            if (i + 1 == problems_.size()) result.losses = solution.losses.values;
+        }
+        result.probabilities = values.back().values;
+        result.gradients = backward(parameters);
+        return result;
+    }
+
+private:
+    static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+    static bool is_fp32(const graph::Node& node) {
+        return std::holds_alternative<ops::Linear>(node.operation) ||
+               std::holds_alternative<ops::SoftmaxCrossEntropy>(node.operation);
+    }
+    void round(Tensor& tensor) const {
+        if (stored_ == tensor::DType::f32) return;
+        for (double& value : tensor.values) value = round_to(stored_, value);
+    }
+
+    Problem problem_of(const graph::Node& node, const std::vector<Tensor>& values,
+                       const std::vector<Tensor>& parameters) const {
+        Problem problem{.operation = node.operation};
+        for (const auto id : node.inputs) problem.inputs.push_back(values[index(id)]);
+        for (const auto id : node.parameters) problem.parameters.push_back(parameters[index(id)]);
+        if (!problem.parameters.empty()) {
+            if (problem.parameters[0].shape.rank() > 1) round(problem.parameters[0]);
+            problem.running_mean = problem.running_variance = Tensor(problem.parameters[0].shape);
+        }
+        return problem;
+    }
+
+    std::vector<Tensor> backward(const std::vector<Tensor>& parameters) {
+        std::vector<Tensor> parameter_gradients(parameters.size());
+        std::vector<std::vector<Tensor>> gradients(graph_.values().size());
+        for (std::size_t i = problems_.size(); i-- > 0;) {
+            const graph::Node& node = graph_.nodes()[i];
+            problems_[i].output_gradients = std::move(gradients[index(node.output)]);
+            Solution solution = solve(problems_[i]);
+            for (std::size_t input = 0; input < solution.input_gradients.size(); ++input) {
+                round(solution.input_gradients[input]);
+                gradients[index(node.inputs[input])].push_back(solution.input_gradients[input]);
+            }
+            for (std::size_t p = 0; p < node.parameters.size(); ++p) {
+                parameter_gradients[index(node.parameters[p])] = solution.parameter_gradients[p];
+            }
+        }
+        return parameter_gradients;
+    }
+
+    const graph::Graph& graph_;
+    tensor::DType stored_;
+    std::vector<Problem> problems_;
+};
+
+}  // namespace hpcai::naive

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/network.hpp>
+
+#include "support/naive_network.hpp"
+#include "support/naive_random.hpp"
+
+namespace hpcai::graph {
+
+using Tensors = std::vector<naive::Tensor>;
+using Inputs = std::map<std::string, naive::Tensor>;
+
+/// Parameters of the size that trainings start with, none of them special.
+inline Tensors random_parameters(const Graph& graph) {
+    naive::Random random(tensor::DType::f32, 20);
+    Tensors all;
+    for (const Parameter& parameter : graph.parameters()) {
+        const auto inputs = static_cast<double>(parameter.shape.elements() / parameter.shape[0]);
+        const bool matrix = parameter.shape.rank() > 1;
+        const double mean = parameter.kind == ParameterKind::norm_scale ? 1 : 0;
+        all.push_back(random.normal(parameter.shape, mean, matrix ? std::sqrt(2 / inputs) : 0.2));
+    }
+    return all;
+}
+
+/// Random pixels and labels for the graph's inputs "images" and "labels".
+inline Inputs random_inputs(const Graph& graph, std::uint32_t stream = 21) {
+    naive::Random random(tensor::DType::f32, stream);
+    const auto classes = graph.value(graph.nodes().back().output).shape[1];
+    return {{"images", random.below(graph.value(graph.find("images")).shape, 256)},
+            {"labels", random.below(graph.value(graph.find("labels")).shape,
+                                    static_cast<std::uint32_t>(classes))}};
+}
+
+struct RunnerOptions {
+    tensor::DType compute = tensor::DType::f32;
+    device::CpuLayout layout = device::CpuLayout::automatic;
+    int threads = 1;
+};
+
+/// A network on the CPU engine with its own store.
+class NetworkRunner {
+public:
+    explicit NetworkRunner(const Graph& graph, const RunnerOptions& options = {})
+        : device(device::make_cpu_device({options.threads, options.layout})),
+          store(graph, *device),
+          network(graph, *device, store, {device::Mode::training, options.compute}) {}
+
+    static void set_inputs(Network& network, const Inputs& inputs) {
+        const auto& images = inputs.at("images").values;
+        const std::vector<std::uint8_t> pixels(images.begin(), images.end());
+        const auto& numbers = inputs.at("labels").values;
+        const std::vector<std::int32_t> labels(numbers.begin(), numbers.end());
+        network.set_input("images", std::as_bytes(std::span(pixels)));
+        network.set_input("labels", std::as_bytes(std::span(labels)));
+    }
+
+    void set_parameters(const Tensors& parameters) {
+        for (std::size_t id = 0; id < parameters.size(); ++id) {
+            const auto to = store.parameter(static_cast<ParameterId>(id));
+            std::copy(parameters[id].values.begin(), parameters[id].values.end(), to.begin());
+        }
+    }
+
+    /// One step without update. Gradients start as NaN, so that none can be left unwritten.
+    naive::NetworkResult step(const Inputs& inputs, float loss_scale = 1) {
+        Observer nobody;
+        const auto gradients = store.gradients();
+        std::fill(gradients.begin(), gradients.end(), std::numeric_limits<float>::quiet_NaN());
+        set_inputs(network, inputs);
+        network.set_loss_scale(loss_scale);
+        network.prepare(nobody);
+        network.forward(nobody);
+        network.backward(nobody);
+        naive::NetworkResult result = read(network);
+        for (std::size_t id = 0; id < store.ranges().size(); ++id) {
+            const auto from = store.gradient(static_cast<ParameterId>(id));
+            naive::Tensor gradient(network.graph().parameters()[id].shape);
+            std::copy(from.begin(), from.end(), gradient.values.begin());
+            result.gradients.push_back(std::move(gradient));
+        }
+        return result;
+    }
+
+    /// Losses and probabilities of the last forward pass.
+    static naive::NetworkResult read(const Network& network) {
+        const tensor::Shape shape = network.graph().values().back().shape;
+        std::vector<float> losses(static_cast<std::size_t>(shape[0]));
+        std::vector<float> probabilities(static_cast<std::size_t>(shape.elements()));
+        network.read_losses(losses);
+        network.read_probabilities(probabilities);
+        return {{losses.begin(), losses.end()}, {probabilities.begin(), probabilities.end()}, {}};
+    }
+
+    /// Sum of the rows' losses after a forward pass.
+    double loss(const Inputs& inputs) {
+        Observer nobody;
+        set_inputs(network, inputs);
+        network.prepare(nobody);
+        network.forward(nobody);
+        double total = 0;
+        for (const double row : read(network).losses) total += row;
+        return total;
+    }
+
+    std::unique_ptr<device::Device> device;
+    ParameterStore store;
+    Network network;
+};
+
+/// Euclidean distance relative to the length of `want`.
+inline double relative_distance(const std::vector<double>& got, const std::vector<double>& want) {
+    EXPECT_EQ(got.size(), want.size());
+    double distance = 0, length = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        distance += (got[i] - want[i]) * (got[i] - want[i]);
+        length += want[i] * want[i];
+    }
+    return std::sqrt(distance / std::max(length, 1e-300));
+}
+
+/// Losses, probabilities and every parameter's gradient within `tolerance` of their length.
+inline void expect_same_step(const naive::NetworkResult& got, const naive::NetworkResult& want,
+                             const Graph& graph, double tolerance) {
+    EXPECT_LT(relative_distance(got.losses, want.losses), tolerance);
+    EXPECT_LT(relative_distance(got.probabilities, want.probabilities), tolerance);
+    ASSERT_EQ(got.gradients.size(), want.gradients.size());
+    for (std::size_t id = 0; id < want.gradients.size(); ++id) {
+        EXPECT_LT(relative_distance(got.gradients[id].values, want.gradients[id].values), tolerance)
+            << graph.parameters()[id].name;
+    }
+}
+
+}  // namespace hpcai::graph
