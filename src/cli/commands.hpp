@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "command.hpp"
+
+/// Each adds one command, with its options and its help, to `parent`.
+namespace hpcai::cli {
+
+void add_run_command(CLI::App& parent, Context& context);
+void add_plan_command(CLI::App& parent, Context& context);
+void add_flops_command(CLI::App& parent, Context& context);
+void add_bench_command(CLI::App& parent, Context& context);
+void add_export_command(CLI::App& parent, Context& context);
+
+void add_config_command(CLI::App& parent, Context& context);
+void add_config_print_command(CLI::App& parent, Context& context);
+void add_config_explain_command(CLI::App& parent, Context& context);
+void add_config_schema_command(CLI::App& parent, Context& context);
+
+void add_data_command(CLI::App& parent, Context& context);
+void add_data_generate_command(CLI::App& parent, Context& context);
+void add_data_check_command(CLI::App& parent, Context& context);
+void add_data_stats_command(CLI::App& parent, Context& context);
+void add_data_index_command(CLI::App& parent, Context& context);
+
+}  // namespace hpcai::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ostream>
+
+#include <hpcai/base/text.hpp>
+
+#include "commands.hpp"
+#include "picture_survey.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+void print_text(const PictureSurvey& found, const std::string& path, std::ostream& out) {
+    out << printable(path) << ": " << describe(found) << '\n';
+    for (const data::BadSample& bad : found.report.bad) {
+        out << "bad      " << printable(bad.name) << ": " << printable(bad.reason) << '\n';
+    }
+    for (const std::string& name : found.index.ignored) {
+        out << "ignored  " << printable(name) << ": not a regular file\n";
+    }
+}
+
+nlohmann::ordered_json json_of(const PictureSurvey& found, const std::string& path) {
+    nlohmann::ordered_json document = common_json(found, path);
+    document["bad"] = nlohmann::ordered_json::array();
+    for (const data::BadSample& bad : found.report.bad) {
+        document["bad"].push_back({{"name", bad.name}, {"reason", bad.reason}});
+    }
+    document["ignored"] = found.index.ignored;
+    return document;
+}
+
+ExitCode check(const SurveyOptions& options, std::ostream& out) {
+    const PictureSurvey found = survey(options);
+    if (options.json) {
+        out << json_text(json_of(found, options.path));
+    } else {
+        print_text(found, options.path, out);
+    }
+    require_sound(found, options.path);
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_data_check_command(CLI::App& parent, Context& context) {
+    CLI::App& command =
+        add_command(parent, {"check",
+                             "Decode every picture of a folder and name the bad ones (exit 4).",
+                             {"hpcai500 data check /data/imagenet/train",
+                              "hpcai500 data check quickstart-data/val --threads 2 --json"}});
+    auto options = add_survey_options(command);
+    set_action(command, context, [options, &context] { return check(*options, context.out); });
+}
+
+}  // namespace hpcai::cli

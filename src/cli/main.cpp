@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/cli/program.hpp>
+
+namespace {
+
+/// All ranks have the same arguments: what the first one says of them is said once.
+bool is_said_by_first_rank(hpcai::ExitCode code) {
+    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    return code == hpcai::ExitCode::usage && rank != nullptr && std::string_view(rank) != "0";
+}
+
+int failure(const std::exception& error, hpcai::ExitCode code) {
+    std::cout.flush();
+    if (!is_said_by_first_rank(code)) std::cerr << "hpcai500: " << error.what() << '\n';
+    return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+        return static_cast<int>(hpcai::cli::run_program(arguments, std::cout));
+    } catch (const hpcai::Error& error) {
+        return failure(error, error.code());
+    } catch (const std::exception& error) {
+        return failure(error, hpcai::ExitCode::internal);
+    }
+}

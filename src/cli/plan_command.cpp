@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <system_error>
+
+#include <hpcai/data/sample_index.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+constexpr std::int64_t kMostRanks = 10'000'000;
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;
+
+struct Options {
+    ConfigSource config;
+    prediction::EstimateRequest request;
+    bool json = false;
+};
+
+/// The folder is often on another machine than the one where a run is planned.
+std::optional<std::int64_t> count_samples(const config::DataConfig& data) {
+    std::error_code error;
+    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(data.path, error)) {
+        return std::nullopt;
+    }
+    return static_cast<std::int64_t>(data::load_samples(data.path).samples.size());
+}
+
+ExitCode plan(const Options& options, std::ostream& out) {
+    const config::Config config = load(options.config);
+    prediction::EstimateRequest request = options.request;
+    if (!request.samples) request.samples = count_samples(config.data);
+    const prediction::Estimate estimate = prediction::estimate(config, request);
+    out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
+    return ExitCode::ok;
+}
+
+void add_request_options(CLI::App& command, prediction::EstimateRequest& request) {
+    add_integer(
+        command, "--ranks",
+        [&request](std::int64_t ranks) { request.ranks = static_cast<int>(ranks); },
+        {1, kMostRanks}, "ranks of the run")
+        .required();
+    add_integer(
+        command, "--ranks-per-node",
+        [&request](std::int64_t ranks) { request.ranks_per_node = static_cast<int>(ranks); },
+        {1, kMostRanks}, "ranks of each node");
+    add_integer(
+        command, "--samples", [&request](std::int64_t samples) { request.samples = samples; },
+        {1, kMostSamples}, "training samples, where data.path is not on this machine");
+    add_number(
+        command, "--flops-per-rank", [&request](double rate) { request.flops_per_rank = rate; },
+        "FLOP/s that a rank sustains in training, for the time");
+    add_number(
+        command, "--watts-per-rank", [&request](double watts) { request.watts_per_rank = watts; },
+        "watts of a rank in training, for the energy");
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& parent, Context& context) {
+    auto options = std::make_shared<Options>();
+    CLI::App& command = add_command(
+        parent,
+        {"plan",
+         "Dry run for any number of ranks: groups and nodes, FLOPs, memory, traffic, time, energy.",
+         {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
+          "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
+          "--json"}});
+    add_config_options(command, options->config, Presence::required);
+    add_request_options(command, options->request);
+    add_json_flag(command, options->json);
+    set_action(command, context, [options, &context] { return plan(*options, context.out); });
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::cli {
+
+using storage::TemporaryFolder;
+
+inline std::string text_of(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) throw std::runtime_error(std::string(name) + " is not set; see ctest");
+    return value;
+}
+
+inline std::string source(const std::string& path) {
+    return environment("HPCAI500_SOURCE_DIR") + "/" + path;
+}
+
+/// How one start of the program ended.
+struct Outcome {
+    int exit_code = -1;  // 128 + n after signal n
+    std::string out;
+    std::string error;
+};
+
+/// Starts the program as a shell would, in `folder`, without what a launcher around the test may
+/// have set. `variables` are "NAME=value".
+inline Outcome run_in(const std::filesystem::path& folder, std::vector<std::string> arguments,
+                      const std::vector<std::string>& variables = {}) {
+    const TemporaryFolder streams;
+    std::string program = environment("HPCAI500_BINARY");
+    arguments.insert(arguments.begin(), program);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE",
+                                 "SLURM_NTASKS", "SLURM_PROCID"}) {
+            unsetenv(name);
+        }
+        for (const std::string& variable : variables) {
+            const auto equals = variable.find('=');
+            setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+        }
+        constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+        const bool ready = dup2(open("/dev/null", O_RDONLY), 0) >= 0 &&
+                           dup2(open((streams / "out").c_str(), kWrite, 0600), 1) >= 0 &&
+                           dup2(open((streams / "error").c_str(), kWrite, 0600), 2) >= 0 &&
+                           chdir(folder.c_str()) == 0;
+        if (ready) execv(program.c_str(), argv.data());
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) throw std::runtime_error("fork, waitpid");
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            text_of(streams / "out"), text_of(streams / "error")};
+}
+
+inline Outcome run(std::vector<std::string> arguments,
+                   const std::vector<std::string>& variables = {}) {
+    return run_in(std::filesystem::temp_directory_path(), std::move(arguments), variables);
+}
+
+/// Exit code, one line of error that begins with the program's name and has `part`, no result.
+inline void expect_refused(const Outcome& outcome, int exit_code, const std::string& part) {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.error.starts_with("hpcai500: ")) << outcome.error;
+    EXPECT_EQ(outcome.error.find('\n'), outcome.error.size() - 1) << outcome.error;
+    EXPECT_NE(outcome.error.find(part), std::string::npos) << outcome.error;
+}
+
+}  // namespace hpcai::cli

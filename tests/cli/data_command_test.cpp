@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "child_process.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with a small set in "set", as `data generate` makes it.
+class DataCommands : public ::testing::Test {
+protected:
+    DataCommands() { made_ = generate({}); }
+
+    Outcome generate(const std::vector<std::string>& more) const {
+        std::vector<std::string> arguments{"data",
+                                           "generate",
+                                           "photographs",
+                                           "--output",
+                                           "set",
+                                           "--classes",
+                                           "3",
+                                           "--training-per-class",
+                                           "4",
+                                           "--validation-per-class",
+                                           "2",
+                                           "--size",
+                                           "32",
+                                           "--threads",
+                                           "2"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_in(folder_.path(), arguments);
+    }
+    Outcome data(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), "data");
+        return run_in(folder_.path(), arguments);
+    }
+    /// Cuts the first training picture short.
+    void damage() const {
+        std::vector<fs::path> pictures;
+        for (const auto& entry : fs::recursive_directory_iterator(folder_ / "set/train")) {
+            if (entry.is_regular_file()) pictures.push_back(entry.path());
+        }
+        std::sort(pictures.begin(), pictures.end());
+        fs::resize_file(pictures.at(0), fs::file_size(pictures.at(0)) / 2);
+    }
+
+    const TemporaryFolder folder_;
+    Outcome made_;
+};
+
+TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
+    EXPECT_EQ(made_.exit_code, 0) << made_.error;
+    EXPECT_EQ(made_.out, "set: 3 classes, for each 4 pictures to train on and 2 to test with\n");
+    const Outcome check = data({"check", "set/train"});
+    EXPECT_EQ(check.exit_code, 0) << check.error;
+    EXPECT_TRUE(check.out.starts_with("set/train: 12 pictures of 3 classes, 4 a class"))
+        << check.out;
+    EXPECT_EQ(data({"check", "set/val"}).exit_code, 0);
+}
+
+TEST_F(DataCommands, GenerateKeepsTheSameSetAndRefusesToReplaceAnother) {
+    const Outcome again = generate({});
+    EXPECT_EQ(again.exit_code, 0) << again.error;
+    EXPECT_TRUE(again.out.starts_with("set: there already: ")) << again.out;
+    expect_refused(generate({"--seed", "2"}), 2, "set: not empty");
+}
+
+TEST_F(DataCommands, GenerateLeavesNothingWhereItCannotWrite) {
+    const Outcome outcome =
+        data({"generate", "photographs", "--output", "/proc/none/set", "--classes", "2"});
+    expect_refused(outcome, 2, "/proc/none/set: cannot be written");
+    expect_refused(data({"generate", "photographs", "--output", "x", "--quality", "101"}), 2,
+                   "data generate: --quality: expected an integer from 1 to 100, got '101'");
+    EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+TEST_F(DataCommands, StatsAreAPieceOfConfiguration) {
+    const Outcome stats = data({"stats", "set/train"});
+    ASSERT_EQ(stats.exit_code, 0) << stats.error;
+    std::ofstream(folder_ / "f.yaml") << stats.out;
+    const Outcome print =
+        run_in(folder_.path(), {"config", "print", "--config", "f.yaml", "--json"});
+    ASSERT_EQ(print.exit_code, 0) << print.error;
+    const auto config = nlohmann::json::parse(print.out)["data"];
+    const auto exact = nlohmann::json::parse(data({"stats", "set/train", "--json"}).out);
+    for (const char* name : {"mean", "standard_deviation"}) {
+        for (std::size_t channel = 0; channel < 3; ++channel) {
+            const double value = exact[name][channel];
+            EXPECT_GT(value, 0.05) << name;
+            EXPECT_NEAR(value, config[name][channel].get<double>(), 0.5e-4 + 1e-12) << name;
+        }
+    }
+}
+
+TEST_F(DataCommands, AnIndexStandsForItsFolder) {
+    const Outcome index = data({"index", "set/train", "--output", "set/train.jsonl"});
+    EXPECT_EQ(index.exit_code, 0) << index.error;
+    EXPECT_EQ(index.out, "wrote set/train.jsonl: 12 pictures of 3 classes\n");
+    auto of_index = nlohmann::json::parse(data({"stats", "set/train.jsonl", "--json"}).out);
+    auto of_folder = nlohmann::json::parse(data({"stats", "set/train", "--json"}).out);
+    of_index.erase("path");
+    of_folder.erase("path");
+    EXPECT_EQ(of_index, of_folder);
+    expect_refused(data({"index", "set/train", "--output", "none/train.jsonl"}), 2,
+                   "none/train.jsonl");
+}
+
+TEST_F(DataCommands, CheckNamesATruncatedPicture) {
+    damage();
+    const Outcome text = data({"check", "set/train"});
+    EXPECT_EQ(text.exit_code, 4);
+    EXPECT_NE(text.out.find("\nbad      "), std::string::npos) << text.out;
+    EXPECT_EQ(text.error, "hpcai500: set/train: 1 of 12 pictures is bad\n");
+    const Outcome json = data({"check", "set/train", "--json"});
+    EXPECT_EQ(json.exit_code, 4);
+    const auto document = nlohmann::json::parse(json.out);
+    EXPECT_EQ(document["bad_samples"], 1);
+    ASSERT_EQ(document["bad"].size(), 1U);
+    EXPECT_NE(document["bad"][0]["reason"], "");
+}
+
+TEST_F(DataCommands, StatsLeaveABadPictureOut) {
+    const auto before = nlohmann::json::parse(data({"stats", "set/train", "--json"}).out);
+    damage();
+    const Outcome outcome = data({"stats", "set/train", "--json"});
+    EXPECT_EQ(outcome.exit_code, 4);
+    const auto after = nlohmann::json::parse(outcome.out);
+    EXPECT_LT(after["pixels"], before["pixels"]);
+}
+
+TEST_F(DataCommands, FoldersThatAreNotOnesAreRefused) {
+    expect_refused(data({"check", "nowhere"}), 4, "nowhere");
+    expect_refused(data({"check", "set"}), 4, "class 'train' is empty");
+    fs::create_directory(folder_ / "set/val/empty");
+    expect_refused(data({"stats", "set/val"}), 4, "class 'empty' is empty");
+    expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
+}
+
+}  // namespace
+}  // namespace hpcai::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "child_process.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+Outcome plan(std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "--config", source("configs/imagenet_goyal.yaml")});
+    return run(more);
+}
+
+TEST(Plan, PrintsTheLayoutForPeopleAndForPrograms) {
+    const Outcome text = plan({"--ranks", "256", "--ranks-per-node", "8"});
+    EXPECT_EQ(text.exit_code, 0) << text.error;
+    EXPECT_NE(text.out.find("256 ranks = M 32 x P_degree 8"), std::string::npos) << text.out;
+    const Outcome json = plan({"--ranks", "256", "--ranks-per-node", "8", "--json"});
+    EXPECT_EQ(nlohmann::json::parse(json.out)["schema"], "hpcai500-plan/1");
+}
+
+TEST(Plan, TakesSamplesRateAndPowerFromTheUser) {
+    const Outcome outcome = plan({"--ranks", "8", "--samples", "8192000", "--flops-per-rank",
+                                  "2e13", "--watts-per-rank", "300"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("8 192 000 samples"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("unknown"), std::string::npos) << outcome.out;
+}
+
+TEST(Plan, CountsTheTrainingFolder) {
+    const TemporaryFolder folder;
+    const Outcome made =
+        run_in(folder.path(),
+               {"data", "generate", "photographs", "--output", "quickstart-data", "--classes", "2",
+                "--training-per-class", "40", "--validation-per-class", "1", "--size", "16"});
+    ASSERT_EQ(made.exit_code, 0) << made.error;
+    const Outcome outcome = run_in(
+        folder.path(), {"plan", "--config", source("configs/quickstart.yaml"), "--ranks", "4"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find(" 80 samples"), std::string::npos) << outcome.out;
+}
+
+TEST(Plan, RefusesALayoutThatBreaksEquation5) {
+    expect_refused(run({"plan", "--config", source("configs/quickstart.yaml"), "--ranks", "3"}), 3,
+                   "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
+}
+
+TEST(Flops, HaveTheKnownTotals) {
+    const std::vector<std::string> arguments{"flops", "--config",
+                                             source("configs/imagenet_goyal.yaml")};
+    const Outcome text = run(arguments);
+    EXPECT_EQ(text.exit_code, 0) << text.error;
+    EXPECT_NE(text.out.find("8 203 465 728"), std::string::npos) << text.out;
+    auto of_v1 = arguments;
+    of_v1.insert(of_v1.end(), {"--set", "workload.model=resnet50_v1", "--json"});
+    const Outcome json = run(of_v1);
+    EXPECT_TRUE(nlohmann::json::accept(json.out)) << json.out;
+    EXPECT_NE(json.out.find("7739990016"), std::string::npos) << json.out;
+}
+
+}  // namespace
+}  // namespace hpcai::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <regex>
+#include <sstream>
+
+#include "child_process.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// The lines of a help page below "Examples:".
+Words examples_of(const std::string& help) {
+    const auto start = help.find("Examples:\n");
+    if (start == std::string::npos) return {};
+    std::istringstream lines(help.substr(start + 10));
+    Words examples;
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.empty()) examples.push_back(line);
+    }
+    return examples;
+}
+
+Words matches(const std::string& text, const char* pattern) {
+    const std::regex expression(pattern);
+    return {std::sregex_token_iterator(text.begin(), text.end(), expression), {}};
+}
+
+std::string name_of(const Words& command) {
+    std::string name = "hpcai500";
+    for (const std::string& word : command) name += " " + word;
+    return name;
+}
+
+class HelpPage : public ::testing::TestWithParam<Words> {};
+
+TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
+    Words arguments = GetParam();
+    arguments.push_back("--help");
+    const Outcome page = run(arguments);
+    EXPECT_EQ(page.exit_code, 0);
+    EXPECT_EQ(page.error, "");
+    EXPECT_NE(page.out.find("Usage: " + name_of(GetParam())), std::string::npos) << page.out;
+
+    const Words examples = examples_of(page.out);
+    EXPECT_GE(examples.size(), 2U) << page.out;
+    const bool has_subcommands = page.out.find("\nSubcommands:") != std::string::npos;
+    const std::string options = page.out.substr(0, page.out.find("Examples:"));
+    for (const std::string& example : examples) {
+        EXPECT_NE(example.find(name_of(GetParam())), std::string::npos) << example;
+        for (const std::string& file : matches(example, "configs/[a-z_]+\\.yaml")) {
+            EXPECT_TRUE(std::filesystem::exists(source(file))) << example;
+        }
+        if (has_subcommands) continue;
+        for (const std::string& option : matches(example, "--[a-z-]+")) {
+            EXPECT_NE(options.find(option + " "), std::string::npos) << option << " in " << example;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HelpPage,
+                         ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
+                                           Words{"bench"}, Words{"export"}, Words{"data"},
+                                           Words{"data", "generate"}, Words{"data", "check"},
+                                           Words{"data", "stats"}, Words{"data", "index"},
+                                           Words{"config"}, Words{"config", "print"},
+                                           Words{"config", "explain"}, Words{"config", "schema"}));
+
+TEST(HelpOfTheProgram, NamesEveryCommand) {
+    const std::string help = run({"--help"}).out;
+    for (const char* command : {"run", "plan", "flops", "bench", "export", "data", "config"}) {
+        EXPECT_TRUE(std::regex_search(help, std::regex(std::string("\n  ") + command + " +[A-Z]")))
+            << command << " in\n"
+            << help;
+    }
+}
+
+TEST(Version, IsTheProjects) {
+    const std::string lists = text_of(source("CMakeLists.txt"));
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(lists, found, std::regex(R"(VERSION (\d+\.\d+\.\d+))")));
+    EXPECT_EQ(run({"--version"}).out, "hpcai500 " + found[1].str() + "\n");
+}
+
+struct Misuse {
+    Words arguments;
+    std::string message;
+    friend std::ostream& operator<<(std::ostream& out, const Misuse& misuse) {
+        return out << name_of(misuse.arguments);
+    }
+};
+
+class Misused : public ::testing::TestWithParam<Misuse> {};
+
+TEST_P(Misused, IsRefusedWithTheNearestLegalName) {
+    expect_refused(run(GetParam().arguments), 2, GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, Misused,
+    ::testing::Values(
+        Misuse{{}, "expected a command: one of run, plan,"},
+        Misuse{{"rnu"}, "unknown command 'rnu'; did you mean 'run'?"},
+        Misuse{{"frobnicate"}, "unknown command 'frobnicate'; expected one of run, plan,"},
+        Misuse{{"--verison"}, "unknown option '--verison'; did you mean '--version'?"},
+        Misuse{{"--cofig", "f"}, "unknown option '--cofig'; did you mean '--config'?"},
+        Misuse{{"run", "--confg=f"}, "run: unknown option '--confg'; did you mean '--config'?"},
+        Misuse{{"plan", "--config", "f", "--rank-per-node", "8"},
+               "plan: unknown option '--rank-per-node'; did you mean '--ranks-per-node'?"},
+        Misuse{{"flops", "--jsn"}, "flops: unknown option '--jsn'; did you mean '--json'?"},
+        Misuse{{"data"}, "data: expected a command: one of generate, check, stats, index"},
+        Misuse{{"data", "chekc", "x"}, "data: unknown command 'chekc'; did you mean 'check'?"},
+        Misuse{{"config", "prnt"}, "config: unknown command 'prnt'; did you mean 'print'?"},
+        Misuse{{"config", "explain", "training.batchsize"}, "did you mean 'batch_size'?"},
+        Misuse{{"config", "print", "plan"}, "config print: unknown argument 'plan'; see"},
+        Misuse{{"export", "dir", "\x1b[31m"}, "unknown argument '\\x1b[31m'"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, Misused,
+    ::testing::Values(
+        Misuse{{"run"}, "run: --config is required; see `hpcai500 run --help`"},
+        Misuse{{"--set", "run.seed=1"}, "run: --config is required"},
+        Misuse{{"--config=no/such.yaml"}, "no/such.yaml: expected a readable file"},
+        Misuse{{"plan", "--config=", "--ranks", "2"}, "plan: --config: expected a text, got none"},
+        Misuse{{"plan", "--config", "f", "--config", "g", "--ranks", "2"}, "plan: --config: "},
+        Misuse{{"plan", "--config", "f", "--ranks", "0"},
+               "plan: --ranks: expected an integer from 1 to 10000000, got '0'"},
+        Misuse{{"plan", "--config", "f", "--ranks", "0x10"}, "got '0x10'"},
+        Misuse{{"plan", "--config", "f", "--ranks", "1e3"}, "got '1e3'"},
+        Misuse{{"plan", "--config", "f", "--ranks", "99999999999999999999"}, "plan: --ranks: "},
+        Misuse{{"plan", "--config", "f", "--ranks", "2", "--flops-per-rank", "nan"},
+               "plan: --flops-per-rank: expected a number above 0, got 'nan'"},
+        Misuse{{"bench", "--config", "f", "--steps", "-1"}, "bench: --steps: "},
+        Misuse{{"export", "dir", "--group", "0"}, "export: --output is required"},
+        Misuse{{"config", "print", "--set"}, "config print: --set: "},
+        Misuse{{"config", "explain", "run.seed", "--markdown"}, "excludes"},
+        Misuse{{"data", "generate", "pictures", "--output", "x"},
+               "data generate: KIND: expected photographs, got 'pictures'"}));
+
+TEST(Misuse, IsSaidOnceForAllRanks) {
+    expect_refused(run({"rnu"}, {"OMPI_COMM_WORLD_RANK=0"}), 2, "'rnu'");
+    const Outcome another_rank = run({"rnu"}, {"OMPI_COMM_WORLD_RANK=3"});
+    EXPECT_EQ(another_rank.exit_code, 2);
+    EXPECT_EQ(another_rank.error, "");
+}
+
+}  // namespace
+}  // namespace hpcai::cli
