@@ -44,9 +44,11 @@ std::int64_t distinct_bad_samples(comm::Communicator& group, const data::Trainin
     return static_cast<std::int64_t>(count);
 }
 
-/// All epochs; fills the record's work and times.
+/// All epochs; fills the record's work and times. The clock starts before anything else: the
+/// last barrier of the start-up lies just behind.
 void train(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
            GroupResult& result) {
+    const Stopwatch watch;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -58,7 +60,6 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
     training::Trainer trainer({config, model.network(), steps_per_epoch}, *start.device,
                               model.store(), group);
     ProgressReporter progress(start);
-    const Stopwatch watch;
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
         source.begin_epoch(number, model.sampler().epoch_order(model.number(), number));
@@ -68,6 +69,7 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
         record.iterations += report.steps;
         record.epoch_seconds.push_back(report.seconds);
         record.final_training_loss = {report.mean_loss, ""};
+        if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                  config.workload.epochs, report.mean_loss, report.seconds,
                  static_cast<double>(report.samples) / report.seconds);
