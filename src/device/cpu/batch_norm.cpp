@@ -119,39 +119,48 @@ private:
         });
     }
 
-    double group_sum(int which, std::int64_t group, std::int64_t channel) const {
-        double sum = 0;
+    /// A span's two sums for the channels of a tile, image after image.
+    struct GroupSums {
+        double first[kMaxLanes] = {}, second[kMaxLanes] = {};
+    };
+
+    GroupSums group_sums(std::int64_t group, std::int64_t tile) const {
+        GroupSums sums;
         for (std::int64_t image = group * group_samples_; image < (group + 1) * group_samples_;
              ++image) {
-            sum += partial_[(which * grid_.images + image) * channels_ + channel];
+            const float *first = partial(0, image, tile), *second = partial(1, image, tile);
+            for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                sums.first[lane] += first[lane];
+                sums.second[lane] += second[lane];
+            }
         }
-        return sum;
+        return sums;
     }
 
     /// Means and deviations of every span; the running statistics move by the spans' average.
     void combine_statistics() const {
         const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+        const double unbiased = count > 1 ? count / (count - 1) : 1;
+        const double spans = static_cast<double>(groups_);
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double mean_sum[kMaxLanes] = {}, variance_sum[kMaxLanes] = {};
             for (std::int64_t group = 0; group < groups_; ++group) {
                 float pivot[kMaxLanes];
                 load_pivot(group * group_samples_, tile, pivot);
+                const GroupSums sums = group_sums(group, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                    const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                    const double offset = group_sum(0, group, channel) / count;
+                    const double offset = sums.first[lane] / count;
                     const double variance =
-                        std::max(group_sum(1, group, channel) / count - offset * offset, 0.0);
+                        std::max(sums.second[lane] / count - offset * offset, 0.0);
                     const double mean = pivot[lane] + offset;
-                    set_affine(group, channel, mean, variance);
+                    set_affine(group, tile * grid_.tile.lanes + lane, mean, variance);
                     mean_sum[lane] += mean;
                     variance_sum[lane] += variance;
                 }
             }
-            const double unbiased = count > 1 ? count / (count - 1) : 1;
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                 const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                const double spans = static_cast<double>(groups_);
                 move(tensors_.running_mean[channel], mean_sum[lane] / spans);
                 move(tensors_.running_variance[channel], unbiased * variance_sum[lane] / spans);
             }
@@ -216,26 +225,38 @@ private:
     /// With n pixels in a span and xhat = (x - mean) / deviation:
     /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c.
     void combine_gradients() const {
-        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
 #pragma omp parallel for schedule(static)
-        for (std::int64_t channel = 0; channel < channels_; ++channel) {
-            double scale_gradient = 0, shift_gradient = 0;
+        for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+            double scale_gradient[kMaxLanes] = {}, shift_gradient[kMaxLanes] = {};
             for (std::int64_t group = 0; group < groups_; ++group) {
-                const std::int64_t index = group * channels_ + channel;
-                const double inverse = inverse_deviation_[index];
-                const double sum = group_sum(0, group, channel);
-                const double products = group_sum(1, group, channel) * inverse;
-                const double a = tensors_.parameters[0][channel] * inverse;
-                const double b = -a * inverse * products / count;
-                coefficient(0)[index] = static_cast<float>(a);
-                coefficient(1)[index] = static_cast<float>(b);
-                coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
-                scale_gradient += products;
-                shift_gradient += sum;
+                const GroupSums sums = group_sums(group, tile);
+                for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                    const std::int64_t channel = tile * grid_.tile.lanes + lane;
+                    const double products =
+                        sums.second[lane] * inverse_deviation_[group * channels_ + channel];
+                    set_coefficients(group, channel, sums.first[lane], products);
+                    scale_gradient[lane] += products;
+                    shift_gradient[lane] += sums.first[lane];
+                }
             }
-            tensors_.parameter_gradients[0][channel] = static_cast<float>(scale_gradient);
-            tensors_.parameter_gradients[1][channel] = static_cast<float>(shift_gradient);
+            for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                const std::int64_t channel = tile * grid_.tile.lanes + lane;
+                tensors_.parameter_gradients[0][channel] = static_cast<float>(scale_gradient[lane]);
+                tensors_.parameter_gradients[1][channel] = static_cast<float>(shift_gradient[lane]);
+            }
         }
+    }
+
+    void set_coefficients(std::int64_t group, std::int64_t channel, double sum,
+                          double products) const {
+        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+        const std::int64_t index = group * channels_ + channel;
+        const double inverse = inverse_deviation_[index];
+        const double a = tensors_.parameters[0][channel] * inverse;
+        const double b = -a * inverse * products / count;
+        coefficient(0)[index] = static_cast<float>(a);
+        coefficient(1)[index] = static_cast<float>(b);
+        coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
     }
 
     float* coefficient(int which) const {

@@ -2,6 +2,8 @@
 // Compiled once per instruction set; HPCAI_ISA is the namespace and the set's name.
 #include "loops.hpp"
 
+#include <utility>
+
 namespace hpcai::device::cpu::HPCAI_ISA {
 
 #include "vector.hpp"

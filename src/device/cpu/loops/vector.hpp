@@ -26,11 +26,20 @@ inline Floats<Lanes> load(const float* from) {
     return values;
 }
 
+/// Puts a zero before every half, which widens bfloat16 to float in one shuffle.
+template <int Lanes, int... Half>
+inline Floats<Lanes> widen(typename Vectors<Lanes>::Halves halves,
+                           std::integer_sequence<int, Half...>) {
+    const typename Vectors<Lanes>::Halves zeros = {};
+    return (Floats<Lanes>)__builtin_shufflevector(halves, zeros,
+                                                  (Half % 2 == 0 ? Lanes : Half / 2)...);
+}
+
 template <int Lanes>
 inline Floats<Lanes> load(const Bf16* from) {
     typename Vectors<Lanes>::Halves halves;
     __builtin_memcpy(&halves, from, sizeof halves);
-    return (Floats<Lanes>)(__builtin_convertvector(halves, typename Vectors<Lanes>::Words) << 16);
+    return widen<Lanes>(halves, std::make_integer_sequence<int, 2 * Lanes>());
 }
 
 template <int Lanes>
