@@ -19,9 +19,6 @@ std::vector<Key> run_keys() {
         run.text("output", &RunConfig::output,
                  {.meaning = "Result directory; empty means one in results/, called by run.name "
                              "and the UTC time."}),
-        run.boolean("deterministic", &RunConfig::deterministic,
-                    {.meaning = "Makes repeated runs on the same layout end with the same bits, "
-                                "at some cost in speed."}),
         run.choice<Level>("level", &RunConfig::level,
                           {{{Level::hardware, "hardware"},
                             {Level::system, "system"},

@@ -19,15 +19,15 @@ using testing::StartsWith;
 
 TEST(Reader, ReadsEveryTypeOfValue) {
     const Config config = parse(
-        "run: {name: a-1, seed: 9007199254740991, deterministic: true, level: free}\n"
+        "run: {name: a-1, seed: 9007199254740991, level: free}\n"
         "workload:\n  model: resnet50_v1\n"
         "bagging:\n  M: 4\n  P_degree: auto\n"
         "data:\n  path: \"a # b\"\n  mean:\n    - 0.5\n    - .25\n    - 1\n"
-        "training:\n  learning_rate: 1e-2\n  schedule_epochs: []\n",
+        "training:\n  learning_rate: 1e-2\n  schedule_epochs: []\n  nesterov: true\n",
         "f.yaml", {});
     EXPECT_EQ(config.run.name, "a-1");
     EXPECT_EQ(config.run.seed, 9007199254740991u);
-    EXPECT_TRUE(config.run.deterministic);
+    EXPECT_TRUE(config.training.nesterov);
     EXPECT_EQ(config.run.level, Level::free);
     EXPECT_EQ(config.workload.model, Model::resnet50_v1);
     EXPECT_EQ(config.bagging.groups, 4);
@@ -61,8 +61,8 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "f.yaml:2:9: device.kind: expected one of auto, cpu, got 'cuda', which this version "
               "does not have");
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
-              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
-              "level), got 'repeat', which this version does not have");
+              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, level), got "
+              "'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
     for (const char* line : {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",
@@ -92,8 +92,8 @@ TEST(Reader, RefusesValuesOfAnotherType) {
             << text;
     }
     for (const char* text : {"yes", "on", "True", "1", "\"true\"", ""}) {
-        EXPECT_THAT(message_of(fmt::format("run:\n  deterministic: {}\n", text)),
-                    HasSubstr("run.deterministic: expected true or false, got"))
+        EXPECT_THAT(message_of(fmt::format("training:\n  nesterov: {}\n", text)),
+                    HasSubstr("training.nesterov: expected true or false, got"))
             << text;
     }
     EXPECT_THAT(message_of("data:\n  mean: 0.5\n"), HasSubstr("expected a list"));

@@ -32,7 +32,6 @@ struct RunConfig {
     std::string name = "run";
     std::uint64_t seed = 1;
     std::string output;  // directory; empty: results/<name>-<UTC time>
-    bool deterministic = false;
     Level level = Level::custom;
 };
 
