@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "child_process.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& text) {
+    std::istringstream stream(text);
+    Lines lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+/// First group of every match.
+Lines found_in(const std::string& text, const char* pattern) {
+    const std::regex expression(pattern);
+    return {std::sregex_token_iterator(text.begin(), text.end(), expression, 1), {}};
+}
+
+TEST(Readme, BeginsWithTheTwoCommands) {
+    const Lines lines = lines_of(text_of(source("README.md")));
+    for (const char* wanted : {"\\./scripts/quickstart\\.sh.*", "\\./scripts/test\\.sh.*"}) {
+        const std::regex expression(wanted);
+        const auto line = std::find_if(
+            lines.begin(), lines.end(),
+            [&](const std::string& candidate) { return std::regex_match(candidate, expression); });
+        EXPECT_LT(line - lines.begin(), 40) << wanted;
+    }
+}
+
+TEST(Readme, NamesEveryCommandAndExitCode) {
+    const std::string readme = text_of(source("README.md"));
+    std::string help = run({"--help"}).out;
+    help.resize(help.find("\nExamples:"));
+    const Lines commands = found_in(help, "\n  ([a-z]+) ");
+    EXPECT_GE(commands.size(), 7U);
+    for (const std::string& command : commands) {
+        EXPECT_NE(readme.find("hpcai500 " + command + " "), std::string::npos) << command;
+    }
+    const Lines codes = found_in(text_of(source("include/hpcai/base/error.hpp")), " = ([0-9]+),");
+    EXPECT_GE(codes.size(), 11U);
+    for (const std::string& code : codes) {
+        EXPECT_NE(readme.find("\n| " + code + " | "), std::string::npos) << code;
+    }
+}
+
+TEST(Tour, BringsInEveryModuleOnce) {
+    Lines in_tour = found_in(text_of(source("docs/TOUR.md")), "\\*\\*`([a-z]+)`\\*\\*");
+    Lines modules = found_in(text_of(source("docs/layers.txt")), "\n([a-z]+):");
+    std::sort(in_tour.begin(), in_tour.end());
+    std::sort(modules.begin(), modules.end());
+    EXPECT_EQ(in_tour, modules);
+}
+
+TEST(Documents, LinkToFilesThatExist) {
+    int links = 0;
+    for (const char* folder : {"", "docs/"}) {
+        for (const auto& entry : std::filesystem::directory_iterator(source(folder))) {
+            if (entry.path().extension() != ".md") continue;
+            for (const std::string& link :
+                 found_in(text_of(entry.path()), "\\]\\(([^)#:]+)(?:#[^)]*)?\\)")) {
+                EXPECT_TRUE(std::filesystem::exists(entry.path().parent_path() / link))
+                    << entry.path() << ": " << link;
+                ++links;
+            }
+        }
+    }
+    EXPECT_GE(links, 5);
+}
+
+TEST(Rules, AreNumberedAsTheVerdictNamesThem) {
+    const Lines documented = found_in(text_of(source("docs/RULES.md")), "\n([0-9]+)\\. ");
+    const std::string code = text_of(source("src/benchmark/verdict.cpp"));
+    Lines judged = found_in(code, "equal\\(([0-9]+),");
+    for (const std::string& number : found_in(code, "\"rule ([0-9]+):")) judged.push_back(number);
+    std::sort(judged.begin(), judged.end());
+    judged.erase(std::unique(judged.begin(), judged.end()), judged.end());
+    EXPECT_EQ(documented, judged);
+}
+
+}  // namespace
+}  // namespace hpcai::cli
