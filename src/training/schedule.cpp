@@ -54,7 +54,11 @@ Schedule warmup(Schedule after, double start, std::int64_t steps) {
 
 Schedule make_schedule(const config::TrainingConfig& training, int epochs,
                        std::int64_t steps_per_epoch) {
-    const double peak = training.learning_rate * training.batch_size / training.learning_rate_batch;
+    const auto scaled = [&training](double rate) {
+        return rate * training.batch_size / training.learning_rate_batch;
+    };
+    const double peak = scaled(training.learning_rate);
+    const double final_rate = scaled(training.final_learning_rate);
     const auto first = static_cast<std::int64_t>(
         std::llround(training.warmup_epochs * static_cast<double>(steps_per_epoch)));
     const std::int64_t last = epochs * steps_per_epoch;
@@ -70,10 +74,9 @@ Schedule make_schedule(const config::TrainingConfig& training, int epochs,
                 return step_decay(peak, training.schedule_factor, std::move(steps));
             }
             case config::Schedule::cosine:
-                return cosine_decay(peak, training.final_learning_rate, first, last);
+                return cosine_decay(peak, final_rate, first, last);
             case config::Schedule::polynomial:
-                return polynomial_decay(peak, training.final_learning_rate, training.schedule_power,
-                                        first, last);
+                return polynomial_decay(peak, final_rate, training.schedule_power, first, last);
         }
         return constant(peak);
     };

@@ -28,7 +28,8 @@ Schedule polynomial_decay(double rate, double final_rate, double power, std::int
 Schedule warmup(Schedule after, double start, std::int64_t steps);
 
 /// The schedule the configuration asks for, for a model with `steps_per_epoch` steps an epoch.
-/// The peak is learning_rate x batch_size / learning_rate_batch (linear scaling rule).
+/// Peak and final rate are the configured ones x batch_size / learning_rate_batch (linear scaling
+/// rule).
 Schedule make_schedule(const config::TrainingConfig& training, int epochs,
                        std::int64_t steps_per_epoch);
 
