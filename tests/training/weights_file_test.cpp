@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/storage/safetensors.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+#include "networks.hpp"
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::training {
+namespace {
+
+using storage::ElementType;
+using storage::error_of;
+using storage::SafetensorsFile;
+using storage::StoredTensor;
+
+/// A graph's store full of numbers that are all different.
+class WeightsFile : public testing::Test {
+protected:
+    WeightsFile() {
+        fill(store_, 0);
+        write_weights(path_, graph_, store_, 17);
+    }
+
+    static void fill(graph::ParameterStore& store, float from) {
+        float value = from;
+        for (std::size_t id = 0; id < store.ranges().size(); ++id) {
+            for (float& element : store.parameter(static_cast<graph::ParameterId>(id))) {
+                element = value += 0.25f;
+            }
+        }
+        for (float& element : store.statistics()) element = value += 0.25f;
+    }
+
+    static std::vector<float> contents(graph::ParameterStore& store) {
+        std::vector<float> all(store.parameters().begin(), store.parameters().end());
+        all.insert(all.end(), store.statistics().begin(), store.statistics().end());
+        return all;
+    }
+
+    /// Rewrites the file with its tensors as `change` leaves them.
+    void rewrite(const std::function<void(std::vector<StoredTensor>&)>& change) {
+        const SafetensorsFile file = storage::read_safetensors(path_);
+        std::vector<StoredTensor> tensors = file.tensors();
+        change(tensors);
+        storage::write_safetensors(path_, tensors, file.metadata());
+    }
+
+    /// Reading fails with a message that names the file and has `part`; nothing has changed.
+    void expect_refused(const std::string& part) {
+        graph::ParameterStore store(graph_, *device_);
+        fill(store, 1000);
+        const std::vector<float> before = contents(store);
+        const std::string message =
+            error_of(ExitCode::data, [&] { read_weights(path_, graph_, store); });
+        EXPECT_NE(message.find(path_.string()), std::string::npos) << message;
+        EXPECT_NE(message.find(part), std::string::npos) << message;
+        EXPECT_EQ(contents(store), before) << message;
+    }
+
+    storage::TemporaryFolder folder_;
+    std::filesystem::path path_ = folder_ / "weights.safetensors";
+    graph::Graph graph_ = graph::every_operation();
+    std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
+    graph::ParameterStore store_{graph_, *device_};
+};
+
+StoredTensor& named(std::vector<StoredTensor>& tensors, const std::string& name) {
+    for (StoredTensor& tensor : tensors) {
+        if (tensor.name == name) return tensor;
+    }
+    throw std::runtime_error("no tensor " + name);
+}
+
+TEST_F(WeightsFile, GivesBackWhatWasWritten) {
+    graph::ParameterStore other(graph_, *device_);
+    read_weights(path_, graph_, other);
+    EXPECT_EQ(contents(other), contents(store_));
+    EXPECT_EQ(training_digest(graph_, other), training_digest(graph_, store_));
+}
+
+TEST_F(WeightsFile, HasTorchvisionsNamesShapesAndOrderOfElements) {
+    const SafetensorsFile file = storage::read_safetensors(path_);
+    EXPECT_EQ(file.metadata().at("format"), "pt");
+    const StoredTensor* filters = file.find("conv1.weight");
+    ASSERT_NE(filters, nullptr);
+    EXPECT_EQ(filters->shape, (std::vector<std::int64_t>{16, 16, 3, 3}));
+    EXPECT_EQ(filters->type, ElementType::f32);
+    std::vector<float> stored(16 * 16 * 9);
+    std::memcpy(stored.data(), filters->bytes.data(), filters->bytes.size());
+    graph::ParameterId id = 0;
+    while (graph_.parameters()[static_cast<std::size_t>(id)].name != "conv1.weight") ++id;
+    const auto here = store_.parameter(id);
+    // (filter 5, channel 7, row 2, column 1) in both orders
+    EXPECT_EQ(stored[((5 * 16 + 7) * 3 + 2) * 3 + 1], here[((5 * 3 + 2) * 3 + 1) * 16 + 7]);
+
+    for (const char* suffix : {".weight", ".bias", ".running_mean", ".running_var"}) {
+        const StoredTensor* tensor = file.find(std::string("bn2") + suffix);
+        ASSERT_NE(tensor, nullptr) << suffix;
+        EXPECT_EQ(tensor->shape, (std::vector<std::int64_t>{16})) << suffix;
+    }
+    const StoredTensor* steps = file.find("bn2.num_batches_tracked");
+    ASSERT_NE(steps, nullptr);
+    EXPECT_EQ(steps->type, ElementType::i64);
+    EXPECT_TRUE(steps->shape.empty());
+    std::int64_t count = 0;
+    std::memcpy(&count, steps->bytes.data(), sizeof count);
+    EXPECT_EQ(count, 17);
+    ASSERT_NE(file.find("fc.weight"), nullptr);
+    EXPECT_EQ(file.find("fc.weight")->shape, (std::vector<std::int64_t>{5, 16}));
+    EXPECT_EQ(file.tensors().size(), 3U + 3U * 5U + 2U);
+}
+
+TEST_F(WeightsFile, IsReadWithoutCountsOfBatches) {
+    rewrite([](auto& tensors) {
+        std::erase_if(tensors, [](const StoredTensor& tensor) {
+            return tensor.name.ends_with(".num_batches_tracked");
+        });
+    });
+    graph::ParameterStore other(graph_, *device_);
+    read_weights(path_, graph_, other);
+    EXPECT_EQ(contents(other), contents(store_));
+}
+
+TEST_F(WeightsFile, IsRefusedWhenATensorIsMissing) {
+    for (const std::string name : {"conv2.weight", "bn1.running_var", "fc.bias"}) {
+        write_weights(path_, graph_, store_, 1);
+        rewrite([&name](auto& tensors) {
+            std::erase_if(tensors, [&](const StoredTensor& t) { return t.name == name; });
+        });
+        expect_refused("tensor " + name + " is missing");
+    }
+}
+
+TEST_F(WeightsFile, IsRefusedWhenAShapeDiffers) {
+    rewrite([](auto& tensors) { named(tensors, "conv2.weight").shape = {16, 1, 1, 16}; });
+    expect_refused("tensor conv2.weight has shape (16, 1, 1, 16), expected (16, 16, 1, 1)");
+    write_weights(path_, graph_, store_, 1);
+    rewrite([](auto& tensors) { named(tensors, "fc.weight").shape = {80}; });
+    expect_refused("tensor fc.weight has shape (80), expected (5, 16)");
+}
+
+TEST_F(WeightsFile, IsRefusedWhenATypeDiffers) {
+    rewrite([](auto& tensors) { named(tensors, "bn0.bias").type = ElementType::i32; });
+    expect_refused("tensor bn0.bias must be F32");
+}
+
+TEST_F(WeightsFile, IsRefusedWithATensorOfAnotherModel) {
+    const std::vector<std::byte> zeros(64);
+    rewrite([&zeros](auto& tensors) {
+        tensors.push_back({"layer9.weight", ElementType::f32, {16}, zeros});
+    });
+    expect_refused("tensor layer9.weight does not belong to this model");
+}
+
+TEST_F(WeightsFile, IsRefusedWhenCutAnywhere) {
+    const auto whole = std::filesystem::file_size(path_);
+    for (const auto size : {std::uintmax_t{0}, std::uintmax_t{7}, whole / 8, whole - 1}) {
+        std::filesystem::resize_file(path_, size);
+        expect_refused("");
+        write_weights(path_, graph_, store_, 1);
+    }
+    std::filesystem::remove(path_);
+    expect_refused("");
+}
+
+TEST_F(WeightsFile, CannotBeWrittenIntoAFolderThatIsNotThere) {
+    const std::string message = error_of(ExitCode::usage, [this] {
+        write_weights(folder_ / "nowhere/weights.safetensors", graph_, store_, 1);
+    });
+    EXPECT_NE(message.find("nowhere"), std::string::npos) << message;
+}
+
+TEST_F(WeightsFile, DigestSeesEveryNumber) {
+    const std::string digest = training_digest(graph_, store_);
+    EXPECT_EQ(digest.size(), 64U);
+    for (float* number : {&store_.parameters().front(), &store_.statistics().back()}) {
+        const float before = *number;
+        *number += 1;
+        EXPECT_NE(training_digest(graph_, store_), digest);
+        *number = before;
+        EXPECT_EQ(training_digest(graph_, store_), digest);
+    }
+    store_.momentum()[0] = 5;
+    store_.gradients()[0] = 5;
+    EXPECT_EQ(training_digest(graph_, store_), digest) << "only what was trained counts";
+}
+
+}  // namespace
+}  // namespace hpcai::training
