@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -19,7 +21,12 @@ bool is_said_by_first_rank(hpcai::ExitCode code) {
 
 int failure(const std::exception& error, hpcai::ExitCode code) {
     std::cout.flush();
-    if (!is_said_by_first_rank(code)) std::cerr << "hpcai500: " << error.what() << '\n';
+    if (is_said_by_first_rank(code)) {
+        // mpirun ends all ranks after the first failure: the one that speaks shall come first.
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    } else {
+        std::cerr << "hpcai500: " << error.what() << '\n';
+    }
     return static_cast<int>(code);
 }
 
