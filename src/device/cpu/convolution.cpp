@@ -146,7 +146,7 @@ private:
         weight_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
         weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, plan.diff_weights_desc(), context_);
         filter_gradient_bytes_ = copy_bytes(plan.diff_weights_desc());
-        from_gradient_ = Reorder(plan.diff_weights_desc(), master_, context_);
+        from_gradient_ = FilterGradientCopy(plan.diff_weights_desc(), master_, context_);
     }
 
     void plan_input_gradient(const Operands& operands, const ForwardPlan& hint) {
@@ -169,7 +169,8 @@ private:
     KernelOptions options_;
     dnnl::memory::desc master_;
     Primitive forward_, weight_gradient_, input_gradient_;
-    Reorder to_forward_, to_backward_, from_gradient_;
+    Reorder to_forward_, to_backward_;
+    FilterGradientCopy from_gradient_;
     bool backward_shares_filters_ = false;
     std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0, filter_gradient_bytes_ = 0;
 };

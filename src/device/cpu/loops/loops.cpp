@@ -200,6 +200,31 @@ void sgd(const SgdSpan& span, const SgdCoefficients& by) {
     }
 }
 
+/// Four rows of four become columns, in registers.
+inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) {
+    constexpr std::int64_t kFromStride = 16;
+    const Floats<4> a = load<4>(from), b = load<4>(from + kFromStride);
+    const Floats<4> c = load<4>(from + 2 * kFromStride), d = load<4>(from + 3 * kFromStride);
+    const Floats<4> ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const Floats<4> ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Floats<4> cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Floats<4> cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    store<4>(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+    store<4>(to + to_stride, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+    store<4>(to + 2 * to_stride, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+    store<4>(to + 3 * to_stride, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+}
+
+// Whole rows of 64 bytes are finished four at a time: rows a power of two apart share a few places
+// of the cache, and sixteen half-written ones would push each other out.
+void transpose_16x16(const float* from, float* to, std::int64_t to_stride) {
+    for (std::int64_t row = 0; row < 16; row += 4) {
+        for (std::int64_t column = 0; column < 16; column += 4) {
+            transpose_4x4(from + column * 16 + row, to + row * to_stride + column, to_stride);
+        }
+    }
+}
+
 /// Calls `loop` with the tile's lanes and element type as compile-time constants.
 template <typename Loop>
 void with_type(const Tile& tile, Loop&& loop) {
@@ -239,6 +264,7 @@ constexpr Loops kTable{
         with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
     },
     sgd,
+    transpose_16x16,
 };
 
 }  // namespace

@@ -95,6 +95,8 @@ struct Loops {
     void (*store_floats)(const Tile&, const float* rows, void* x);
     void (*load_floats)(const Tile&, const void* x, float* rows);
     void (*sgd)(const SgdSpan&, const SgdCoefficients&);
+    /// to[row * to_stride + column] = from[column * 16 + row], 16 rows of 16.
+    void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
 };
 
 namespace baseline {
