@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/base/error.hpp>
-#include <hpcai/tensor/shape.hpp>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/tensor/shape.hpp>
 
 namespace hpcai::tensor {
 

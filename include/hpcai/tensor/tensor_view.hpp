@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/error.hpp>
-#include <hpcai/tensor/dtype.hpp>
-#include <hpcai/tensor/shape.hpp>
-
 #include <cstddef>
 #include <span>
 #include <type_traits>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/tensor/dtype.hpp>
+#include <hpcai/tensor/shape.hpp>
 
 namespace hpcai::tensor {
 
@@ -24,7 +24,9 @@ struct TensorView {
     Shape shape;
     DType dtype = DType::f32;
 
-    std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+    std::size_t bytes() const {
+        return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+    }
 
     /// The elements in order. Throws Error(internal) when T is not the tensor's dtype.
     template <typename T>
