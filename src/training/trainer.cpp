@@ -23,6 +23,14 @@ comm::BucketOptions bucket_options(const config::CommunicationConfig& communicat
             communication.overlap};
 }
 
+constexpr const char* kRemedy =
+    "try a lower training.learning_rate or a longer training.warmup_epochs";
+
+bool all_finite(std::span<const float> values) {
+    return std::all_of(values.begin(), values.end(),
+                       [](float value) { return std::isfinite(value); });
+}
+
 /// Hands finished gradients to the buckets while the backward pass goes on.
 class BucketObserver final : public graph::Observer {
 public:
@@ -104,12 +112,12 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
         }
         // A rank without a batch still takes part in the sums, or the others would wait for ever.
         store_.status() = failure ? 1.0f : 0.0f;
+        buckets_.ready(store_.ranges().size());
         if (batch != nullptr) {
             compute_gradients(*batch);
         } else {
             for (std::size_t i = 0; i < store_.ranges().size(); ++i) buckets_.ready(i);
         }
-        buckets_.ready(store_.ranges().size());
         buckets_.finish();
         if (store_.status() != 0) {
             comm::run_together(group_, [&] {
@@ -128,6 +136,7 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
     }
     device_.synchronize();
     report.seconds = watch.seconds();
+    check_parameters(epoch);
     group_.all_reduce_sum(std::span(&loss_sum, 1));
     report.mean_loss = loss_sum / static_cast<double>(std::max<std::int64_t>(report.steps, 1)) /
                        static_cast<double>(group_.size());
@@ -150,17 +159,23 @@ double Trainer::mean_loss(const data::Batch& batch) {
     return sum / static_cast<double>(std::max<std::int64_t>(batch.samples, 1));
 }
 
-/// The last bias's gradient is a sum over all logits' gradients of all ranks: where a number went
-/// wrong anywhere in the forward pass, it shows there, on all ranks at the same step.
+/// The last bias's gradient is a sum over all logits' gradients of all ranks: a number that is not
+/// finite in one logit shows there, on all ranks at the same step.
 void Trainer::check_gradients(std::int64_t step) {
     const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
-    const std::span<const float> gradients = store_.gradient(last);
-    const bool finite = std::all_of(gradients.begin(), gradients.end(),
-                                    [](float value) { return std::isfinite(value); });
-    require(finite, ExitCode::internal,
-            "training diverged: the gradient of step {} is not finite; try a lower "
-            "training.learning_rate or a longer training.warmup_epochs",
-            step);
+    require(all_finite(store_.gradient(last)), ExitCode::internal,
+            "training diverged: the gradient of step {} is not finite; {}", step, kRemedy);
+}
+
+/// ReLU makes 0 of a NaN, so that one layer can be lost while the logits stay finite. Its
+/// gradients, and with them its parameters, are lost on all ranks.
+void Trainer::check_parameters(int epoch) {
+    const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
+    for (std::size_t index = 0; index < parameters.size(); ++index) {
+        require(all_finite(store_.parameter(static_cast<graph::ParameterId>(index))),
+                ExitCode::internal, "training diverged: {} is not finite after epoch {}; {}",
+                parameters[index].name, epoch + 1, kRemedy);
+    }
 }
 
 void Trainer::average_statistics() {

@@ -61,7 +61,8 @@ public:
             comm::Communicator& group);
 
     /// One pass over `source`. When a rank's source fails, all ranks leave after the same step and
-    /// throw that failure; a gradient that is not finite throws Error(internal) on all ranks.
+    /// throw that failure. Numbers that are not finite throw Error(internal) on all ranks: after
+    /// the step when they reach the loss, else at the end of the epoch.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -75,6 +76,7 @@ private:
     void compute_gradients(const data::Batch& batch);
     double mean_loss(const data::Batch& batch);
     void check_gradients(std::int64_t step);
+    void check_parameters(int epoch);
 
     const config::Config& config_;
     device::Device& device_;
