@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -83,6 +84,11 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     require(tensor->shape == entry.shape, ExitCode::data,
             "{}: tensor {} has shape ({}), expected ({})", path.string(), entry.name,
             fmt::join(tensor->shape, ", "), fmt::join(entry.shape, ", "));
+    std::vector<float> values(entry.values.size());
+    std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
+    require(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
+            ExitCode::data, "{}: tensor {} holds a value that is not finite", path.string(),
+            entry.name);
     return *tensor;
 }
 

@@ -57,9 +57,10 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// `values` where `gate` is positive, else 0.
+/// 0 where `gate` is not positive, else `values`. A gate that is not a number lets them pass, so
+/// that a number gone wrong stays visible behind a ReLU.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
-    return gate > zero ? values : zero;
+    return gate <= zero ? zero : values;
 }
