@@ -16,9 +16,23 @@ double filter_deviation(const tensor::Shape& shape) {
     return std::sqrt(2.0 / static_cast<double>(shape[0] * shape[1] * shape[2]));
 }
 
-void draw_normal(CounterStream stream, double deviation, std::span<float> values) {
-    for (float& value : values) value = static_cast<float>(deviation * stream.normal());
-}
+/// One stream for each filter or feature, so that any number of them can be drawn.
+struct Draw {
+    std::uint64_t seed;
+    std::uint32_t model;
+    std::uint32_t parameter;
+
+    void normal(double deviation, std::int64_t rows, std::span<float> values) const {
+        const std::size_t columns = values.size() / static_cast<std::size_t>(rows);
+        for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+            CounterStream stream(seed, RandomPurpose::initialization, model, parameter,
+                                 static_cast<std::uint32_t>(row));
+            for (float& value : values.subspan(row * columns, columns)) {
+                value = static_cast<float>(deviation * stream.normal());
+            }
+        }
+    }
+};
 
 }  // namespace
 
@@ -27,14 +41,13 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
     for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
         const graph::Parameter& parameter = graph.parameters()[index];
         const std::span<float> values = store.parameter(static_cast<graph::ParameterId>(index));
-        const CounterStream stream(seed, RandomPurpose::initialization, model,
-                                   static_cast<std::uint32_t>(index));
+        const Draw draw{seed, model, static_cast<std::uint32_t>(index)};
         switch (parameter.kind) {
             case ParameterKind::filters:
-                draw_normal(stream, filter_deviation(parameter.shape), values);
+                draw.normal(filter_deviation(parameter.shape), parameter.shape[0], values);
                 break;
             case ParameterKind::linear_weight:
-                draw_normal(stream, kLinearDeviation, values);
+                draw.normal(kLinearDeviation, parameter.shape[0], values);
                 break;
             case ParameterKind::norm_scale:
                 std::fill(values.begin(), values.end(), parameter.starts_at_zero ? 0.0f : 1.0f);
