@@ -66,8 +66,8 @@ public:
         const bool increasing = std::adjacent_find(epochs.begin(), epochs.end(),
                                                    std::greater_equal<>()) == epochs.end();
         check(increasing, "training.schedule_epochs", "increasing epochs");
-        check(training.warmup_epochs <= config_.workload.epochs, "training.warmup_epochs",
-              fmt::format("at most workload.epochs, which is {}", config_.workload.epochs));
+        check(training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
+              fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
         check(!training.nesterov || training.momentum > 0, "training.momentum",
               "a number above 0, as training.nesterov is true");
     }

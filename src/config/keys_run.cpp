@@ -64,7 +64,7 @@ std::vector<Key> workload_keys() {
         workload.integer("epochs", &WorkloadConfig::epochs,
                          {.meaning = "Passes of each base model over its own bootstrap.",
                           .unit = "epochs",
-                          .bounds = between(1, 100000)}),
+                          .bounds = between(1, 65535)}),
     };
 }
 

@@ -62,10 +62,12 @@ std::vector<Key> rate_keys(const Builder& training) {
                                     "every step.",
                          .unit = "epochs",
                          .bounds = between(0, 100000)}),
-        training.number("warmup_start", &TrainingConfig::warmup_start,
-                        {.meaning = "Rate of the first step as a share of the peak rate.",
-                         .unit = "fraction",
-                         .bounds = between(0, 1)}),
+        training.number(
+            "warmup_start", &TrainingConfig::warmup_start,
+            {.meaning =
+                 "Share of the peak rate from which the warm-up rises, one step before the first.",
+             .unit = "fraction",
+             .bounds = between(0, 1)}),
     };
 }
 

@@ -161,7 +161,7 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 HasSubstr("expected a divisor of training.batch_size, which is 30, got '16'"));
     EXPECT_THAT(message_of("training: {schedule_epochs: [30, 30]}"), HasSubstr("increasing"));
     EXPECT_THAT(message_of("workload: {epochs: 4}"),
-                HasSubstr("training.warmup_epochs: expected at most workload.epochs, which is 4"));
+                HasSubstr("training.warmup_epochs: expected less than workload.epochs, which is 4"));
     EXPECT_THAT(message_of("bagging: {P_degree: 3}"),
                 HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
     EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),
@@ -184,7 +184,7 @@ TEST(Reader, AppliesOverridesWithTheSameChecks) {
     EXPECT_THAT(override_message("trainin.batch_size=3"), EndsWith("did you mean 'training'?"));
     EXPECT_THAT(override_message("workload.epochs=2"), HasSubstr("training.warmup_epochs"));
     EXPECT_EQ(message_of("", {"training.warmup_epochs=91"}),
-              "--set training.warmup_epochs=91: training.warmup_epochs: expected at most "
+              "--set training.warmup_epochs=91: training.warmup_epochs: expected less than "
               "workload.epochs, which is 90, got '91'");
     EXPECT_THAT(message_of("", {"run.seed=1", "run.seed=2"}), HasSubstr("expected each key once"));
     for (const char* given : {"", "=", ".", "run", "run.seed", "run=3", "seed=3", "a=b.c"}) {
