@@ -51,7 +51,7 @@ std::int64_t BaseModel::training_flops_per_sample() const {
     return graph::flops(one_sample, ops::Ledger::table3).training();
 }
 
-training::Predictions BaseModel::predict(std::shared_ptr<const data::SampleSet> samples,
+BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> samples,
                                          comm::Communicator& group) {
     const std::int64_t block = (samples->samples() + group.size() - 1) / std::max(1, group.size());
     data::SourceSettings settings;
@@ -61,16 +61,18 @@ training::Predictions BaseModel::predict(std::shared_ptr<const data::SampleSet> 
     settings.prefetch_batches = start_.config.data.prefetch_batches;
     settings.decode_threads = decode_threads(start_);
     settings.on_bad_sample = start_.config.data.on_bad_sample;
-    training::Predictions mine;
+    Evaluation evaluation;
     comm::run_together(group, [&] {
         data::EvaluationSource source(samples, settings);
         source.begin();
         const graph::Graph graph = models::make_model(start_.config, settings.batch_size);
         graph::Network network(start_.config.training.fusion ? graph::fuse(graph) : graph,
                                *start_.device, store_, {device::Mode::inference, start_.compute});
-        mine = training::predict(network, source, start_.config.workload.classes);
+        evaluation.predictions = training::predict(network, source, start_.config.workload.classes);
+        evaluation.bad_samples = source.bad_samples();
     });
-    return training::gather(group, std::move(mine));
+    evaluation.predictions = training::gather(group, std::move(evaluation.predictions));
+    return evaluation;
 }
 
 }  // namespace hpcai::benchmark

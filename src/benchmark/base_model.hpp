@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/data_sampler.hpp>
@@ -31,10 +32,13 @@ public:
     graph::Network& network() { return *network_; }
     graph::ParameterStore& store() { return store_; }
 
-    /// Predictions for all `samples` at the group's rank 0; elsewhere empty. Collective in the
-    /// group; a failure on one rank is thrown on all.
-    training::Predictions predict(std::shared_ptr<const data::SampleSet> samples,
-                                  comm::Communicator& group);
+    struct Evaluation {
+        training::Predictions predictions;  // for all samples at the group's rank 0, else empty
+        data::BadSampleReport bad_samples;  // of this rank's share
+    };
+    /// Predicts `samples` with the present weights. Collective in the group; a failure on one rank
+    /// is thrown on all.
+    Evaluation predict(std::shared_ptr<const data::SampleSet> samples, comm::Communicator& group);
 
 private:
     const Start& start_;

@@ -46,7 +46,7 @@ class StepBench {
 public:
     explicit StepBench(const config::Config& config)
         : config_(config),
-          device_(open_device(config.device, 1)),
+          device_(open_device(config.device, device::count_cores(), 1)),
           compute_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, config.training.batch_size)),
           store_(graph_, *device_),
@@ -56,11 +56,14 @@ public:
           timing_(network_.graph()) {
         training::initialize(graph_, config.run.seed, 0, store_);
         network_.set_loss_scale(1.0f / static_cast<float>(config.training.batch_size));
-        CounterStream random(config.run.seed, RandomPurpose::synthetic_data);
-        images_.resize(
-            static_cast<std::size_t>(graph_.value(graph_.find("images")).shape.elements()));
-        for (std::uint8_t& pixel : images_) pixel = static_cast<std::uint8_t>(random.next_u32());
+        const std::int64_t pixels =
+            graph_.value(graph_.find("images")).shape.elements() / config.training.batch_size;
         for (int row = 0; row < config.training.batch_size; ++row) {
+            CounterStream random(config.run.seed, RandomPurpose::synthetic_data,
+                                 static_cast<std::uint32_t>(row));
+            for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+                images_.push_back(static_cast<std::uint8_t>(random.next_u32()));
+            }
             labels_.push_back(row % config.workload.classes);
         }
     }

@@ -36,10 +36,19 @@ data::TrainingSource make_training_source(const Start& start, const BaseModel& m
     return {start.samples.training, settings, start.config.run.seed, model.number()};
 }
 
-std::int64_t distinct_bad_samples(comm::Communicator& group, const data::TrainingSource& source) {
+void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
+    for (const data::BadSample& sample : report.first) {
+        log.warn("bad {} sample {}: {}", where, sample.name, sample.reason);
+    }
+}
+
+std::int64_t bad_training_samples(comm::Communicator& group, const data::TrainingSource& source,
+                                  Logger& log) {
+    const data::BadSampleReport report = source.bad_samples();
+    warn_of(report, "training", log);
     // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
     // is a lower bound that does not count a sample twice.
-    double count = static_cast<double>(source.bad_samples().count);
+    double count = static_cast<double>(report.count);
     group.all_reduce_max(std::span(&count, 1));
     return static_cast<std::int64_t>(count);
 }
@@ -88,14 +97,19 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
-    result.bad_samples = distinct_bad_samples(group, source);
+    result.bad_samples = bad_training_samples(group, source, log);
     trainer.average_statistics();
 }
 
-void evaluate(const Start& start, BaseModel& model, comm::Communicator& group,
+void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
               GroupOutcome& outcome) {
     const Stopwatch watch;
-    outcome.validation = model.predict(start.samples.validation, group);
+    BaseModel::Evaluation validation = model.predict(start.samples.validation, group);
+    warn_of(validation.bad_samples, "validation", log);
+    std::int64_t bad = validation.bad_samples.count;
+    group.all_reduce_sum(std::span(&bad, 1));
+    outcome.result.bad_samples += bad;
+    outcome.validation = std::move(validation.predictions);
     if (start.config.bagging.out_of_bag) {
         outcome.out_of_bag = model.sampler().out_of_bag(model.number());
         std::vector<std::uint32_t> chosen;
@@ -104,7 +118,8 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group,
         }
         if (!chosen.empty()) {
             outcome.out_of_bag_samples =
-                model.predict(data::make_subset(start.samples.training, std::move(chosen)), group);
+                model.predict(data::make_subset(start.samples.training, std::move(chosen)), group)
+                    .predictions;
         }
     }
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
@@ -187,7 +202,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     try {
         train(start, model, group, log, outcome.result);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
-        evaluate(start, model, group, outcome);
+        evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {
             if (group.rank() == 0) store(start, model, outcome);
         });

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/log.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/launch.hpp>
@@ -13,6 +12,7 @@
 
 #include "base_model.hpp"
 #include "group_job.hpp"
+#include "group_log.hpp"
 #include "job_controller.hpp"
 #include "start.hpp"
 
@@ -37,28 +37,16 @@ void print_start(const Start& start, std::ostream& log) {
         << std::flush;
 }
 
-/// The leader of a group writes the group's log; other ranks speak of trouble only.
-std::unique_ptr<Logger> open_log(const Start& start) {
-    const std::string label =
-        fmt::format("group {} rank {}", start.place.group, start.place.group_rank);
-    if (start.place.group_rank != 0) return make_logger(label, "");
-    const auto directory = group_directory(start.output, start.place.group);
-    std::filesystem::create_directories(directory);
-    return make_logger(label, (directory / "log.txt").string());
-}
-
 ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, std::ostream& out) {
     const Stopwatch since_start;
     comm::StartUp start_up = world.start_up();
-    const Start start = agree_on_start(request, start_up);
-    if (world.rank() == 0) print_start(start, std::cerr);
-
+    Start start = agree_on_start(request, start_up);
     std::optional<BaseModel> model;
+    comm::run_together(start_up.everyone(), [&] { model.emplace(start); });
+    make_result_directory(request, start_up.everyone(), start);
     std::unique_ptr<Logger> log;
-    comm::run_together(start_up.everyone(), [&] {
-        model.emplace(start);
-        log = open_log(start);
-    });
+    comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
+    if (world.rank() == 0) print_start(start, std::cerr);
     const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
     JobController controller(start, request, world, since_start);
 
@@ -70,7 +58,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, std::ostrea
 
 ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
     try {
-        comm::check_launch(std::nullopt, environment);
+        comm::check_launch(std::nullopt, environment, request.command_line);
     } catch (const Error& error) {
         std::cerr << "hpcai500: " << error.what() << "\n";
         return error.code();
@@ -81,7 +69,7 @@ ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
         comm::MpiWorld world;
         speaks = world.rank() == 0;
         try {
-            comm::check_launch(world.size(), environment);
+            comm::check_launch(world.size(), environment, request.command_line);
             code = run_ranks(world, request, out);
         } catch (const Error& error) {
             // Failures of the start-up are the same on all ranks.

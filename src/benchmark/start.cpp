@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
@@ -37,12 +38,24 @@ config::Config agree_on_config(const RunRequest& request, comm::Communicator& ev
 }
 
 int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
+    std::map<int, int> ranks;
     int most = 1;
-    for (const int node : node_of_world_rank) {
-        most = std::max(most, static_cast<int>(std::count(node_of_world_rank.begin(),
-                                                          node_of_world_rank.end(), node)));
-    }
+    for (const int node : node_of_world_rank) most = std::max(most, ++ranks[node]);
     return most;
+}
+
+/// Ranks of this rank's node that may use the same cores, itself among them.
+int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
+                        comm::Communicator& everyone) {
+    std::vector<std::uint64_t> sets(node_of_world_rank.size());
+    everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
+                        std::as_writable_bytes(std::span(sets)));
+    const int node = node_of_world_rank[static_cast<std::size_t>(everyone.rank())];
+    int sharing = 0;
+    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
+        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
+    }
+    return sharing;
 }
 
 void check_statistics_span(const config::TrainingConfig& training, int degree) {
@@ -71,41 +84,34 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     return facts;
 }
 
-/// Makes the directory, which must be new or empty, and proves that files can be written there.
-fs::path make_output(const fs::path& wanted) {
+/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
+/// leaves things as they were.
+void make_output(const fs::path& wanted, const std::string& config) {
     std::error_code error;
     const bool exists = fs::exists(wanted, error);
     require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
             ExitCode::usage, "output directory {}: exists and is not an empty directory",
             wanted.string());
-    fs::create_directories(wanted / "groups", error);
-    require(!error, ExitCode::usage, "output directory {}: cannot be made: {}", wanted.string(),
-            error.message());
-    fs::create_directories(wanted / "evaluation", error);
-    storage::write_file_durably(wanted / "config.yaml", "");
-    return wanted;
-}
-
-fs::path agree_on_output(const RunRequest& request, const config::Config& config,
-                         const std::string& started, comm::Communicator& everyone) {
-    std::string path = !request.output.empty()      ? request.output
-                       : !config.run.output.empty() ? config.run.output
-                                                    : "results/" + config.run.name + "-" + started;
-    path = broadcast_text(everyone, path);
-    comm::run_together(everyone, [&] {
-        if (everyone.rank() != 0) return;
-        make_output(path);
-        storage::write_file_durably(fs::path(path) / "config.yaml", config::to_yaml(config));
-    });
-    return path;
+    try {
+        fs::create_directories(wanted / "groups");
+        fs::create_directories(wanted / "evaluation");
+        storage::write_file_durably(wanted / "config.yaml", config);
+    } catch (const std::exception& failure) {
+        for (const char* name : {"config.yaml", "evaluation", "groups"}) {
+            fs::remove(wanted / name, error);
+        }
+        if (!exists) fs::remove(wanted, error);
+        throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be made: {}",
+                                                 wanted.string(), failure.what()));
+    }
 }
 
 }  // namespace
 
-std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config, int ranks_on_node) {
+std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config,
+                                            const device::Cores& cores, int ranks_sharing) {
     device::CpuDeviceOptions options;
-    options.threads =
-        device::threads_for_rank(config.threads, device::count_cores(), ranks_on_node);
+    options.threads = device::threads_for_rank(config.threads, cores, ranks_sharing);
     switch (config.layout) {
         case config::ActivationLayout::automatic:
             break;
@@ -136,7 +142,6 @@ tensor::DType choose_precision(config::Precision wanted, const device::Device& d
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = broadcast_text(everyone, utc_now());
-    const std::string started_compact = broadcast_text(everyone, utc_now_compact());
     config::Config config = agree_on_config(request, everyone);
 
     const std::vector<int>& nodes = start_up.node_of_world_rank();
@@ -145,12 +150,13 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     check_statistics_span(config.training, layout.degree);
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
-    const int ranks_on_node = static_cast<int>(std::count(nodes.begin(), nodes.end(), place.node));
+    const device::Cores cores = device::count_cores();
+    const int ranks_sharing = ranks_sharing_cores(nodes, cores, everyone);
 
     std::unique_ptr<device::Device> device;
     tensor::DType compute = tensor::DType::f32;
     comm::run_together(everyone, [&] {
-        device = open_device(config.device, ranks_on_node);
+        device = open_device(config.device, cores, ranks_sharing);
         compute = choose_precision(config.training.precision, *device);
     });
     // fp32 serves everywhere: machines of two kinds compute alike or the members differ.
@@ -160,17 +166,28 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
     std::vector<RankFacts> facts = exchange_facts(*device, everyone);
-    std::filesystem::path output = agree_on_output(request, config, started_compact, everyone);
     return {std::move(config),
             std::move(controller),
             place,
-            std::move(output),
+            {},
             start_up.hostnames(),
             std::move(facts),
             std::move(samples),
             std::move(device),
             compute,
             started};
+}
+
+void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start) {
+    const config::RunConfig& run = start.config.run;
+    const std::string path = !request.output.empty() ? request.output
+                             : !run.output.empty()
+                                 ? run.output
+                                 : fmt::format("results/{}-{}", run.name, utc_now_compact());
+    start.output = broadcast_text(everyone, path);
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() == 0) make_output(start.output, config::to_yaml(start.config));
+    });
 }
 
 }  // namespace hpcai::benchmark

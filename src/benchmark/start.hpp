@@ -10,7 +10,7 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
-#include <hpcai/device/device.hpp>
+#include <hpcai/device/cpu_device.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::benchmark {
@@ -26,7 +26,7 @@ struct Start {
     config::Config config;
     plan::ParallelismController controller;
     plan::RankPlace place;
-    std::filesystem::path output;
+    std::filesystem::path output;        // from make_result_directory
     std::vector<std::string> hostnames;  // by world rank
     std::vector<RankFacts> ranks;        // by world rank
     data::SampleSets samples;
@@ -35,16 +35,21 @@ struct Start {
     std::string started_utc;
 };
 
-/// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices,
-/// checks what can be checked, and makes the result directory last, so that a refused start leaves
-/// nothing behind. Collective; a failure on one rank is thrown on all.
+/// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.
+/// Writes nothing. Collective; a failure on one rank is thrown on all.
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
+
+/// Makes the result directory and sets `start.output`: the last step of a start-up, so that a
+/// refused start leaves nothing behind. Throws Error(usage), on all ranks, when the directory is
+/// not empty or cannot be made. Collective.
+void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start);
 
 /// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
 /// lacks.
 tensor::DType choose_precision(config::Precision wanted, const device::Device& device);
 
 /// The configured device with this rank's threads.
-std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config, int ranks_on_node);
+std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config,
+                                            const device::Cores& cores, int ranks_sharing);
 
 }  // namespace hpcai::benchmark

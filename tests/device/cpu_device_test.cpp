@@ -53,7 +53,8 @@ TEST(CpuDevice, CountsNoMoreAllowedCoresThanThereAre) {
 
 TEST(ThreadsForRank, AreThoseWantedElseTheBoundCoresElseAShareOfTheMachine) {
     EXPECT_EQ(threads_for_rank(3, {64, 64}, 4), 3);
-    EXPECT_EQ(threads_for_rank(0, {64, 8}, 4), 8);
+    EXPECT_EQ(threads_for_rank(0, {64, 8}, 1), 8);
+    EXPECT_EQ(threads_for_rank(0, {64, 32}, 4), 8);
     EXPECT_EQ(threads_for_rank(0, {64, 64}, 4), 16);
     EXPECT_EQ(threads_for_rank(0, {64, 64}, 1), 64);
     EXPECT_EQ(threads_for_rank(0, {2, 2}, 4), 1);

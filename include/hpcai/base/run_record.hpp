@@ -122,9 +122,9 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the validation set
     Quantity quality_top_5;  // likewise
     std::string training_digest;
-    std::int64_t bad_samples = 0;        // distinct ones met while training
-    std::int64_t communicated_bytes = 0; // gradient bytes that entered all-reduces, one rank
-    std::int64_t gradient_bytes = 0;     // one rank's payload of one step
+    std::int64_t bad_samples = 0;         // distinct ones met, in training and validation
+    std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
+    std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
     bool operator==(const GroupResult&) const = default;
 };

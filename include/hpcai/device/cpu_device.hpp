@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <hpcai/device/device.hpp>
@@ -24,11 +25,12 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 struct Cores {
     int machine = 1;
     int allowed = 1;
+    std::uint64_t allowed_set = 0;  // equal for processes of a machine that may use the same cores
 };
 Cores count_cores();
 
-/// Threads for one rank: `wanted` if positive; all its cores when it is bound to some of them; its
-/// share of the machine when `ranks_on_node` unbound ranks have it together. At least 1.
-int threads_for_rank(int wanted, const Cores& cores, int ranks_on_node);
+/// Threads for one rank: `wanted` if positive, else its share of the allowed cores, which
+/// `ranks_sharing` ranks have together. At least 1.
+int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing);
 
 }  // namespace hpcai::device

@@ -197,6 +197,22 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
     return std::make_unique<CpuDevice>(options);
 }
 
+namespace {
+
+/// FNV-1a of the set's text form.
+std::uint64_t hash_of(hwloc_const_bitmap_t set) {
+    char* text = nullptr;
+    hwloc_bitmap_asprintf(&text, set);
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (const char* at = text; at != nullptr && *at != 0; ++at) {
+        hash = (hash ^ static_cast<unsigned char>(*at)) * 1099511628211ULL;
+    }
+    std::free(text);
+    return hash;
+}
+
+}  // namespace
+
 Cores count_cores() {
     Cores cores;
     hwloc_topology_t topology = nullptr;
@@ -209,6 +225,7 @@ Cores count_cores() {
             const int inside =
                 hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
             cores.allowed = std::clamp(inside, 1, cores.machine);
+            cores.allowed_set = hash_of(bound);
         }
         hwloc_bitmap_free(bound);
     }
@@ -216,10 +233,9 @@ Cores count_cores() {
     return cores;
 }
 
-int threads_for_rank(int wanted, const Cores& cores, int ranks_on_node) {
+int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing) {
     if (wanted > 0) return wanted;
-    if (cores.allowed < cores.machine) return cores.allowed;
-    return std::max(1, cores.machine / std::max(1, ranks_on_node));
+    return std::max(1, cores.allowed / std::max(1, ranks_sharing));
 }
 
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
