@@ -13,6 +13,6 @@ run() {
 
 scripts/build.sh release
 run build/release/hpcai500 data generate photographs --output quickstart-data \
-    --classes 8 --training-per-class 200 --validation-per-class 25 --size 48
+    --classes 8 --training-per-class 160 --validation-per-class 25 --size 64
 mpi_environment 4
 run mpirun -np 4 build/release/hpcai500 run --config configs/quickstart.yaml
