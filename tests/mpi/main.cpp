@@ -25,18 +25,21 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
 public:
     explicit FailurePrinter(int rank) : rank_(rank) {}
 
+    void OnTestStart(const testing::TestInfo& test) override {
+        name_ = fmt::format("{}.{}", test.test_suite_name(), test.name());
+    }
+
+    // Called under a lock of GoogleTest's: asking it for the current test would wait for ever.
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;
-        const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-        fmt::print(stderr, "rank {}, {}.{}: {}:{}: {}\n", rank_,
-                   test == nullptr ? "" : test->test_suite_name(),
-                   test == nullptr ? "" : test->name(),
+        fmt::print(stderr, "rank {}, {}: {}:{}: {}\n", rank_, name_,
                    result.file_name() == nullptr ? "" : result.file_name(), result.line_number(),
                    result.message());
     }
 
 private:
     int rank_;
+    std::string name_;  // of the test that runs
 };
 
 int run_tests(comm::MpiWorld& mpi) {
