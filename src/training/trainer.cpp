@@ -167,8 +167,7 @@ void Trainer::check_gradients(std::int64_t step) {
             "training diverged: the gradient of step {} is not finite; {}", step, kRemedy);
 }
 
-/// ReLU makes 0 of a NaN, so that one layer can be lost while the logits stay finite. Its
-/// gradients, and with them its parameters, are lost on all ranks.
+/// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/benchmark/verdict.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hpcai::benchmark {
+namespace {
+
+/// A run of ImageNet as docs/RULES.md wants it.
+config::Config official_config(config::Level level = config::Level::hardware) {
+    config::Config config;
+    config.run.level = level;
+    config.data.kind = config::DataKind::image_folder;
+    return config;
+}
+
+VerdictFacts official_facts(int groups = 2) {
+    VerdictFacts facts;
+    facts.training_samples = 1281167;
+    facts.validation_samples = 50000;
+    facts.has_score = true;
+    facts.groups = groups;
+    return facts;
+}
+
+void add_failure(VerdictFacts& facts, int group, ExitCode code) {
+    facts.failures.push_back("group " + std::to_string(group) + ": why");
+    facts.failure_codes.push_back(code);
+}
+
+void expect_verdict(const VerdictRecord& verdict, Status status, int exit_code) {
+    EXPECT_EQ(static_cast<int>(verdict.status), static_cast<int>(status));
+    EXPECT_EQ(static_cast<int>(verdict.exit_code), exit_code);
+    EXPECT_EQ(verdict.rankable, status == Status::valid);
+    EXPECT_EQ(verdict.reasons.empty(), status == Status::valid);
+}
+
+TEST(Verdict, IsValidWhenEveryRuleHolds) {
+    for (const auto level : {config::Level::hardware, config::Level::system, config::Level::free}) {
+        expect_verdict(judge(official_config(level), official_facts()), Status::valid, 0);
+    }
+    config::Config bootstrap = official_config();
+    bootstrap.bagging.sampler = config::Sampler::bootstrap;
+    expect_verdict(judge(bootstrap, official_facts()), Status::valid, 0);
+}
+
+struct Breach {
+    std::string reason;  // how it begins
+    std::function<void(config::Config&, VerdictFacts&)> commit;
+};
+
+/// Each rule of docs/RULES.md, broken once.
+std::vector<Breach> breaches() {
+    using C = config::Config&;
+    using F = VerdictFacts&;
+    return {
+        {"rule 1: data.kind", [](C config, F) { config.data.kind = config::DataKind::synthetic; }},
+        {"rule 1: the number of training samples must be 1281167, is 1281166",
+         [](C, F facts) { facts.training_samples = 1281166; }},
+        {"rule 1: the number of validation samples must be 50000, is 50001",
+         [](C, F facts) { facts.validation_samples = 50001; }},
+        {"rule 1: workload.classes must be 1000, is 10",
+         [](C config, F) { config.workload.classes = 10; }},
+        {"rule 2: workload.image_size must be 224, is 128",
+         [](C config, F) { config.workload.image_size = 128; }},
+        {"rule 3: workload.epochs must be 90, is 89",
+         [](C config, F) { config.workload.epochs = 89; }},
+        {"rule 4: workload.target_quality must be 0.763, is 0.76",
+         [](C config, F) { config.workload.target_quality = 0.76; }},
+        {"rule 4: workload.penalty_exponent must be 5, is 1",
+         [](C config, F) { config.workload.penalty_exponent = 1; }},
+        {"rule 5: bagging.sampler",
+         [](C config, F) { config.bagging.sampler = config::Sampler::none; }},
+        {"rule 5: bagging.sampler",
+         [](C config, F) { config.bagging.sampler = config::Sampler::subsample; }},
+        {"rule 6: training.initial_weights",
+         [](C config, F) { config.training.initial_weights = "old.safetensors"; }},
+        {"rule 7: the number of bad samples must be 0, is 1",
+         [](C, F facts) { facts.bad_samples = 1; }},
+        {"the score is not a number", [](C, F facts) { facts.has_score = false; }},
+    };
+}
+
+TEST(Verdict, IsInvalidForEachBrokenRuleAndNamesIt) {
+    for (const Breach& breach : breaches()) {
+        config::Config config = official_config();
+        VerdictFacts facts = official_facts();
+        breach.commit(config, facts);
+        const VerdictRecord verdict = judge(config, facts);
+        expect_verdict(verdict, Status::invalid, 9);
+        ASSERT_EQ(verdict.reasons.size(), 1U) << breach.reason;
+        EXPECT_TRUE(verdict.reasons[0].starts_with(breach.reason)) << verdict.reasons[0];
+    }
+}
+
+TEST(Verdict, NamesEveryBrokenRuleAtOnce) {
+    config::Config config = official_config();
+    VerdictFacts facts = official_facts();
+    config.workload.epochs = 1;
+    facts.bad_samples = 2;
+    facts.has_score = false;
+    add_failure(facts, 1, ExitCode::data);
+    const VerdictRecord verdict = judge(config, facts);
+    expect_verdict(verdict, Status::invalid, 9);
+    ASSERT_EQ(verdict.reasons.size(), 4U);
+    EXPECT_EQ(verdict.reasons.back(), "group 1: why");
+}
+
+TEST(Verdict, IsCustomAtThatLevelWhateverTheRulesSay) {
+    for (const Breach& breach : breaches()) {
+        config::Config config = official_config(config::Level::custom);
+        VerdictFacts facts = official_facts();
+        breach.commit(config, facts);
+        if (!facts.has_score) continue;
+        expect_verdict(judge(config, facts), Status::custom, 0);
+    }
+}
+
+TEST(Verdict, IsInvalidWithoutAScoreAtEveryLevel) {
+    VerdictFacts facts = official_facts();
+    facts.has_score = false;
+    expect_verdict(judge(official_config(config::Level::custom), facts), Status::invalid, 9);
+}
+
+TEST(Verdict, IsPartialWhenSomeGroupsFailed) {
+    for (const auto level : {config::Level::custom, config::Level::hardware}) {
+        VerdictFacts facts = official_facts(3);
+        add_failure(facts, 1, ExitCode::data);
+        const VerdictRecord verdict = judge(official_config(level), facts);
+        expect_verdict(verdict, Status::partial, 7);
+        EXPECT_EQ(verdict.reasons,
+                  (std::vector<std::string>{"2 of 3 groups finished", "group 1: why"}));
+    }
+}
+
+TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
+    const std::vector<std::pair<std::vector<ExitCode>, int>> cases{
+        {{ExitCode::data, ExitCode::data}, 4},
+        {{ExitCode::data, ExitCode::internal}, 5},
+        {{ExitCode::watchdog, ExitCode::watchdog}, 5},
+    };
+    for (const auto& [codes, exit_code] : cases) {
+        VerdictFacts facts = official_facts();
+        facts.has_score = false;
+        for (std::size_t group = 0; group < codes.size(); ++group) {
+            add_failure(facts, static_cast<int>(group), codes[group]);
+        }
+        const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+        expect_verdict(verdict, Status::invalid, exit_code);
+        EXPECT_EQ(verdict.reasons, (std::vector<std::string>{"group 0: why", "group 1: why"}));
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::benchmark
