@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/device/cpu/loops/loops.hpp"
+#include "../../src/device/cpu/isa.hpp"
 
 #include <cstring>
 #include <functional>

@@ -12,6 +12,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"
+#include "isa.hpp"
 
 namespace hpcai::device {
 namespace {
@@ -107,11 +108,7 @@ public:
     }
 
     std::vector<tensor::DType> compute_dtypes() const override {
-        // Without AVX512_BF16 oneDNN would emulate bfloat16 arithmetic, slower than fp32.
-        __builtin_cpu_init();
-        if (__builtin_cpu_supports("avx512bf16")) {
-            return {tensor::DType::bf16, tensor::DType::f32};
-        }
+        if (multiplies_bf16()) return {tensor::DType::bf16, tensor::DType::f32};
         return {tensor::DType::f32};
     }
 

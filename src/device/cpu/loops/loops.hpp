@@ -109,7 +109,4 @@ namespace avx512 {
 const Loops& table();
 }
 
-/// The table for the instruction sets this processor has.
-const Loops& loops_for_this_cpu();
-
 }  // namespace hpcai::device::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loops/loops.hpp"
+#include "../isa.hpp"
 
 namespace hpcai::device::cpu {
 
@@ -11,6 +11,11 @@ const Loops& loops_for_this_cpu() {
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table();
     return baseline::table();
+}
+
+bool multiplies_bf16() {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512bf16");
 }
 
 }  // namespace hpcai::device::cpu

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "loops/loops.hpp"
+
+/// What this processor can do; CMake links isa/x86.cpp or isa/other.cpp.
+namespace hpcai::device::cpu {
+
+/// The table for the instruction sets this processor has.
+const Loops& loops_for_this_cpu();
+
+/// Whether it multiplies bfloat16 itself. Where it does not, oneDNN would emulate that, slower than
+/// fp32.
+bool multiplies_bf16();
+
+}  // namespace hpcai::device::cpu

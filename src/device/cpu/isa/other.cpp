@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../isa.hpp"
+
+namespace hpcai::device::cpu {
+
+const Loops& loops_for_this_cpu() {
+    return baseline::table();
+}
+
+bool multiplies_bf16() {
+    return false;
+}
+
+}  // namespace hpcai::device::cpu
