@@ -58,15 +58,6 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
     return sharing;
 }
 
-void check_statistics_span(const config::TrainingConfig& training, int degree) {
-    const int share = training.batch_size / degree;
-    const int span = training.batch_norm_samples.value_or(share);
-    require(span <= share && share % span == 0, ExitCode::usage,
-            "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
-            "ranks of a group has of a batch, got {}",
-            share, degree, span);
-}
-
 struct PackedFacts {
     std::int32_t threads = 0;
     char device[124] = {};
@@ -147,7 +138,6 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const std::vector<int>& nodes = start_up.node_of_world_rank();
     const plan::Layout layout = plan::make_layout(config.bagging, config.training, everyone.size(),
                                                   ranks_of_fullest_node(nodes));
-    check_statistics_span(config.training, layout.degree);
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     const device::Cores cores = device::count_cores();

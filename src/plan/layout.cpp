@@ -59,6 +59,20 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
 
 }  // namespace
 
+namespace {
+
+/// Statistics are never shared between ranks.
+void check_statistics_span(const config::TrainingConfig& training, int degree) {
+    const int share = training.batch_size / degree;
+    const int span = training.batch_norm_samples.value_or(share);
+    require(span >= 1 && span <= share && share % span == 0, ExitCode::usage,
+            "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
+            "ranks of a group has of a batch, got {}",
+            share, degree, span);
+}
+
+}  // namespace
+
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    int ranks, int ranks_per_node) {
     require(ranks >= 1 && ranks_per_node >= 1, ExitCode::launch,
@@ -74,6 +88,7 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             "training.batch_size: {}, or change bagging.P_degree",
             training.batch_size, layout.degree,
             nearest_multiples(std::max(training.batch_size, 0), layout.degree));
+    check_statistics_span(training, layout.degree);
     return layout;
 }
 

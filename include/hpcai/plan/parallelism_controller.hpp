@@ -21,7 +21,8 @@ struct Layout {
 /// eq. 5; when it leaves both open, P_degree is `ranks_per_node` (of the fullest node), or all
 /// ranks when there are fewer.
 /// Throws Error(launch), naming the keys, what came and the nearest legal values, when eq. 5 cannot
-/// hold or training.batch_size is no multiple of P_degree.
+/// hold or training.batch_size is no multiple of P_degree, Error(usage) when
+/// training.batch_norm_samples does not divide a rank's share of a batch.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    int ranks, int ranks_per_node);
 
