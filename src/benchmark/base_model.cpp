@@ -5,6 +5,7 @@
 
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
+#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/weights_file.hpp>
@@ -47,8 +48,8 @@ BaseModel::BaseModel(const Start& start)
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {
-    const graph::Graph one_sample = models::make_model(start_.config, 1);
-    return graph::flops(one_sample, ops::Ledger::table3).training();
+    const metrics::FlopsLedger ledger(models::make_model(start_.config, 1));
+    return ledger.training_per_sample(metrics::kOfficialLedger);
 }
 
 BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> samples,

@@ -217,7 +217,7 @@ void add_scores(RunRecord& record) {
 void add_communication(const Start& start, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     CommunicationRecord& communication = record.communication;
-    communication.backend = start.controller.layout().degree > 1 ? "mpi" : "self";
+    communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
     std::optional<double> exposed;
