@@ -17,14 +17,6 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// True for the leader that writes when no group can vote: the first that is alive.
-bool is_first_living(const comm::EndGameDecision& decision, int group) {
-    const auto living = std::find_if(
-        decision.groups.begin(), decision.groups.end(),
-        [](const comm::GroupStatus& status) { return status.state != comm::GroupState::absent; });
-    return living != decision.groups.end() && living->group == group;
-}
-
 void write_evaluation(const Start& start, const Vote& vote) {
     const auto directory = start.output / "evaluation";
     const auto samples = static_cast<std::int64_t>(vote.labels.size());
@@ -90,17 +82,14 @@ ExitCode JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream
         const Vote vote = hold_vote(start_, mine, *ballot.leaders);
         return ballot.leaders->rank() == 0 ? write_result(ballot, vote, out) : ExitCode::ok;
     }
-    const bool nobody_votes = ballot.decision.voters().empty();
-    if (nobody_votes && is_first_living(ballot.decision, start_.place.group)) {
-        return write_result(ballot, {}, out);
-    }
-    return ExitCode::ok;
+    return ballot.decision.writer() == start_.place.group ? write_result(ballot, {}, out)
+                                                          : ExitCode::ok;
 }
 
 ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
                                      std::ostream& out) {
-    const Closing closing{request_, ballot.decision.groups, startup_seconds_,
-                          since_start_.seconds()};
+    const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
+    const Closing closing{request_, groups, startup_seconds_, since_start_.seconds()};
     const RunRecord record = make_record(start_, vote, closing);
     if (!vote.members.empty()) write_evaluation(start_, vote);
     const std::string summary = report::summary(record);

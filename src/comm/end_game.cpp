@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -19,37 +20,88 @@ std::string GroupStatus::reason_text() const {
     return std::string(reason.begin(), std::ranges::find(reason, '\0'));
 }
 
+GroupStatus EndGameDecision::status(int group) const {
+    const auto reason = std::ranges::find(known, group, &GroupStatus::group);
+    if (reason != known.end()) return *reason;
+    if (!agreed) return GroupStatus::of(group, GroupState::absent);
+    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &GroupEnd::group);
+    if (end == unfinished->end() || end->group != group) {
+        return GroupStatus::of(group, GroupState::completed);
+    }
+    return GroupStatus::of(group, end->state, end->exit_code);
+}
+
+std::vector<GroupStatus> EndGameDecision::statuses() const {
+    std::vector<GroupStatus> all;
+    for (int group = 0; group < groups; ++group) all.push_back(status(group));
+    return all;
+}
+
 std::vector<int> EndGameDecision::voters() const {
     std::vector<int> found;
-    for (const GroupStatus& status : groups) {
-        if (agreed && status.state == GroupState::completed) found.push_back(status.group);
+    if (!agreed) return found;
+    auto end = unfinished->begin();
+    for (int group = 0; group < groups; ++group) {
+        if (end != unfinished->end() && end->group == group) {
+            ++end;
+        } else {
+            found.push_back(group);
+        }
     }
     return found;
 }
 
 bool EndGameDecision::votes(int group) const {
-    const std::vector<int> found = voters();
-    return std::ranges::find(found, group) != found.end();
+    return agreed && status(group).state == GroupState::completed;
+}
+
+bool EndGameDecision::anyone_absent() const {
+    return !agreed || std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
+        return end.state == GroupState::absent;
+    });
+}
+
+int EndGameDecision::writer() const {
+    if (!agreed) return -1;
+    int next = 0;  // the first group that is not in the ascending list has completed
+    int first_living = -1;
+    for (const GroupEnd& end : *unfinished) {
+        if (end.group != next) break;
+        if (first_living < 0 && end.state != GroupState::absent) first_living = end.group;
+        ++next;
+    }
+    return next < groups ? next : first_living;
 }
 
 namespace {
 
+constexpr int kCandidates = 4;  // followed one after the other before a leader collects itself
+
 struct MessageHeader {
     EndGameKind kind;
     std::int32_t from_group;
-    double seconds_left;
-    std::uint64_t groups;
+    double seconds;
+    std::uint32_t statuses;
+    std::uint32_t unfinished;
 };
 static_assert(std::is_trivially_copyable_v<MessageHeader>);
 static_assert(std::is_trivially_copyable_v<GroupStatus>);
+static_assert(std::is_trivially_copyable_v<GroupEnd>);
 
 }  // namespace
 
 std::vector<std::byte> EndGameMessage::to_bytes() const {
-    const MessageHeader header{kind, from_group, seconds_left, groups.size()};
-    std::vector<std::byte> bytes(sizeof(header) + groups.size() * sizeof(GroupStatus));
+    const std::span<const GroupEnd> ends =
+        unfinished ? std::span<const GroupEnd>(*unfinished) : std::span<const GroupEnd>();
+    const MessageHeader header{kind, from_group, seconds,
+                               static_cast<std::uint32_t>(statuses.size()),
+                               static_cast<std::uint32_t>(ends.size())};
+    std::vector<std::byte> bytes(sizeof(header) + statuses.size() * sizeof(GroupStatus) +
+                                 ends.size_bytes());
     std::memcpy(bytes.data(), &header, sizeof(header));
-    std::ranges::copy(std::as_bytes(std::span(groups)), bytes.begin() + sizeof(header));
+    const auto rest =
+        std::ranges::copy(std::as_bytes(std::span(statuses)), bytes.begin() + sizeof(header));
+    std::ranges::copy(std::as_bytes(ends), rest.out);
     return bytes;
 }
 
@@ -58,34 +110,37 @@ EndGameMessage EndGameMessage::from_bytes(std::span<const std::byte> bytes) {
     ensure(bytes.size() >= sizeof(header), "end game: a message of {} bytes", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
-    ensure(rest.size() % sizeof(GroupStatus) == 0 &&
-               rest.size() / sizeof(GroupStatus) == header.groups,
-           "end game: {} bytes for {} groups", rest.size(), header.groups);
-    EndGameMessage message{header.kind, header.from_group, header.seconds_left, {}};
-    message.groups.resize(header.groups);
-    std::ranges::copy(rest, std::as_writable_bytes(std::span(message.groups)).begin());
+    const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
+    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
+    ensure(rest.size() == status_bytes + end_bytes, "end game: {} bytes for {} and {} groups",
+           rest.size(), header.statuses, header.unfinished);
+    EndGameMessage message{header.kind, header.from_group, header.seconds, {}, {}};
+    message.statuses.resize(header.statuses);
+    std::vector<GroupEnd> ends(header.unfinished);
+    std::ranges::copy(rest.first(status_bytes),
+                      std::as_writable_bytes(std::span(message.statuses)).begin());
+    std::ranges::copy(rest.last(end_bytes), std::as_writable_bytes(std::span(ends)).begin());
+    message.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(ends));
     return message;
 }
 
 EndGame::EndGame(const GroupStatus& mine, int groups, const EndGameDeadlines& deadlines, double now)
-    : mine_(mine), deadlines_(deadlines) {
+    : mine_(mine), groups_(groups), deadlines_(deadlines) {
     ensure(mine.group >= 0 && mine.group < groups, "end game: group {} of {}", mine.group, groups);
-    for (int group = 0; group < groups; ++group) {
-        statuses_.push_back(GroupStatus::of(group, GroupState::absent));
-    }
-    statuses_[static_cast<std::size_t>(mine.group)] = mine;
-    joined_.resize(statuses_.size());
+    reports_[mine.group] = mine;
+    if (mine.state == GroupState::completed) patience_until_ = now + deadlines.status_seconds;
+    decision_.groups = groups;
     follow(0, now);
 }
 
 void EndGame::receive(const EndGameMessage& message, double now) {
-    ensure(message.from_group >= 0 && std::cmp_less(message.from_group, statuses_.size()),
-           "end game: a message from group {} of {}", message.from_group, statuses_.size());
+    ensure(message.from_group >= 0 && message.from_group < groups_,
+           "end game: a message from group {} of {}", message.from_group, groups_);
     switch (message.kind) {
         case EndGameKind::status:
-            return receive_status(message.groups.at(0));
+            return receive_status(message, now);
         case EndGameKind::notice:
-            return receive_notice(message.from_group, message.seconds_left, now);
+            return receive_notice(message.from_group, message.seconds, now);
         case EndGameKind::proposal:
             return receive_proposal(message.from_group, now);
         case EndGameKind::joined:
@@ -100,18 +155,18 @@ void EndGame::receive(const EndGameMessage& message, double now) {
 }
 
 void EndGame::advance(double now) {
-    if (phase_ == Phase::collecting && (all_later_groups_reported() || now >= until_)) {
-        propose(now);
-    }
-    if (now < until_ || decided()) return;
     switch (phase_) {
         case Phase::following:
-            return collector_ < mine_.group ? follow(collector_ + 1, now) : stay_alone();
+            if (now >= until_) collector_ < mine_.group ? follow_next(now) : stay_alone();
+            return;
         case Phase::joined:
-            return stay_alone();
-        case Phase::proposing:
-            return decide();
+            if (now >= until_) stay_alone();
+            return;
         case Phase::collecting:
+            return collecting_goes_on(now);
+        case Phase::proposing:
+            if (now >= until_) decide();
+            return;
         case Phase::decided:
             return;
     }
@@ -126,29 +181,46 @@ void EndGame::follow(int collector, double now) {
     phase_ = Phase::following;
     collector_ = collector;
     until_ = now + deadlines_.status_seconds;
-    send(collector, EndGameKind::status, 0, {mine_});
+    send(collector, EndGameKind::status, deadlines_.status_seconds);
+    outgoing_.back().message.statuses = {mine_};
+}
+
+void EndGame::follow_next(double now) {
+    follow(collector_ + 1 < kCandidates ? collector_ + 1 : mine_.group, now);
 }
 
 void EndGame::collect(double now) {
     phase_ = Phase::collecting;
     collector_ = mine_.group;
-    until_ = now + deadlines_.status_seconds;
-    for (const GroupStatus& status : statuses_) {
-        if (status.group != mine_.group) {
-            send(status.group, EndGameKind::notice, deadlines_.status_seconds);
-        }
+    // Those that waited for the same silent leaders until now have still to report.
+    until_ = now + deadlines_.reply_seconds;
+    std::vector<int> others(static_cast<std::size_t>(groups_));
+    std::iota(others.begin(), others.end(), 0);
+    others.erase(others.begin() + mine_.group);
+    announce(others, now);
+}
+
+void EndGame::announce(std::span<const int> groups, double now) {
+    next_notice_ = now + deadlines_.notice_seconds / 2;
+    for (const int group : groups) send(group, EndGameKind::notice, deadlines_.notice_seconds);
+}
+
+void EndGame::receive_status(const EndGameMessage& message, double now) {
+    const GroupStatus& status = message.statuses.at(0);
+    ensure(status.group == message.from_group, "end game: group {} speaks of group {}",
+           message.from_group, status.group);
+    reports_[status.group] = status;
+    if (status.state == GroupState::completed) {
+        patience_until_ = std::max(patience_until_.value_or(0), now + message.seconds);
     }
+    if (phase_ == Phase::proposing) propose_to(status.group);
 }
 
-void EndGame::receive_status(const GroupStatus& status) {
-    statuses_.at(static_cast<std::size_t>(status.group)) = status;
-}
-
-void EndGame::receive_notice(int collector, double seconds_left, double now) {
+void EndGame::receive_notice(int collector, double seconds, double now) {
     if (phase_ != Phase::following && phase_ != Phase::collecting) return;
     if (collector < collector_) return;  // Given up before: its followers went on to a later one.
     if (collector > collector_) follow(collector, now);
-    until_ = now + seconds_left + 2 * deadlines_.reply_seconds;
+    until_ = now + seconds + 2 * deadlines_.reply_seconds;
 }
 
 void EndGame::receive_proposal(int collector, double now) {
@@ -167,24 +239,20 @@ void EndGame::receive_reply(int from_group, EndGameKind kind, double now) {
         withdraw();  // A later collector is at work, and two decisions would be two results.
         return follow(from_group, now);
     }
-    joined_[static_cast<std::size_t>(from_group)] = true;
-    const bool complete = std::ranges::all_of(statuses_, [&](const GroupStatus& status) {
-        return status.state == GroupState::absent ||
-               joined_[static_cast<std::size_t>(status.group)];
-    });
-    if (complete) until_ = now;
+    if (missing_joins_.erase(from_group) != 0) joined_.insert(from_group);
+    if (missing_joins_.empty()) until_ = now;
 }
 
 void EndGame::receive_withdrawal(int collector, double now) {
     const bool bound = phase_ == Phase::following || phase_ == Phase::joined;
-    if (bound && collector == collector_ && collector < mine_.group) follow(collector + 1, now);
+    if (bound && collector == collector_ && collector < mine_.group) follow_next(now);
 }
 
 void EndGame::receive_decision(const EndGameMessage& message) {
     if (decided()) return;
     const bool from_own_collector = message.from_group == collector_;
     if (message.kind == EndGameKind::result && phase_ == Phase::joined && from_own_collector) {
-        decision_ = {true, message.groups};
+        decision_ = {true, groups_, message.unfinished, message.statuses};
         phase_ = Phase::decided;
     } else if (phase_ != Phase::joined || from_own_collector) {
         if (phase_ == Phase::proposing) withdraw();
@@ -192,64 +260,81 @@ void EndGame::receive_decision(const EndGameMessage& message) {
     }
 }
 
-bool EndGame::all_later_groups_reported() const {
-    return std::all_of(
-        statuses_.begin() + mine_.group, statuses_.end(),
-        [](const GroupStatus& status) { return status.state != GroupState::absent; });
+void EndGame::collecting_goes_on(double now) {
+    // While nobody has completed, whoever is still training may.
+    const double end =
+        patience_until_ ? std::max(*patience_until_, until_) : until_ + deadlines_.longest_seconds;
+    if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
+    if (now >= next_notice_) announce(reported_others(), now);
 }
 
 void EndGame::propose(double now) {
     phase_ = Phase::proposing;
     until_ = now + deadlines_.reply_seconds;
-    bool anyone = false;
-    for (const GroupStatus& status : statuses_) {
-        if (status.group == mine_.group || status.state == GroupState::absent) continue;
-        send(status.group, EndGameKind::proposal);
-        anyone = true;
-    }
-    joined_[static_cast<std::size_t>(mine_.group)] = true;
-    if (!anyone) until_ = now;
+    joined_ = {mine_.group};
+    missing_joins_.clear();
+    for (const int group : reported_others()) propose_to(group);
+    if (missing_joins_.empty()) until_ = now;
+}
+
+void EndGame::propose_to(int group) {
+    send(group, EndGameKind::proposal);
+    missing_joins_.insert(group);
 }
 
 void EndGame::withdraw() {
-    joined_.assign(joined_.size(), false);
-    for (const GroupStatus& status : statuses_) {
-        if (status.group == mine_.group || status.state == GroupState::absent) continue;
-        send(status.group, EndGameKind::withdrawn);
-    }
+    joined_.clear();
+    missing_joins_.clear();
+    for (const int group : reported_others()) send(group, EndGameKind::withdrawn);
 }
 
 void EndGame::decide() {
-    for (GroupStatus& status : statuses_) {
-        if (!joined_[static_cast<std::size_t>(status.group)]) {
-            status = GroupStatus::of(status.group, GroupState::absent);
+    std::vector<GroupEnd> unfinished;
+    for (int group = 0; group < groups_; ++group) {
+        if (!joined_.contains(group)) {
+            unfinished.push_back({group, GroupState::absent, ExitCode::ok});
+        } else if (const GroupStatus& status = reports_.at(group);
+                   status.state != GroupState::completed) {
+            unfinished.push_back({group, status.state, status.exit_code});
+            decision_.known.push_back(status);
         }
     }
-    for (const GroupStatus& status : statuses_) {
-        if (status.group == mine_.group) continue;
-        if (status.state == GroupState::absent) {
-            send(status.group, EndGameKind::closed);
-        } else {
-            send(status.group, EndGameKind::result, 0, statuses_);
-        }
-    }
-    decision_ = {true, statuses_};
+    decision_.agreed = true;
+    decision_.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(unfinished));
     phase_ = Phase::decided;
+    send_decision(decision_);
+}
+
+void EndGame::send_decision(const EndGameDecision& decision) {
+    const int writer = decision.writer();
+    for (int group = 0; group < groups_; ++group) {
+        if (group == mine_.group) continue;
+        if (!joined_.contains(group)) {
+            send(group, EndGameKind::closed);
+            continue;
+        }
+        send(group, EndGameKind::result);
+        outgoing_.back().message.unfinished = decision.unfinished;
+        if (group == writer) outgoing_.back().message.statuses = decision.known;
+    }
 }
 
 void EndGame::stay_alone() {
     decision_.agreed = false;
-    for (const GroupStatus& status : statuses_) {
-        decision_.groups.push_back(status.group == mine_.group
-                                       ? mine_
-                                       : GroupStatus::of(status.group, GroupState::absent));
-    }
+    decision_.known = {mine_};
     phase_ = Phase::decided;
 }
 
-void EndGame::send(int to_group, EndGameKind kind, double seconds_left,
-                   std::vector<GroupStatus> groups) {
-    outgoing_.push_back({to_group, {kind, mine_.group, seconds_left, std::move(groups)}});
+std::vector<int> EndGame::reported_others() const {
+    std::vector<int> found;
+    for (const auto& [group, status] : reports_) {
+        if (group != mine_.group) found.push_back(group);
+    }
+    return found;
+}
+
+void EndGame::send(int to_group, EndGameKind kind, double seconds) {
+    outgoing_.push_back({to_group, {kind, mine_.group, seconds, {}, {}}});
 }
 
 }  // namespace hpcai::comm

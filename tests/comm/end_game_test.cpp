@@ -10,7 +10,8 @@
 namespace hpcai::comm {
 namespace {
 
-constexpr EndGameDeadlines kDeadlines{.status_seconds = 100, .reply_seconds = 5};
+constexpr EndGameDeadlines kDeadlines{
+    .status_seconds = 100, .reply_seconds = 5, .notice_seconds = 40, .longest_seconds = 2500};
 
 /// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
 /// arrived reads nothing; a dead one never will.
@@ -114,7 +115,7 @@ TEST(EndGame, ASilentGroupIsLeftOutAfterTheDeadline) {
     EXPECT_LE(decided_at, 110);
     for (const int group : {0, 2}) {
         EXPECT_EQ(leaders.decision(group).voters(), (std::vector{0, 2}));
-        EXPECT_EQ(leaders.decision(group).groups[1].state, GroupState::absent);
+        EXPECT_EQ(leaders.decision(group).status(1).state, GroupState::absent);
     }
 }
 
@@ -143,7 +144,7 @@ TEST(EndGame, TheNextLeaderCollectsWhenTheFirstIsDead) {
 TEST(EndGame, TheLastLeaderIsNotStoppedByTheDeathOfAllBefore) {
     Leaders leaders(3);
     leaders.arrive_at(2, 0);
-    EXPECT_LE(leaders.run(), 202);
+    EXPECT_LE(leaders.run(), 207);
     EXPECT_EQ(leaders.decision(2).voters(), (std::vector{2}));
 }
 
@@ -167,14 +168,14 @@ TEST(EndGame, ALeaderThatComesAfterTheDecisionStaysAlone) {
     leaders.run();
     EXPECT_FALSE(leaders.decision(0).agreed);
     EXPECT_TRUE(leaders.decision(0).voters().empty());
-    EXPECT_EQ(leaders.decision(0).groups[0].state, GroupState::completed);
+    EXPECT_EQ(leaders.decision(0).status(0).state, GroupState::completed);
     EXPECT_EQ(leaders.decision(1).voters(), (std::vector{1, 2}));
 }
 
 TEST(EndGame, NobodyStartsASecondVoteAfterADecision) {
     EndGame game(GroupStatus::of(2, GroupState::completed), 4, kDeadlines, 0);
     game.advance(150);  // The first leader was silent: it follows the second.
-    game.receive({EndGameKind::closed, 0, 0, {}}, 151);
+    game.receive({EndGameKind::closed, 0, 0, {}, {}}, 151);
     ASSERT_TRUE(game.decided());
     EXPECT_FALSE(game.decision().agreed);
 }
@@ -188,7 +189,7 @@ TEST(EndGame, AFailedGroupIsKnownToAllButDoesNotVoteAndMayCollect) {
     for (int group = 0; group < 3; ++group) {
         EXPECT_TRUE(leaders.decision(group).agreed);
         EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 2}));
-        EXPECT_EQ(leaders.decision(group).groups[0].state, GroupState::failed);
+        EXPECT_EQ(leaders.decision(group).status(0).state, GroupState::failed);
     }
     EXPECT_FALSE(leaders.decision(0).votes(0));
 }
@@ -218,13 +219,16 @@ TEST(EndGame, ACollectorThatDiesIsReplaced) {
     }
 }
 
-/// Whatever the order of arrival, two leaders never hold different lists with themselves in them.
+/// Whatever the order of arrival, two leaders never hold different lists with themselves in them,
+/// whichever group has failed.
 TEST(EndGame, NoTwoLeadersVoteWithDifferentLists) {
     constexpr std::array kTimes{0, 60, 99, 100, 101, 150, 205, 310};
     for (std::size_t trial = 0; trial < 4096; ++trial) {
         Leaders leaders(4);
+        const int failed = static_cast<int>(trial % 5);  // 4: none
         for (int group = 0; group < 4; ++group) {
-            leaders.arrive_at(group, kTimes[(trial >> (3 * group)) % kTimes.size()]);
+            leaders.arrive_at(group, kTimes[(trial >> (3 * group)) % kTimes.size()],
+                              group == failed ? GroupState::failed : GroupState::completed);
         }
         leaders.run();
         std::optional<std::vector<int>> list;
@@ -261,18 +265,156 @@ TEST(EndGame, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
     }
 }
 
+TEST(EndGame, AGroupThatFailsEarlyWaitsForAllThatAreStillTraining) {
+    for (int victim = 0; victim < 3; ++victim) {
+        Leaders leaders(3);
+        const int quick = (victim + 1) % 3;
+        const int slow = (victim + 2) % 3;
+        leaders.arrive_at(victim, 5, GroupState::failed);
+        leaders.arrive_at(quick, 1500);
+        leaders.arrive_at(slow, 1590);
+        leaders.run();
+        for (int group = 0; group < 3; ++group) {
+            EXPECT_EQ(leaders.decision(group).status(victim).state, GroupState::failed) << group;
+            EXPECT_EQ(leaders.decision(group).voters().size(), 2u)
+                << "group " << victim << " failed, as group " << group << " sees it";
+        }
+    }
+}
+
+TEST(EndGame, AllButOneGroupFailEarlyAndTheOneIsWaitedFor) {
+    for (int healthy = 0; healthy < 6; ++healthy) {
+        Leaders leaders(6);
+        for (int group = 0; group < 6; ++group) {
+            if (group != healthy) leaders.arrive_at(group, 3 * group, GroupState::failed);
+        }
+        leaders.arrive_at(healthy, 2000);
+        EXPECT_LE(leaders.run(), 2010);
+        for (int group = 0; group < 6; ++group) {
+            EXPECT_EQ(leaders.decision(group).voters(), (std::vector{healthy})) << group;
+            EXPECT_EQ(leaders.decision(group).writer(), healthy);
+        }
+    }
+}
+
+TEST(EndGame, AGroupThatFailedEarlyGivesUpADeadOneWhenTheCompletedOnesDo) {
+    Leaders leaders(4);
+    leaders.arrive_at(0, 5, GroupState::failed);
+    leaders.arrive_at(1, 700);
+    leaders.arrive_at(3, 760);  // group 2 is dead
+    const double decided_at = leaders.run();
+    EXPECT_GE(decided_at, 860) << "the patience of the last completed group counts";
+    EXPECT_LE(decided_at, 870);
+    for (const int group : {0, 1, 3}) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{1, 3})) << group;
+        EXPECT_EQ(leaders.decision(group).status(2).state, GroupState::absent);
+    }
+}
+
+TEST(EndGame, WhenAllFailOrAreDeadTheWaitEndsAfterTheLongestRun) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 5, GroupState::failed);
+    leaders.arrive_at(2, 9, GroupState::failed);
+    const double decided_at = leaders.run();
+    EXPECT_GE(decided_at, 2500);
+    EXPECT_LE(decided_at, 2530);
+    EXPECT_EQ(leaders.decision(0).writer(), 0);
+    EXPECT_TRUE(leaders.decision(2).agreed);
+}
+
+TEST(EndGame, ACollectorThatWaitsLongKeepsItsFollowersWithoutLettingThemGo) {
+    Leaders leaders(3);
+    leaders.arrive_at(0, 0, GroupState::failed);
+    leaders.arrive_at(1, 0, GroupState::failed);
+    leaders.arrive_at(2, 1900);
+    EXPECT_LE(leaders.run(), 1905);
+    EXPECT_TRUE(leaders.decision(1).agreed) << "it heard from the collector all the time";
+}
+
+TEST(EndGame, AfterFourSilentLeadersEveryoneCollectsWhateverTheNumberOfGroups) {
+    Leaders leaders(12);
+    for (int group = 4; group < 12; ++group) leaders.arrive_at(group, 0);
+    EXPECT_LE(leaders.run(), 520);
+    for (int group = 4; group < 12; ++group) {
+        EXPECT_EQ(leaders.decision(group).voters(), (std::vector{4, 5, 6, 7, 8, 9, 10, 11}));
+    }
+}
+
+/// Leaders of a whole machine, all there at once; messages go from hand to hand.
+class Crowd {
+public:
+    explicit Crowd(int groups) {
+        games_.reserve(static_cast<std::size_t>(groups));
+        for (int group = 0; group < groups; ++group) {
+            const bool failed = group % 3 == 0;
+            games_.emplace_back(
+                GroupStatus::of(group, failed ? GroupState::failed : GroupState::completed), groups,
+                kDeadlines, 0);
+            take_from(games_.back());
+        }
+    }
+
+    void run() {
+        while (!letters_.empty()) {
+            for (; !letters_.empty(); letters_.pop_front()) {
+                EndGame& receiver = games_[static_cast<std::size_t>(letters_.front().to_group)];
+                receiver.receive(letters_.front().message, 0);
+                take_from(receiver);
+            }
+            for (EndGame& game : games_) {
+                game.advance(0);
+                take_from(game);
+            }
+        }
+    }
+
+    const std::vector<EndGame>& games() const { return games_; }
+
+private:
+    void take_from(EndGame& game) {
+        for (AddressedMessage& sent : game.take_outgoing()) letters_.push_back(std::move(sent));
+    }
+
+    std::vector<EndGame> games_;
+    std::deque<AddressedMessage> letters_;
+};
+
+TEST(EndGame, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWithTheirNumberOnly) {
+    constexpr int kGroups = 100'000;
+    Crowd crowd(kGroups);
+    crowd.run();
+    const auto& list = crowd.games().front().decision().unfinished;
+    for (int group = 0; group < kGroups; ++group) {
+        const EndGame& game = crowd.games()[static_cast<std::size_t>(group)];
+        ASSERT_TRUE(game.decided()) << group;
+        ASSERT_TRUE(game.decision().agreed) << group;
+        ASSERT_EQ(game.decision().unfinished, list) << "one list serves all";
+        ASSERT_EQ(game.decision().votes(group), group % 3 != 0);
+        ASSERT_EQ(game.decision().writer(), 1);
+    }
+    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size()) << "reasons at the writer";
+    EXPECT_EQ(crowd.games()[2].decision().known.size(), 0u);
+    EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
+}
+
 TEST(EndGameMessage, BytesThatAreNoMessageAreRefused) {
-    const EndGameMessage message{EndGameKind::result,
-                                 1,
-                                 2.5,
-                                 {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")}};
+    const EndGameMessage message{
+        EndGameKind::result,
+        1,
+        2.5,
+        {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")},
+        std::make_shared<const std::vector<GroupEnd>>(
+            std::vector<GroupEnd>{{0, GroupState::failed, ExitCode::data}, {7}})};
     const std::vector<std::byte> bytes = message.to_bytes();
     const EndGameMessage back = EndGameMessage::from_bytes(bytes);
     EXPECT_EQ(back.from_group, 1);
-    EXPECT_EQ(back.seconds_left, 2.5);
-    ASSERT_EQ(back.groups.size(), 1u);
-    EXPECT_EQ(back.groups[0].reason_text(), "why");
-    EXPECT_EQ(back.groups[0].exit_code, ExitCode::data);
+    EXPECT_EQ(back.seconds, 2.5);
+    ASSERT_EQ(back.statuses.size(), 1u);
+    EXPECT_EQ(back.statuses[0].reason_text(), "why");
+    EXPECT_EQ(back.statuses[0].exit_code, ExitCode::data);
+    ASSERT_EQ(back.unfinished->size(), 2u);
+    EXPECT_EQ((*back.unfinished)[0].exit_code, ExitCode::data);
+    EXPECT_EQ((*back.unfinished)[1].group, 7);
     EXPECT_THROW(EndGameMessage::from_bytes(std::span(bytes).first(bytes.size() - 1)), Error);
     EXPECT_THROW(EndGameMessage::from_bytes(std::span(bytes).first(3)), Error);
 }

@@ -72,7 +72,7 @@ comm::GroupStatus status_after_work(comm::Communicator& group, int number) {
 
 void print_ballot(const comm::Ballot& ballot, double sum_of_world_ranks) {
     std::string states;
-    for (const comm::GroupStatus& status : ballot.decision.groups) {
+    for (const comm::GroupStatus& status : ballot.decision.statuses()) {
         states += fmt::format(" {}:{}", static_cast<int>(status.state),
                               static_cast<int>(status.exit_code));
     }
@@ -95,7 +95,7 @@ void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
     std::vector<int> leaders;
     for (int rank = 0; rank < mpi.size(); rank += 2) leaders.push_back(rank);
     const comm::Ballot ballot =
-        mpi.hold_vote(mine, leaders, {.status_seconds = 4, .reply_seconds = 10});
+        mpi.hold_vote(mine, leaders, {.status_seconds = 4, .reply_seconds = 3});
     if (ballot.leaders) {
         std::array<double, 1> sum{static_cast<double>(mpi.rank())};
         ballot.leaders->all_reduce_sum(sum);

@@ -4,6 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,17 +35,36 @@ struct GroupStatus {
 struct EndGameDeadlines {
     double status_seconds = 600;  // how long a leader that is done waits for the others
     double reply_seconds = 10;    // how long a living leader may take to answer
+    double notice_seconds = 600;  // a collector speaks to its followers at least so often
+    double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
-/// How the end game ended for one leader. Where `agreed`, all leaders that are not absent in
-/// `groups` hold the same `groups` (one for each group, in order), and those of completed groups
-/// vote. Else this group is on its own: the others went on without it, or have fallen silent.
+/// A group that did not complete.
+struct GroupEnd {
+    std::int32_t group = 0;
+    GroupState state = GroupState::absent;
+    ExitCode exit_code = ExitCode::ok;
+};
+
+/// How the end game ended for one leader. Where `agreed`, all leaders that are not absent hold the
+/// same list, and those of completed groups vote. Else this group is on its own: the others went
+/// on without it, or have fallen silent. Of many groups it takes little memory.
 struct EndGameDecision {
     bool agreed = false;
-    std::vector<GroupStatus> groups;
+    int groups = 0;
+    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; all others completed
+    std::vector<GroupStatus> known;  // with reasons: the failed groups at the writer, else oneself
 
+    /// With a reason only where this leader knows it. When not agreed, the others are absent.
+    GroupStatus status(int group) const;
+    /// Of all groups, in order.
+    std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const;
+    bool anyone_absent() const;
+    /// The leader that writes the result: the first that votes or, when none does, that is not
+    /// absent. -1 when not agreed.
+    int writer() const;
 };
 
 enum class EndGameKind : std::int32_t {
@@ -58,8 +81,10 @@ enum class EndGameKind : std::int32_t {
 struct EndGameMessage {
     EndGameKind kind = EndGameKind::status;
     std::int32_t from_group = 0;
-    double seconds_left = 0;          // notice: until the collector decides
-    std::vector<GroupStatus> groups;  // status: one; result: all
+    // notice: until the next; status: how long a completed group would wait for others
+    double seconds = 0;
+    std::vector<GroupStatus> statuses;  // status: one; result to the writer: those that failed
+    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result; one list for all receivers
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) unless `bytes` came from to_bytes.
@@ -73,10 +98,12 @@ struct AddressedMessage {
 
 /// The agreement of the leaders on who is alive, seen by one of them; without MPI and clock, which
 /// the caller supplies. Each leader sends its status to the lowest leader and follows it; when that
-/// is silent for status_seconds, the next. The first that finds itself the lowest left collects
-/// statuses until its deadline, proposes, and decides with those that join: nobody votes with a
-/// leader that has not said so, so a list cannot contain one that waits elsewhere. Times are
-/// seconds of any clock that never runs back.
+/// is silent for status_seconds, the next; after four silent ones it collects itself. A collector
+/// waits until all groups have reported or the patience of every completed group is over, its own
+/// included; a failed group has none, so that one which fails early ends nobody's training. Then it
+/// proposes, and decides with those that join: nobody votes with a leader that has not said so, so
+/// a list cannot contain one that waits elsewhere. Times are seconds of any clock that never runs
+/// back.
 class EndGame {
 public:
     EndGame(const GroupStatus& mine, int groups, const EndGameDeadlines& deadlines, double now);
@@ -94,28 +121,36 @@ private:
     enum class Phase { following, joined, collecting, proposing, decided };
 
     void follow(int collector, double now);
+    void follow_next(double now);
     void collect(double now);
-    void receive_status(const GroupStatus& status);
-    void receive_notice(int collector, double seconds_left, double now);
+    void announce(std::span<const int> groups, double now);
+    void receive_status(const EndGameMessage& message, double now);
+    void receive_notice(int collector, double seconds, double now);
     void receive_proposal(int collector, double now);
     void receive_reply(int from_group, EndGameKind kind, double now);
     void receive_withdrawal(int collector, double now);
     void receive_decision(const EndGameMessage& message);
-    bool all_later_groups_reported() const;
+    void collecting_goes_on(double now);
     void propose(double now);
+    void propose_to(int group);
     void withdraw();
     void decide();
+    void send_decision(const EndGameDecision& decision);
     void stay_alone();
-    void send(int to_group, EndGameKind kind, double seconds_left = 0,
-              std::vector<GroupStatus> groups = {});
+    std::vector<int> reported_others() const;
+    void send(int to_group, EndGameKind kind, double seconds = 0);
 
     GroupStatus mine_;
+    int groups_;
     EndGameDeadlines deadlines_;
     Phase phase_ = Phase::following;
     int collector_ = 0;  // the leader this one follows, or itself
     double until_ = 0;
-    std::vector<GroupStatus> statuses_;  // absent: not heard of
-    std::vector<bool> joined_;
+    double next_notice_ = 0;
+    std::map<int, GroupStatus> reports_;    // who told its status, itself included
+    std::optional<double> patience_until_;  // of the completed among them; none: nobody completed
+    std::set<int> missing_joins_;
+    std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;
     EndGameDecision decision_;
 };

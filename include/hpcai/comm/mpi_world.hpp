@@ -72,8 +72,9 @@ public:
     StartUp start_up();
 
     /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
-    /// has one rank for each group. Returns when the leaders agree or the deadlines have passed, at
-    /// the latest after (groups + 1) * status_seconds, whoever is dead.
+    /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
+    /// whoever is dead: for a completed group a few status_seconds after the last other completed
+    /// one, however many groups there are; for a failed group after at most longest_seconds more.
     Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                      const EndGameDeadlines& deadlines);
 

@@ -77,31 +77,38 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits)
 
 /// Messages under way whose receivers may be dead: kept until they have left, or for ever.
 struct MpiWorld::Outbox {
+    using Bytes = std::shared_ptr<const std::vector<std::byte>>;
     struct Letter {
-        std::vector<std::byte> bytes;
+        Bytes bytes;
         MPI_Request request = MPI_REQUEST_NULL;
     };
     std::list<Letter> letters;
 
-    void send(std::vector<std::byte> bytes, int world_rank, int tag) {
+    /// A receiver that MPI knows to be gone is passed over.
+    void send(Bytes bytes, int world_rank, int tag) {
         Letter& letter = letters.emplace_back(std::move(bytes));
-        check_mpi(MPI_Isend(letter.bytes.data(), static_cast<int>(letter.bytes.size()), MPI_BYTE,
-                            world_rank, tag, MPI_COMM_WORLD, &letter.request),
-                  "MPI_Isend");
+        const int code = MPI_Isend(letter.bytes->data(), static_cast<int>(letter.bytes->size()),
+                                   MPI_BYTE, world_rank, tag, MPI_COMM_WORLD, &letter.request);
+        if (code != MPI_SUCCESS) letters.pop_back();
     }
 
     void remove_sent() {
         letters.remove_if([](Letter& letter) {
             int complete = 0;
-            check_mpi(MPI_Test(&letter.request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
-            return complete != 0;
+            const int code = MPI_Test(&letter.request, &complete, MPI_STATUS_IGNORE);
+            return complete != 0 || code != MPI_SUCCESS;
         });
     }
 
     void send_out(EndGame& game, std::span<const int> leader_world_ranks) {
-        for (const AddressedMessage& outgoing : game.take_outgoing()) {
-            send(outgoing.message.to_bytes(),
-                 leader_world_ranks[static_cast<std::size_t>(outgoing.to_group)], kEndGameTag);
+        Bytes result;  // one for all: with many groups copies would fill the memory
+        for (const auto& [to_group, message] : game.take_outgoing()) {
+            const bool shared = message.kind == EndGameKind::result && message.statuses.empty();
+            Bytes bytes = shared ? result : nullptr;
+            if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
+            if (shared) result = bytes;
+            send(std::move(bytes), leader_world_ranks[static_cast<std::size_t>(to_group)],
+                 kEndGameTag);
         }
     }
 };
@@ -124,8 +131,8 @@ std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
 }
 
 std::unique_ptr<Communicator> join_voters(std::vector<int> world_ranks, const WorldLimits& limits,
-                                          double reply_seconds) {
-    const DeadlineGuard guard(reply_seconds, ExitCode::watchdog, "MPI_Comm_create_group");
+                                          double seconds) {
+    const DeadlineGuard guard(seconds, ExitCode::watchdog, "MPI_Comm_create_group");
     MPI_Group everyone = MPI_GROUP_NULL;
     MPI_Group voters = MPI_GROUP_NULL;
     MPI_Comm created = MPI_COMM_NULL;
@@ -202,13 +209,15 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
         for (const int group : ballot.decision.voters()) {
             voters.push_back(leader_world_ranks[static_cast<std::size_t>(group)]);
         }
-        ballot.leaders = join_voters(std::move(voters), limits_, 2 * deadlines.reply_seconds);
+        ballot.leaders = join_voters(std::move(voters), limits_,
+                                     std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds));
     }
     return ballot;
 }
 
 void MpiWorld::release(std::span<const int> world_ranks) {
-    for (const int world_rank : world_ranks) outbox_->send({}, world_rank, kReleaseTag);
+    const auto empty = std::make_shared<const std::vector<std::byte>>();
+    for (const int world_rank : world_ranks) outbox_->send(empty, world_rank, kReleaseTag);
 }
 
 bool MpiWorld::await_release(int world_rank, double seconds) {
