@@ -26,7 +26,7 @@ memory::data_type dnnl_type(DType dtype) {
 
 namespace {
 
-constexpr std::int64_t kInputChannels = 4;
+constexpr std::int64_t kInputChannels = 3;
 
 bool is_blocked(const Layouts& layouts, std::int64_t channels) {
     return layouts.channel_block > 0 && channels % layouts.channel_block == 0;
@@ -67,6 +67,13 @@ memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype)
     ensure(shape.rank() == 4, "no CPU layout for shape {}", to_string(shape));
     return memory::desc({shape[0], shape[3], shape[1], shape[2]}, dnnl_type(dtype),
                         image_tag(layouts, shape[3]));
+}
+
+bool suits_convolutions(const Layouts& layouts, const Shape& source, const Shape& target,
+                        bool needs_input_gradient) {
+    if (layouts.channel_block == 0) return true;
+    const bool image = is_planar(layouts, source[3]) && !needs_input_gradient;
+    return (image || is_blocked(layouts, source[3])) && is_blocked(layouts, target[3]);
 }
 
 TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype) {

@@ -19,10 +19,10 @@ using tensor::Shape;
 
 /// Where the elements of a value lie. An (N, H, W, C) image is in blocks of `channel_block`
 /// channels where C is a multiple of it, else channels last; with `planar_input_images`, images of
-/// at most four channels lie plane by plane.
+/// at most three channels lie plane by plane.
 struct Layouts {
     int channel_block = 16;            // 0: always channels last
-    bool planar_input_images = false;  // (N, C, H, W) for C <= 4
+    bool planar_input_images = false;  // (N, C, H, W) for C <= 3
 };
 
 /// What every CPU kernel is built from; lives as long as its device.
@@ -37,6 +37,11 @@ dnnl::memory::data_type dnnl_type(DType dtype);
 
 /// oneDNN's description of a value: (N, H, W, C), (N, C) or (C) in this engine's layout.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
+
+/// Whether oneDNN has more than reference loops, a thousand times slower, for convolutions between
+/// images in the engine's layout.
+bool suits_convolutions(const Layouts& layouts, const Shape& source, const Shape& target,
+                        bool needs_input_gradient);
 
 /// How a kernel's loops walk an image value: `images` x `tiles` tiles of `tile.lanes` channels.
 struct TileGrid {

@@ -1,25 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "context.hpp"
+#include "staged_primitive.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
 
-/// The operands of a convolution: values in the engine's layout, filters in oneDNN's choice.
+using Flow = StagedPrimitive::Flow;
+
+/// The operands of a convolution: values as the engine lays them out and as oneDNN is asked to
+/// take them, which is its choice where it has nothing fast for the engine's layout; filters in
+/// oneDNN's choice.
 struct Operands {
-    dnnl::memory::desc source, target, filters, filter_gradients;
+    dnnl::memory::desc source, target, wanted_source, wanted_target, filters, filter_gradients;
     dnnl::memory::dims strides, padding;
 
-    Operands(const ops::Convolution& op, DType compute, const Layouts& layouts)
-        : source(value_desc(layouts, op.input, compute)),
-          target(value_desc(layouts, output_shape(op), compute)),
+    Operands(const ops::Convolution& op, const KernelOptions& options, const Layouts& layouts)
+        : source(value_desc(layouts, op.input, options.compute)),
+          target(value_desc(layouts, output_shape(op), options.compute)),
+          wanted_source(source),
+          wanted_target(target),
           strides{op.stride, op.stride},
           padding{op.padding, op.padding} {
         const dnnl::memory::dims dims{op.filters, op.input[3], op.kernel, op.kernel};
-        filters = dnnl::memory::desc(dims, dnnl_type(compute), dnnl::memory::format_tag::any);
-        filter_gradients =
-            dnnl::memory::desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+        filters = any_layout(dims, dnnl_type(options.compute));
+        filter_gradients = any_layout(dims, dnnl::memory::data_type::f32);
+        const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
+        if (suits_convolutions(layouts, op.input, output_shape(op), gradient)) return;
+        wanted_source = any_layout(source.dims(), source.data_type());
+        wanted_target = any_layout(target.dims(), target.data_type());
+    }
+
+    static dnnl::memory::desc any_layout(const dnnl::memory::dims& dims,
+                                         dnnl::memory::data_type type) {
+        return {dims, type, dnnl::memory::format_tag::any};
     }
 };
 
@@ -30,7 +44,7 @@ public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
         : context_(context), options_(options) {
-        const Operands operands(op, options.compute, context.layouts);
+        const Operands operands(op, options, context.layouts);
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         master_ = dnnl::memory::desc({op.filters, op.input[3], op.kernel, op.kernel},
                                      dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
@@ -45,9 +59,8 @@ public:
         KernelMemory bytes;
         bytes.prepared_bytes = forward_filter_bytes_ + backward_filter_bytes_;
         bytes.workspace_bytes =
-            std::max({forward_.scratchpad_bytes(),
-                      filter_gradient_bytes_ + weight_gradient_.scratchpad_bytes(),
-                      input_gradient_.scratchpad_bytes()});
+            std::max({forward_.workspace_bytes(), weight_gradient_.workspace_bytes(),
+                      input_gradient_.workspace_bytes()});
         return bytes;
     }
 
@@ -63,34 +76,30 @@ public:
     }
 
     void bind(const KernelTensors& tensors) override {
-        auto* filters = static_cast<std::byte*>(tensors.prepared);
-        auto* workspace = static_cast<std::byte*>(tensors.workspace);
+        auto* prepared = static_cast<std::byte*>(tensors.prepared);
         const auto working_copy = [&](std::size_t bytes, std::size_t offset) -> void* {
-            return bytes > 0 ? static_cast<void*>(filters + offset) : tensors.parameters[0];
+            return bytes > 0 ? static_cast<void*>(prepared + offset) : tensors.parameters[0];
         };
         void* forward_filters = working_copy(forward_filter_bytes_, 0);
         to_forward_.set(tensors.parameters[0], forward_filters);
-        forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.set(DNNL_ARG_WEIGHTS, forward_filters);
-        forward_.set(DNNL_ARG_DST, tensors.output);
-        forward_.set_scratchpad(workspace);
+        forward_.bind_workspace(tensors.workspace);
+        forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+        forward_.bind(DNNL_ARG_WEIGHTS, forward_filters);
+        forward_.bind(DNNL_ARG_DST, tensors.output);
         if (options_.mode != Mode::training) return;
-        void* gradient = filter_gradient_bytes_ > 0 ? static_cast<void*>(workspace)
-                                                    : tensors.parameter_gradients[0];
-        weight_gradient_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        weight_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        weight_gradient_.set(DNNL_ARG_DIFF_WEIGHTS, gradient);
-        weight_gradient_.set_scratchpad(workspace + filter_gradient_bytes_);
-        from_gradient_.set(gradient, tensors.parameter_gradients[0]);
+        weight_gradient_.bind_workspace(tensors.workspace);
+        weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+        weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        weight_gradient_.bind(DNNL_ARG_DIFF_WEIGHTS, tensors.parameter_gradients[0]);
         if (!options_.needs_input_gradient) return;
         void* backward_filters = backward_shares_filters_
                                      ? forward_filters
                                      : working_copy(backward_filter_bytes_, forward_filter_bytes_);
         to_backward_.set(tensors.parameters[0], backward_filters);
-        input_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        input_gradient_.set(DNNL_ARG_WEIGHTS, backward_filters);
-        input_gradient_.set(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
-        input_gradient_.set_scratchpad(workspace);
+        input_gradient_.bind_workspace(tensors.workspace);
+        input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        input_gradient_.bind(DNNL_ARG_WEIGHTS, backward_filters);
+        input_gradient_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
     }
 
     void run(ops::Pass pass) override {
@@ -100,14 +109,13 @@ public:
                 to_backward_.run(context_);
                 break;
             case ops::Pass::forward:
-                forward_.run(context_);
+                forward_.run();
                 break;
             case ops::Pass::weight_gradient:
-                weight_gradient_.run(context_);
-                from_gradient_.run(context_);
+                weight_gradient_.run();
                 break;
             case ops::Pass::input_gradient:
-                input_gradient_.run(context_);
+                input_gradient_.run();
                 break;
         }
     }
@@ -117,19 +125,21 @@ private:
 
     /// Bytes of a working copy in layout `desc`; none when the master itself serves.
     std::size_t copy_bytes(const dnnl::memory::desc& desc) const {
-        return desc == master_ ? 0 : (desc.get_size() + 63) / 64 * 64;
+        return desc == master_ ? 0 : aligned_bytes(desc);
     }
 
     ForwardPlan plan_forward(const Operands& operands) {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
                                                           : dnnl::prop_kind::forward_inference;
-        const ForwardPlan plan({kind, kDirect, operands.source, operands.filters, operands.target,
-                                operands.strides, operands.padding, operands.padding},
-                               caller_scratchpad(), context_.engine);
-        forward_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
-        forward_.add(DNNL_ARG_SRC, operands.source, context_);
-        forward_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
-        forward_.add(DNNL_ARG_DST, operands.target, context_);
+        const ForwardPlan plan(
+            {kind, kDirect, operands.wanted_source, operands.filters, operands.wanted_target,
+             operands.strides, operands.padding, operands.padding},
+            caller_scratchpad(), context_.engine);
+        forward_ =
+            StagedPrimitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
+        forward_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
+        forward_.add(DNNL_ARG_WEIGHTS, Flow::in, plan.weights_desc(), plan.weights_desc());
+        forward_.add(DNNL_ARG_DST, Flow::out, operands.target, plan.dst_desc());
         forward_filter_bytes_ = copy_bytes(plan.weights_desc());
         to_forward_ = Reorder(master_, plan.weights_desc(), context_);
         return plan;
@@ -137,28 +147,26 @@ private:
 
     void plan_weight_gradient(const Operands& operands, const ForwardPlan& hint) {
         const dnnl::convolution_backward_weights::primitive_desc plan(
-            {kDirect, operands.source, operands.filter_gradients, operands.target, operands.strides,
-             operands.padding, operands.padding},
+            {kDirect, operands.wanted_source, operands.filter_gradients, operands.wanted_target,
+             operands.strides, operands.padding, operands.padding},
             caller_scratchpad(), context_.engine, hint);
-        weight_gradient_ =
-            Primitive(dnnl::convolution_backward_weights(plan), plan.scratchpad_desc(), context_);
-        weight_gradient_.add(DNNL_ARG_SRC, operands.source, context_);
-        weight_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
-        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, plan.diff_weights_desc(), context_);
-        filter_gradient_bytes_ = copy_bytes(plan.diff_weights_desc());
-        from_gradient_ = FilterGradientCopy(plan.diff_weights_desc(), master_, context_);
+        weight_gradient_ = StagedPrimitive(dnnl::convolution_backward_weights(plan),
+                                           plan.scratchpad_desc(), context_);
+        weight_gradient_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
+        weight_gradient_.add(DNNL_ARG_DIFF_DST, Flow::in, operands.target, plan.diff_dst_desc());
+        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, Flow::out, master_, plan.diff_weights_desc());
     }
 
     void plan_input_gradient(const Operands& operands, const ForwardPlan& hint) {
         const dnnl::convolution_backward_data::primitive_desc plan(
-            {kDirect, operands.source, operands.filters, operands.target, operands.strides,
-             operands.padding, operands.padding},
+            {kDirect, operands.wanted_source, operands.filters, operands.wanted_target,
+             operands.strides, operands.padding, operands.padding},
             caller_scratchpad(), context_.engine, hint);
-        input_gradient_ =
-            Primitive(dnnl::convolution_backward_data(plan), plan.scratchpad_desc(), context_);
-        input_gradient_.add(DNNL_ARG_DIFF_DST, operands.target, context_);
-        input_gradient_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
-        input_gradient_.add(DNNL_ARG_DIFF_SRC, operands.source, context_);
+        input_gradient_ = StagedPrimitive(dnnl::convolution_backward_data(plan),
+                                          plan.scratchpad_desc(), context_);
+        input_gradient_.add(DNNL_ARG_DIFF_DST, Flow::in, operands.target, plan.diff_dst_desc());
+        input_gradient_.add(DNNL_ARG_WEIGHTS, Flow::in, plan.weights_desc(), plan.weights_desc());
+        input_gradient_.add(DNNL_ARG_DIFF_SRC, Flow::out, operands.source, plan.diff_src_desc());
         backward_shares_filters_ = plan.weights_desc() == hint.weights_desc();
         if (backward_shares_filters_) return;
         backward_filter_bytes_ = copy_bytes(plan.weights_desc());
@@ -168,11 +176,10 @@ private:
     const Context& context_;
     KernelOptions options_;
     dnnl::memory::desc master_;
-    Primitive forward_, weight_gradient_, input_gradient_;
+    StagedPrimitive forward_, weight_gradient_, input_gradient_;
     Reorder to_forward_, to_backward_;
-    FilterGradientCopy from_gradient_;
     bool backward_shares_filters_ = false;
-    std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0, filter_gradient_bytes_ = 0;
+    std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "context.hpp"
+
+namespace hpcai::device::cpu {
+
+/// A oneDNN primitive with the copies around it: an argument that lies outside in another layout
+/// than the primitive computes in is copied to or from a place in the workspace.
+class StagedPrimitive {
+public:
+    enum class Flow { in, out };
+
+    StagedPrimitive() = default;
+    StagedPrimitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                    const Context& context);
+
+    /// Names an argument (DNNL_ARG_...) with its layout outside and inside the primitive.
+    void add(int argument, Flow flow, const dnnl::memory::desc& outside,
+             const dnnl::memory::desc& inside);
+    std::size_t workspace_bytes() const;
+
+    /// `workspace` has workspace_bytes().
+    void bind_workspace(void* workspace);
+    /// After bind_workspace().
+    void bind(int argument, void* address);
+    void run() const;
+
+private:
+    struct Staging {
+        Flow flow = Flow::in;
+        Reorder reorder;
+        std::size_t offset = 0;
+        bool is_needed = false;
+    };
+
+    const Context* context_ = nullptr;
+    Primitive primitive_;
+    std::unordered_map<int, Staging> stagings_;
+    std::size_t staged_bytes_ = 0;
+    std::byte* workspace_ = nullptr;
+};
+
+/// Bytes of a value in layout `desc`, rounded up to whole cache lines.
+std::size_t aligned_bytes(const dnnl::memory::desc& desc);
+
+}  // namespace hpcai::device::cpu
