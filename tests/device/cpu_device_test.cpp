@@ -21,11 +21,6 @@ TEST(CpuDevice, MemoryIsZeroedAndAligned) {
     }
 }
 
-TEST(CpuDevice, RefusesMoreMemoryThanThereIs) {
-    const auto device = make_cpu_device({});
-    EXPECT_THROW(device->allocate(std::size_t{1} << 62), Error);
-}
-
 TEST(CpuDevice, DownloadsWhatWasUploaded) {
     const auto device = make_cpu_device({});
     const auto memory = device->allocate(12);

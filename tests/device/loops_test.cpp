@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/device/cpu/isa.hpp"
-
 #include <cstring>
 #include <functional>
 
 #include <gtest/gtest.h>
 
+#include "../../src/device/cpu/isa.hpp"
 #include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {

@@ -26,14 +26,10 @@ ResNet50 tiny(std::int64_t width) {
             .blocks = {1, 1, 1, 1}};
 }
 
-struct Case {
-    bool stride_on_3x3;
-    std::int64_t width;
-};
-
 TEST(TinyResNet, AgreesWithTheNaiveNetwork) {
-    for (const auto& [stride_on_3x3, width] : {Case{true, 8}, {true, 16}, {false, 16}}) {
-        ResNet50 options = tiny(width);
+    for (const bool stride_on_3x3 : {true, false}) {
+        ResNet50 options = tiny(8);
+        options.batch = 4;
         options.stride_on_3x3 = stride_on_3x3;
         const Graph graph = make_resnet50(options);
         const Inputs inputs = graph::random_inputs(graph);
@@ -123,15 +119,17 @@ TEST(TinyResNet, AveragesTwoHalfBatchesWhenStatisticsSpanHalfABatch) {
 
 TEST(TinyResNet, GivesPaddingRowsNoSayInTheGradient) {
     // Two rows of padding change the statistics, but neither loss nor gradient of the classifier.
-    const Graph graph = graph::fuse(make_resnet50(tiny(16)));
+    ResNet50 options = tiny(16);
+    options.batch = 4;
+    const Graph graph = graph::fuse(make_resnet50(options));
     Inputs inputs = graph::random_inputs(graph);
-    inputs["labels"][2] = inputs["labels"][7] = -1;
+    inputs["labels"][0] = inputs["labels"][2] = -1;
     const Tensors parameters = graph::random_parameters(graph);
     NetworkRunner runner(graph);
     runner.set_parameters(parameters);
     const auto got = runner.step(inputs);
+    EXPECT_EQ(got.losses[0], 0);
     EXPECT_EQ(got.losses[2], 0);
-    EXPECT_EQ(got.losses[7], 0);
     graph::expect_same_step(got, naive::Network(graph).run(inputs, parameters, 1), graph, 1e-4);
 }
 
