@@ -44,15 +44,13 @@ struct Outcome {
     std::string error;
 };
 
-/// Starts the program as a shell would, in `folder`, without what a launcher around the test may
-/// have set. `variables` are "NAME=value".
-inline Outcome run_in(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                      const std::vector<std::string>& variables = {}) {
+/// Runs `words`, a program and its arguments, as a shell would, in `folder`, without what a
+/// launcher around the test may have set. `variables` are "NAME=value".
+inline Outcome execute_in(const std::filesystem::path& folder, std::vector<std::string> words,
+                          const std::vector<std::string>& variables = {}) {
     const TemporaryFolder streams;
-    std::string program = environment("HPCAI500_BINARY");
-    arguments.insert(arguments.begin(), program);
     std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
+    for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
@@ -69,13 +67,20 @@ inline Outcome run_in(const std::filesystem::path& folder, std::vector<std::stri
                            dup2(open((streams / "out").c_str(), kWrite, 0600), 1) >= 0 &&
                            dup2(open((streams / "error").c_str(), kWrite, 0600), 2) >= 0 &&
                            chdir(folder.c_str()) == 0;
-        if (ready) execv(program.c_str(), argv.data());
+        if (ready) execvp(argv.front(), argv.data());
         _exit(127);
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) throw std::runtime_error("fork, waitpid");
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
             text_of(streams / "out"), text_of(streams / "error")};
+}
+
+/// Likewise the program under test.
+inline Outcome run_in(const std::filesystem::path& folder, std::vector<std::string> arguments,
+                      const std::vector<std::string>& variables = {}) {
+    arguments.insert(arguments.begin(), environment("HPCAI500_BINARY"));
+    return execute_in(folder, std::move(arguments), variables);
 }
 
 inline Outcome run(std::vector<std::string> arguments,

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/storage/npy.hpp>
+
+#include "cli/child_process.hpp"
+
+/// Starts of the program under mpirun, and what they leave behind.
+namespace hpcai::end_to_end {
+
+namespace fs = std::filesystem;
+using cli::Outcome;
+using cli::text_of;
+
+/// A true ResNet-50 on pictures of 32 pixels a side, three steps of 8 samples a group.
+inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3}
+workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
+bagging: {M: 2, P_degree: 1, sampler: none}
+data: {kind: image_folder, path: set/train, validation_path: set/val}
+training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs: 0, precision: fp32}
+device: {threads: 1}
+)";
+
+/// 4 classes, for each 6 pictures to train on and 3 to test with, in `folder`/set.
+inline void make_pictures(const fs::path& folder) {
+    const Outcome outcome = cli::run_in(
+        folder, {"data", "generate", "photographs", "--output", "set", "--classes", "4",
+                 "--training-per-class", "6", "--validation-per-class", "3", "--size", "48"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+}
+
+inline void write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+/// `hpcai500 run --config tiny.yaml --output result` by `ranks` ranks in `folder`, with `changes`
+/// (section.key=value).
+inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<std::string>& changes,
+                         const std::string& output = "result",
+                         const std::string& config = "tiny.yaml") {
+    std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
+                                   "--bind-to",
+                                   "none",
+                                   "-np",
+                                   std::to_string(ranks),
+                                   cli::environment("HPCAI500_BINARY"),
+                                   "run",
+                                   "--config",
+                                   config,
+                                   "--output",
+                                   output};
+    for (const std::string& change : changes) words.insert(words.end(), {"--set", change});
+    return cli::execute_in(folder, words);
+}
+
+/// What the program, not mpirun, says on standard error.
+inline std::vector<std::string> messages(const Outcome& outcome) {
+    std::vector<std::string> lines;
+    std::istringstream in(outcome.error);
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("hpcai500: ")) lines.push_back(line);
+    }
+    return lines;
+}
+
+inline std::string last_line(const std::string& text) {
+    const std::size_t end = text.find_last_not_of('\n');
+    const std::size_t begin = text.rfind('\n', end);
+    return end == std::string::npos ? "" : text.substr(begin + 1, end - begin);
+}
+
+inline nlohmann::json json_of(const fs::path& path) {
+    return nlohmann::json::parse(text_of(path));
+}
+
+/// Share of the rows of `probabilities` (samples, classes) whose highest entry is their label.
+inline double top_1(const storage::NpyArray& probabilities, const storage::NpyArray& labels) {
+    const auto rows = probabilities.as<float>();
+    const auto classes = static_cast<std::size_t>(probabilities.shape()[1]);
+    double correct = 0;
+    for (std::size_t sample = 0; sample < labels.as<std::int32_t>().size(); ++sample) {
+        const auto row = rows.subspan(sample * classes, classes);
+        correct += std::max_element(row.begin(), row.end()) - row.begin() ==
+                   labels.as<std::int32_t>()[sample];
+    }
+    return correct / static_cast<double>(labels.shape()[0]);
+}
+
+}  // namespace hpcai::end_to_end

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.hpp"
+
+/// Wrong input under mpirun: mpirun's exit code, one clear message, nothing left behind.
+namespace hpcai::end_to_end {
+namespace {
+
+class RefusedStart : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+
+    /// `outcome` ended with `exit_code` and one message with all `parts`; only what the test made
+    /// is in the folder.
+    void expect_refused(const Outcome& outcome, int exit_code,
+                        const std::vector<std::string>& parts) const {
+        EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;
+        EXPECT_EQ(outcome.out, "");
+        const std::vector<std::string> lines = messages(outcome);
+        ASSERT_EQ(lines.size(), 1U) << outcome.error;
+        for (const std::string& part : parts) {
+            EXPECT_NE(lines[0].find(part), std::string::npos) << lines[0];
+        }
+        EXPECT_FALSE(fs::exists(folder_ / "result")) << lines[0];
+        EXPECT_FALSE(fs::exists(folder_ / "results")) << lines[0];
+    }
+
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(RefusedStart, NamesAnUnknownKeyWithItsPlaceAndTheNearestOne) {
+    std::string config = kConfig;
+    config.replace(config.find("batch_size"), 10, "batchsize");
+    write(folder_ / "wrong.yaml", config);
+    expect_refused(run_ranks(folder_.path(), 2, {}, "result", "wrong.yaml"), 2,
+                   {"wrong.yaml:5:12", "batchsize", "batch_size"});
+}
+
+TEST_F(RefusedStart, NamesAKeyThatComesTwiceWithBothPlaces) {
+    write(folder_ / "wrong.yaml", std::string(kConfig) + "run: {name: again}\n");
+    expect_refused(run_ranks(folder_.path(), 2, {}, "result", "wrong.yaml"), 2,
+                   {"wrong.yaml:7:1", "run", "line 1"});
+}
+
+TEST_F(RefusedStart, NamesTheRanksThatTheLayoutNeeds) {
+    expect_refused(run_ranks(folder_.path(), 3, {}), 3, {"bagging.M=2", "needs 2 ranks", "got 3"});
+}
+
+TEST_F(RefusedStart, NamesAFolderThatIsMissing) {
+    expect_refused(run_ranks(folder_.path(), 2, {"data.validation_path=set/test"}), 4,
+                   {"set/test"});
+}
+
+TEST_F(RefusedStart, NamesAClassWithoutPictures) {
+    const fs::path first = fs::directory_iterator(folder_ / "set/train")->path();
+    for (const auto& picture : fs::directory_iterator(first)) fs::remove(picture);
+    expect_refused(run_ranks(folder_.path(), 2, {}), 4,
+                   {"set/train", first.filename().string(), "empty"});
+}
+
+TEST_F(RefusedStart, NamesAnOutputThatCannotBeWritten) {
+    expect_refused(run_ranks(folder_.path(), 2, {}, "/proc/none/result"), 2, {"/proc/none/result"});
+}
+
+TEST_F(RefusedStart, LeavesAnOutputThatIsNotEmptyAsItIs) {
+    fs::create_directory(folder_ / "taken");
+    write(folder_ / "taken/note.txt", "mine");
+    expect_refused(run_ranks(folder_.path(), 2, {}, "taken"), 2, {"taken", "not an empty"});
+    EXPECT_EQ(text_of(folder_ / "taken/note.txt"), "mine");
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "taken"), {}), 1);
+}
+
+TEST_F(RefusedStart, NamesInitialWeightsThatDoNotFit) {
+    write(folder_ / "old.safetensors", "no weights");
+    expect_refused(run_ranks(folder_.path(), 2, {"training.initial_weights=old.safetensors"}), 4,
+                   {"old.safetensors"});
+}
+
+TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
+    const Outcome outcome = cli::run_in(
+        folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});
+    expect_refused(outcome, 3, {"SLURM_NTASKS=4"});
+    EXPECT_NE(outcome.error.find("mpirun -np 4 hpcai500 run"), std::string::npos) << outcome.error;
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
