@@ -153,7 +153,10 @@ void store_failure(const Start& start, const GroupResult& result, Logger& log) {
 
 void fail(const Start& start, comm::Communicator& group, const Error& error, GroupOutcome& outcome,
           Logger& log) {
-    log.error("group {} failed: {}", start.place.group, error.what());
+    // The leader fails with the same words unless it is the one that does not answer.
+    if (group.rank() == 0 || error.code() == ExitCode::watchdog) {
+        log.error("group {} failed: {}", start.place.group, error.what());
+    }
     group.announce_failure(error);  // the others of the group may wait for this rank
     outcome.result.record.failure = error.what();
     outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
