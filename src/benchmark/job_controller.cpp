@@ -2,7 +2,8 @@
 #include "job_controller.hpp"
 
 #include <algorithm>
-#include <ostream>
+#include <iostream>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -31,21 +32,38 @@ void write_evaluation(const Start& start, const Vote& vote) {
     storage::write_file_durably(directory / "samples.txt", names);
 }
 
+/// The leaders that agreed, without the one that writes.
+std::vector<int> living_leaders(const comm::EndGameDecision& decision,
+                                std::span<const int> leaders) {
+    std::vector<int> found;
+    for (const comm::GroupStatus& status : decision.statuses()) {
+        if (status.state == comm::GroupState::absent || status.group == decision.writer()) continue;
+        found.push_back(leaders[static_cast<std::size_t>(status.group)]);
+    }
+    return found;
+}
+
+/// A leader's log is a file: what went wrong at the end belongs before the user too.
+ExitCode complain(const std::exception& error, Logger& log) {
+    log.error("{}", error.what());
+    std::cerr << "hpcai500: " << error.what() << "\n";
+    const auto* known = dynamic_cast<const Error*>(&error);
+    return known != nullptr ? known->code() : ExitCode::internal;
+}
+
 }  // namespace
 
 ExitCode JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
     if (start_.place.group_rank != 0) {
-        const double seconds = patience_seconds(mine) * (start_.controller.layout().groups + 1);
-        world_.await_release(start_.controller.leader(group), seconds);
+        world_.await_release(start_.controller.leader(group), world_.patience_seconds());
         return ExitCode::ok;
     }
     ExitCode code = ExitCode::internal;
     try {
         code = lead(mine, log, out);
-    } catch (const Error& error) {
-        log.error("{}", error.what());
-        code = error.code();
+    } catch (const std::exception& error) {
+        code = complain(error, log);
     }
     std::vector<int> others;
     for (int rank = 1; rank < start_.controller.layout().degree; ++rank) {
@@ -64,26 +82,45 @@ double JobController::patience_seconds(const GroupOutcome& mine) const {
 }
 
 ExitCode JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
+    const int group = start_.place.group;
     std::vector<int> leaders;
-    for (int group = 0; group < start_.controller.layout().groups; ++group) {
-        leaders.push_back(start_.controller.leader(group));
+    for (int one = 0; one < start_.controller.layout().groups; ++one) {
+        leaders.push_back(start_.controller.leader(one));
     }
     comm::EndGameDeadlines deadlines;
     deadlines.status_seconds = patience_seconds(mine);
+    deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
     if (!ballot.decision.agreed) {
-        log.error(
-            "group {} is on its own: the other leaders are silent or went on without it; "
-            "its predictions are stored",
-            start_.place.group);
-        return ExitCode::partial;
+        return complain(
+            Error(ExitCode::partial,
+                  fmt::format("group {} is on its own: the other leaders are silent or went on "
+                              "without it; its predictions are stored",
+                              group)),
+            log);
     }
-    if (ballot.leaders != nullptr) {
-        const Vote vote = hold_vote(start_, mine, *ballot.leaders);
-        return ballot.leaders->rank() == 0 ? write_result(ballot, vote, out) : ExitCode::ok;
+    ExitCode code = ExitCode::ok;
+    try {
+        code = vote_and_write(ballot, mine, out);
+    } catch (const std::exception& error) {
+        code = complain(error, log);
     }
-    return ballot.decision.writer() == start_.place.group ? write_result(ballot, {}, out)
-                                                          : ExitCode::ok;
+    const int writer = ballot.decision.writer();
+    if (group == writer) {
+        world_.release(living_leaders(ballot.decision, leaders));
+    } else {
+        // Until the result is whole: an end of this rank could end the writer.
+        world_.await_release(leaders[static_cast<std::size_t>(writer)], world_.patience_seconds());
+    }
+    return code;
+}
+
+ExitCode JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
+                                       std::ostream& out) {
+    const bool writes = ballot.decision.writer() == start_.place.group;
+    Vote vote;
+    if (ballot.leaders != nullptr) vote = hold_vote(start_, mine, *ballot.leaders);
+    return writes ? write_result(ballot, vote, out) : ExitCode::ok;
 }
 
 ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
@@ -91,14 +128,17 @@ ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vot
     const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
     const Closing closing{request_, groups, startup_seconds_, since_start_.seconds()};
     const RunRecord record = make_record(start_, vote, closing);
-    if (!vote.members.empty()) write_evaluation(start_, vote);
     const std::string summary = report::summary(record);
-    storage::write_file_durably(start_.output / "environment.json",
-                                nlohmann::json(record.environment).dump(2) + "\n");
+    out << summary << std::flush;  // whatever becomes of the files
+    if (!vote.members.empty()) write_evaluation(start_, vote);
+    storage::write_file_durably(
+        start_.output / "environment.json",
+        nlohmann::json(record.environment)
+                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+            "\n");
     storage::write_file_durably(start_.output / "summary.txt", summary);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
     storage::write_manifest(start_.output);
-    out << summary << std::flush;
     return record.verdict.exit_code;
 }
 

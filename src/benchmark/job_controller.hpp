@@ -26,12 +26,16 @@ public:
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
 
-    /// Ends this rank's part. The leader that writes the result prints the summary to `out` and
-    /// returns the verdict's exit code, a leader left alone ExitCode::partial, all others ok.
+    /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
+    /// it. The leader that writes the result first prints the summary to `out`; it returns the
+    /// verdict's exit code, a leader left alone ExitCode::partial, all others ok. Never throws:
+    /// what goes wrong is told on standard error and becomes the exit code.
     ExitCode finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
     ExitCode lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    ExitCode vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
+                            std::ostream& out);
     ExitCode write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
     double patience_seconds(const GroupOutcome& mine) const;
 

@@ -51,4 +51,9 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
     }
 }
 
+bool exit_ends_other_ranks(const EnvironmentLookup& environment) {
+    const char* recovery = environment("OMPI_MCA_orte_enable_recovery");
+    return recovery == nullptr || std::string_view(recovery) != "1";
+}
+
 }  // namespace hpcai::comm

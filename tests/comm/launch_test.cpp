@@ -63,5 +63,11 @@ TEST(Launch, ValuesThatAreNoNumbersSayNothing) {
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "99999999999"}}), "");
 }
 
+TEST(Launch, AnExitEndsTheOtherRanksUnlessMpirunWasToldToLetThemLive) {
+    EXPECT_TRUE(exit_ends_other_ranks(environment_of({})));
+    EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"OMPI_MCA_orte_enable_recovery", "0"}})));
+    EXPECT_FALSE(exit_ends_other_ranks(environment_of({{"OMPI_MCA_orte_enable_recovery", "1"}})));
+}
+
 }  // namespace
 }  // namespace hpcai::comm

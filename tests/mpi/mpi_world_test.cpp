@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -113,6 +114,11 @@ TEST(MpiWorld, ASilentGroupDoesNotStopTheOthers) {
 TEST(MpiWorld, ASilentFirstGroupIsReplacedByTheNext) {
     if (world().mpi.size() == 1) GTEST_SKIP() << "needs two ranks";
     vote_without(0);
+}
+
+TEST(MpiWorld, PatienceOutlivesAnyRunUnlessAnExitHarmsNobody) {
+    const bool alone = std::getenv("OMPI_MCA_orte_enable_recovery") == nullptr;
+    EXPECT_EQ(world().mpi.patience_seconds() > 24.0 * 3600, alone);
 }
 
 TEST(MpiWorld, ReleaseLetsTheWaitingRanksGo) {

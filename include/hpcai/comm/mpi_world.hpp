@@ -15,7 +15,8 @@ namespace hpcai::comm {
 
 struct WorldLimits {
     double wait_seconds = 3600;    // longest wait for other ranks inside one call
-    double finalize_seconds = 30;  // longest stay in MPI_Finalize
+    double finalize_seconds = 30;  // longest stay in MPI_Finalize where nobody is still at work
+    double longest_seconds = 7.0 * 24 * 3600;          // longer than any run
     std::size_t largest_count = std::size_t{1} << 30;  // elements in one MPI call, longer are cut
 };
 
@@ -78,15 +79,21 @@ public:
     Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                      const EndGameDeadlines& deadlines);
 
-    /// Lets the ranks that wait in await_release(rank()) go on. Returns at once.
+    /// Lets the ranks that wait in await_release(rank()) go on, and tells them whether this rank
+    /// knows that nobody is still at work. Returns at once; ranks that are gone are passed over.
     void release(std::span<const int> world_ranks);
 
     /// Waits, without using the processor, for the release by `world_rank`; false when `seconds`
     /// pass without it.
     bool await_release(int world_rank, double seconds);
 
-    /// Ends MPI. When that does not return by the deadline, as it may after the death of a rank,
-    /// the process ends here with `exit_code`.
+    /// How long to wait for a rank that may still be at work while this one is not: an exit would
+    /// end the other ranks too, unless the launcher was told to let them live.
+    double patience_seconds() const;
+
+    /// Ends MPI once all ranks do. When that does not happen in time, as after the death of a rank,
+    /// the process ends here with `exit_code`: after finalize_seconds, or after longest_seconds
+    /// when a vote left groups out that may still be at work and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
     /// Ends all ranks of the job with `exit_code`: for a start that fails on some ranks only.
@@ -94,11 +101,14 @@ public:
 
 private:
     struct Outbox;
+    bool exit_would_end_others() const;
+
     WorldLimits limits_;
     int rank_ = 0;
     int size_ = 1;
     bool started_ = false;
     bool finished_ = false;
+    bool others_may_work_ = false;
     std::unique_ptr<Outbox> outbox_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <list>
 #include <string_view>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "channel.hpp"
 #include "deadline_guard.hpp"
+#include "hpcai/comm/launch.hpp"
 #include "mpi_communicator.hpp"
 
 namespace hpcai::comm {
@@ -130,8 +132,7 @@ std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
     return bytes;
 }
 
-std::unique_ptr<Communicator> join_voters(std::vector<int> world_ranks, const WorldLimits& limits,
-                                          double seconds) {
+MPI_Comm join_voters(const std::vector<int>& world_ranks, double seconds) {
     const DeadlineGuard guard(seconds, ExitCode::watchdog, "MPI_Comm_create_group");
     MPI_Group everyone = MPI_GROUP_NULL;
     MPI_Group voters = MPI_GROUP_NULL;
@@ -144,7 +145,17 @@ std::unique_ptr<Communicator> join_voters(std::vector<int> world_ranks, const Wo
               "MPI_Comm_create_group");
     MPI_Group_free(&voters);
     MPI_Group_free(&everyone);
-    return std::make_unique<MpiCommunicator>(created, limits);
+    return created;
+}
+
+/// MPI_Finalize waits for all ranks too, but takes a whole processor from those still at work.
+void wait_for_all_ranks() noexcept {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
+    for (int complete = 0; complete == 0;) {
+        if (MPI_Test(&request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+        if (complete == 0) std::this_thread::sleep_for(kPollInterval);
+    }
 }
 
 }  // namespace
@@ -182,7 +193,8 @@ std::string MpiWorld::library_version() {
 StartUp MpiWorld::start_up() {
     ensure(!started_, "the start-up of a world happens once");
     started_ = true;
-    StartUp start(std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_));
+    StartUp start(
+        std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_));
     start.hostnames_ = gather_hostnames(start.everyone());
     start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_);
     return start;
@@ -204,35 +216,53 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
         if (idle && !game.decided()) std::this_thread::sleep_for(kPollInterval);
     }
     Ballot ballot{game.decision(), nullptr};
+    others_may_work_ = ballot.decision.anyone_absent();
     if (ballot.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : ballot.decision.voters()) {
             voters.push_back(leader_world_ranks[static_cast<std::size_t>(group)]);
         }
-        ballot.leaders = join_voters(std::move(voters), limits_,
-                                     std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds));
+        const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
+        ballot.leaders =
+            std::make_unique<MpiCommunicator>(join_voters(voters, seconds), limits_);
     }
     return ballot;
 }
 
 void MpiWorld::release(std::span<const int> world_ranks) {
-    const auto empty = std::make_shared<const std::vector<std::byte>>();
-    for (const int world_rank : world_ranks) outbox_->send(empty, world_rank, kReleaseTag);
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(
+        1, static_cast<std::byte>(others_may_work_ ? 1 : 0));
+    for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, kReleaseTag);
 }
 
 bool MpiWorld::await_release(int world_rank, double seconds) {
     const double until = seconds_now() + seconds;
     do {
-        if (receive_arrived(world_rank, kReleaseTag)) return true;
+        if (const auto bytes = receive_arrived(world_rank, kReleaseTag)) {
+            others_may_work_ = bytes->empty() || bytes->front() != std::byte{0};
+            return true;
+        }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
+    others_may_work_ = true;
     return false;
+}
+
+bool MpiWorld::exit_would_end_others() const {
+    return exit_ends_other_ranks([](const char* name) { return std::getenv(name); });
+}
+
+double MpiWorld::patience_seconds() const {
+    return exit_would_end_others() ? limits_.longest_seconds : limits_.wait_seconds;
 }
 
 void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
-    const DeadlineGuard guard(limits_.finalize_seconds, exit_code, "MPI_Finalize");
+    const bool patient = others_may_work_ && exit_would_end_others();
+    const DeadlineGuard guard(patient ? limits_.longest_seconds : limits_.finalize_seconds,
+                              exit_code, "MPI_Finalize");
+    wait_for_all_ranks();
     MPI_Finalize();
 }
 
