@@ -104,6 +104,8 @@ ExitCode JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream
         code = vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
         code = complain(error, log);
+        // The other leaders may wait for this one in the vote.
+        if (ballot.leaders != nullptr) ballot.leaders->announce_failure(Error(code, error.what()));
     }
     const int writer = ballot.decision.writer();
     if (group == writer) {
