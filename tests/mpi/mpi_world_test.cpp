@@ -48,7 +48,9 @@ TEST(MpiWorld, KnowsHostsAndNodes) {
     EXPECT_EQ(world().hostnames, std::vector<std::string>(ranks, name.data()))
         << "the tests run on one host";
     EXPECT_EQ(world().node_of_world_rank, std::vector<int>(ranks, 0));
-    EXPECT_NE(MpiWorld::library_version(), "");
+    const std::string version = MpiWorld::library_version();
+    EXPECT_NE(version, "");
+    EXPECT_EQ(version.find('\0'), std::string::npos) << "it goes into result.json";
 }
 
 TEST(MpiWorld, StartsUpOnlyOnce) {

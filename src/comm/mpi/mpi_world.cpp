@@ -187,7 +187,8 @@ std::string MpiWorld::library_version() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-    return std::string(text.data(), static_cast<std::size_t>(length));
+    const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+    return std::string(whole.substr(0, whole.find('\0')));  // Open MPI counts the final zero too.
 }
 
 StartUp MpiWorld::start_up() {
