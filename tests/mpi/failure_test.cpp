@@ -42,9 +42,7 @@ TEST(BroadcastBytes, GivesEveryRankBytesWhoseNumberItDoesNotKnow) {
 TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {
     Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
-    // What is under way on a failed communicator never completes: its values must not go out of
-    // scope while others may still write them.
-    static std::array<double, 1> values{1};
+    std::array<double, 1> values{1};
     const auto group = everyone.split(0, everyone.rank());
     if (group->rank() == 1) {
         group->announce_failure(Error(ExitCode::data, "a photograph is missing"));
@@ -60,6 +58,25 @@ TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {
         EXPECT_THROW(group->barrier(), Error) << "a failed group must stay failed";
     }
     everyone.barrier();
+}
+
+TEST(AnnouncedFailure, AMessageThatComesLateDoesNotTouchTheCallersMemory) {
+    Communicator& everyone = world().everyone;
+    if (everyone.size() < 3) GTEST_SKIP() << "needs three ranks";
+    constexpr int kTag = 5;
+    const auto group = everyone.split(0, everyone.rank());
+    std::array<double, 3> values{1, 2, 3};
+    if (group->rank() == 2) group->announce_failure(Error(ExitCode::data, "bad"));
+    if (group->rank() == 0) {
+        EXPECT_THROW(group->receive(std::as_writable_bytes(std::span(values)), 1, kTag), Error);
+    }
+    everyone.barrier();
+    if (group->rank() == 1) {  // It has not looked for a failure yet.
+        const std::array<double, 3> late{7, 8, 9};
+        group->send(std::as_bytes(std::span(late)), 0, kTag);
+    }
+    for (int round = 0; round < 100; ++round) everyone.barrier();  // the message arrives meanwhile
+    EXPECT_EQ(values, (std::array<double, 3>{1, 2, 3}));
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ public:
 /// called by all ranks in the same order. Calls block unless they return a Request; buffers of a
 /// Request stay untouched until it is complete. All throw Error(internal) when MPI reports an
 /// error, Error(watchdog) when the other ranks do not answer in time, and the failure that another
-/// rank announced. After a throw the communicator is of no more use, and the buffers of what was
-/// under way must live until the process ends: a late message may still arrive in them.
+/// rank announced. After a throw the communicator is of no more use. What was given to it may go,
+/// except the values of sums over all ranks of more than 64 KiB: those are summed in place, and a
+/// late message may still arrive in them until the process ends or MPI has been finished.
 class Communicator {
 public:
     virtual ~Communicator() = default;

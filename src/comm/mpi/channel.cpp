@@ -28,7 +28,8 @@ void check_mpi(int code, std::string_view call) {
                             std::string_view(text.data(), static_cast<std::size_t>(length))));
 }
 
-Channel::Channel(MPI_Comm owned, const WorldLimits& limits) : handle_(owned), limits_(limits) {
+Channel::Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept)
+    : handle_(owned), limits_(limits), kept_(std::move(kept)) {
     check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check_mpi(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
@@ -82,13 +83,16 @@ void Channel::wait(std::span<MPI_Request> requests) {
 void Channel::announce_failure(const Error& failure) noexcept {
     if (failure_ || size_ == 1) return;
     failure_ = failure;
-    announced_.code = failure.code();
+    const auto message = std::make_shared<FailureMessage>();
+    message->code = failure.code();
     const std::string_view text(failure.what());
-    std::ranges::copy(text.substr(0, announced_.text.size() - 1), announced_.text.begin());
+    std::ranges::copy(text.substr(0, message->text.size() - 1), message->text.begin());
+    kept_->keep(message);  // Perhaps nobody receives it.
     for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         MPI_Request request = MPI_REQUEST_NULL;
-        MPI_Isend(&announced_, sizeof(announced_), MPI_BYTE, rank, kFailureTag, handle_, &request);
+        MPI_Isend(message.get(), sizeof(FailureMessage), MPI_BYTE, rank, kFailureTag, handle_,
+                  &request);
         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
 }

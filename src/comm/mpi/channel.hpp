@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -17,12 +19,23 @@ namespace hpcai::comm {
 /// Throws Error(internal) with MPI's own text unless `code` is MPI_SUCCESS.
 void check_mpi(int code, std::string_view call);
 
+/// What MPI may still write to or read from after a communicator has failed. It lives as long as
+/// the world, for no call says when the last late message has come.
+class KeptBuffers {
+public:
+    void keep(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
+    std::size_t count() const { return buffers_.size(); }
+
+private:
+    std::vector<std::shared_ptr<const void>> buffers_;
+};
+
 /// Owns one MPI communicator, shared by a Communicator and its Requests: waits with a deadline and
 /// notices the failure that another rank announces.
 class Channel {
 public:
     /// Takes `owned` over; errors on it are returned from now on.
-    Channel(MPI_Comm owned, const WorldLimits& limits);
+    Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept);
     ~Channel();
     Channel(const Channel&) = delete;
     Channel& operator=(const Channel&) = delete;
@@ -31,6 +44,7 @@ public:
     int rank() const { return rank_; }
     int size() const { return size_; }
     const WorldLimits& limits() const { return limits_; }
+    const std::shared_ptr<KeptBuffers>& kept() const { return kept_; }
 
     /// Throws what made this channel useless, if anything has.
     void check_usable() const;
@@ -55,7 +69,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::optional<Error> failure_;
-    FailureMessage announced_;  // must outlive its sends, which nobody may receive
+    std::shared_ptr<KeptBuffers> kept_;
 };
 
 }  // namespace hpcai::comm

@@ -11,23 +11,86 @@ namespace {
 
 using Requests = std::vector<MPI_Request>;
 
+constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger sums run in place
+
+/// The memory of one operation: either a copy that MPI works on, given to the communicator's
+/// KeptBuffers when the operation does not complete, or the caller's own.
+class Staging {
+public:
+    /// In place.
+    explicit Staging(std::span<std::byte> values) : values_(values) {}
+    Staging(std::shared_ptr<Channel> channel, std::span<const std::byte> input)
+        : channel_(std::move(channel)),
+          copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
+          values_(*copy_) {}
+    ~Staging() {
+        if (copy_ && !complete_) channel_->kept()->keep(copy_);
+    }
+    Staging(Staging&& other) noexcept
+        : channel_(std::move(other.channel_)),
+          copy_(std::exchange(other.copy_, nullptr)),
+          values_(other.values_),
+          complete_(other.complete_) {}
+    Staging& operator=(Staging&&) = delete;
+
+    template <typename T>
+    T* as() {
+        return reinterpret_cast<T*>(values_.data());
+    }
+    /// MPI is done with the memory.
+    void complete() { complete_ = true; }
+    void complete(std::span<std::byte> output) {
+        complete_ = true;
+        if (copy_) std::ranges::copy(values_.first(output.size()), output.begin());
+    }
+
+private:
+    std::shared_ptr<Channel> channel_;
+    std::shared_ptr<std::vector<std::byte>> copy_;
+    std::span<std::byte> values_;
+    bool complete_ = false;
+};
+
+Staging stage_sum(const std::shared_ptr<Channel>& channel, std::span<std::byte> values) {
+    return values.size() <= kLargestStagedSum ? Staging(channel, values) : Staging(values);
+}
+
 class MpiRequest final : public Request {
 public:
-    MpiRequest(std::shared_ptr<Channel> channel, Requests requests)
-        : channel_(std::move(channel)), requests_(std::move(requests)) {}
+    MpiRequest(std::shared_ptr<Channel> channel, Staging staging, Requests requests,
+               std::span<std::byte> output)
+        : channel_(std::move(channel)),
+          staging_(std::move(staging)),
+          requests_(std::move(requests)),
+          output_(output) {}
     ~MpiRequest() override {
         try {
-            channel_->wait(requests_);
+            wait();
         } catch (const Error&) {
             // Whoever uses the communicator next gets it again.
         }
     }
-    bool test() override { return channel_->test(requests_); }
-    void wait() override { channel_->wait(requests_); }
+    bool test() override {
+        if (!complete_ && channel_->test(requests_)) finish();
+        return complete_;
+    }
+    void wait() override {
+        if (complete_) return;
+        channel_->wait(requests_);
+        finish();
+    }
 
 private:
+    void finish() {
+        staging_.complete(output_);
+        complete_ = true;
+    }
+
     std::shared_ptr<Channel> channel_;
+    Staging staging_;
     Requests requests_;
+    std::span<std::byte> output_;
+    bool complete_ = false;
 };
 
 /// Issues `operation(offset, int count, MPI_Request*)` for parts of at most the channel's largest
@@ -58,9 +121,14 @@ Requests start_all_reduce(const Channel& channel, std::span<T> values, MPI_Datat
 }
 
 template <typename T>
-void all_reduce(Channel& channel, std::span<T> values, MPI_Datatype type, MPI_Op operation) {
-    Requests requests = start_all_reduce(channel, values, type, operation);
-    channel.wait(requests);
+void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MPI_Datatype type,
+                MPI_Op operation) {
+    const std::span<std::byte> bytes = std::as_writable_bytes(values);
+    Staging staging = stage_sum(channel, bytes);
+    Requests requests =
+        start_all_reduce(*channel, std::span(staging.as<T>(), values.size()), type, operation);
+    channel->wait(requests);
+    staging.complete(bytes);
 }
 
 /// `count` bytes that repeat every `stride` bytes: a part of each rank's place in a gathered array.
@@ -85,110 +153,132 @@ private:
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MPI_Comm owned, const WorldLimits& limits)
-    : channel_(std::make_shared<Channel>(owned, limits)) {}
+MpiCommunicator::MpiCommunicator(MPI_Comm owned, const WorldLimits& limits,
+                                 std::shared_ptr<KeptBuffers> kept)
+    : channel_(std::make_shared<Channel>(owned, limits, std::move(kept))) {}
 
 void MpiCommunicator::all_reduce_sum(std::span<float> values) {
-    all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM);
+    all_reduce(channel_, values, MPI_FLOAT, MPI_SUM);
 }
 
 void MpiCommunicator::all_reduce_sum(std::span<double> values) {
-    all_reduce(*channel_, values, MPI_DOUBLE, MPI_SUM);
+    all_reduce(channel_, values, MPI_DOUBLE, MPI_SUM);
 }
 
 void MpiCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
-    all_reduce(*channel_, values, MPI_INT64_T, MPI_SUM);
+    all_reduce(channel_, values, MPI_INT64_T, MPI_SUM);
 }
 
 void MpiCommunicator::all_reduce_max(std::span<double> values) {
-    all_reduce(*channel_, values, MPI_DOUBLE, MPI_MAX);
+    all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
 }
 
 std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
-    return std::make_unique<MpiRequest>(channel_,
-                                        start_all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM));
+    const std::span<std::byte> bytes = std::as_writable_bytes(values);
+    Staging staging = stage_sum(channel_, bytes);
+    const std::span<float> staged(staging.as<float>(), values.size());
+    Requests requests = start_all_reduce(*channel_, staged, MPI_FLOAT, MPI_SUM);
+    return std::make_unique<MpiRequest>(channel_, std::move(staging), std::move(requests), bytes);
 }
 
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
     if (size() == 1) return;
+    Staging staging(channel_, std::as_bytes(values));
     Requests requests =
         in_parts(*channel_, values.size(), "MPI_Ireduce",
                  [&](std::size_t offset, int count, MPI_Request* request) {
-                     float* part = values.data() + offset;
+                     float* part = staging.as<float>() + offset;
                      return rank() == root ? MPI_Ireduce(MPI_IN_PLACE, part, count, MPI_FLOAT,
                                                          MPI_SUM, root, channel_->handle(), request)
                                            : MPI_Ireduce(part, nullptr, count, MPI_FLOAT, MPI_SUM,
                                                          root, channel_->handle(), request);
                  });
     channel_->wait(requests);
+    if (rank() == root) return staging.complete(std::as_writable_bytes(values));
+    staging.complete();
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+    Staging staging(channel_, bytes);
     Requests requests = in_parts(*channel_, bytes.size(), "MPI_Ibcast",
                                  [&](std::size_t offset, int count, MPI_Request* request) {
-                                     return MPI_Ibcast(bytes.data() + offset, count, MPI_BYTE, root,
-                                                       channel_->handle(), request);
+                                     return MPI_Ibcast(staging.as<std::byte>() + offset, count,
+                                                       MPI_BYTE, root, channel_->handle(), request);
                                  });
     channel_->wait(requests);
+    staging.complete(bytes);
 }
 
 void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
     ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
            "all_gather: {} bytes of each of {} ranks into {} bytes", mine.size(), size(),
            all.size());
-    Requests requests = in_parts(*channel_, mine.size(), "MPI_Iallgather",
-                                 [&](std::size_t offset, int count, MPI_Request* request) {
-                                     const StridedBytes part(count, mine.size());
-                                     return MPI_Iallgather(mine.data() + offset, count, MPI_BYTE,
-                                                           all.data() + offset, 1, part.handle(),
-                                                           channel_->handle(), request);
-                                 });
+    Staging sent(channel_, mine);
+    Staging received(channel_, all);
+    Requests requests =
+        in_parts(*channel_, mine.size(), "MPI_Iallgather",
+                 [&](std::size_t offset, int count, MPI_Request* request) {
+                     const StridedBytes part(count, mine.size());
+                     return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
+                                           received.as<std::byte>() + offset, 1, part.handle(),
+                                           channel_->handle(), request);
+                 });
     channel_->wait(requests);
+    sent.complete();
+    received.complete(all);
 }
 
 void MpiCommunicator::reduce_scatter_sum(std::span<const float> all, std::span<float> mine) {
     ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
            "reduce_scatter_sum: {} values for {} of each of {} ranks", all.size(), mine.size(),
            size());
-    Requests requests;
+    Staging sent(channel_, std::as_bytes(all));
+    Staging received(channel_, std::as_bytes(mine));
+    const auto scatter = [&](std::size_t, int count, MPI_Request* request) {
+        return MPI_Ireduce_scatter_block(sent.as<float>(), received.as<float>(), count, MPI_FLOAT,
+                                         MPI_SUM, channel_->handle(), request);
+    };
     if (all.size() <= channel_->limits().largest_count) {
-        requests =
-            in_parts(*channel_, mine.size(), "MPI_Ireduce_scatter_block",
-                     [&](std::size_t, int count, MPI_Request* request) {
-                         return MPI_Ireduce_scatter_block(all.data(), mine.data(), count, MPI_FLOAT,
-                                                          MPI_SUM, channel_->handle(), request);
-                     });
-        return channel_->wait(requests);
-    }
-    for (int root = 0; root < size(); ++root) {
-        const float* part = all.data() + static_cast<std::size_t>(root) * mine.size();
-        requests =
-            in_parts(*channel_, mine.size(), "MPI_Ireduce",
-                     [&](std::size_t offset, int count, MPI_Request* request) {
-                         return MPI_Ireduce(part + offset, mine.data() + offset, count, MPI_FLOAT,
-                                            MPI_SUM, root, channel_->handle(), request);
-                     });
+        Requests requests = in_parts(*channel_, mine.size(), "MPI_Ireduce_scatter_block", scatter);
         channel_->wait(requests);
+    } else {
+        for (int root = 0; root < size(); ++root) {
+            const float* part = sent.as<float>() + static_cast<std::size_t>(root) * mine.size();
+            Requests requests = in_parts(
+                *channel_, mine.size(), "MPI_Ireduce",
+                [&](std::size_t offset, int count, MPI_Request* request) {
+                    return MPI_Ireduce(part + offset, received.as<float>() + offset, count,
+                                       MPI_FLOAT, MPI_SUM, root, channel_->handle(), request);
+                });
+            channel_->wait(requests);
+        }
     }
+    sent.complete();
+    received.complete(std::as_writable_bytes(mine));
 }
 
 void MpiCommunicator::send(std::span<const std::byte> bytes, int destination, int tag) {
+    Staging staging(channel_, bytes);
     Requests requests =
         in_parts(*channel_, bytes.size(), "MPI_Isend",
                  [&](std::size_t offset, int count, MPI_Request* request) {
-                     return MPI_Isend(bytes.data() + offset, count, MPI_BYTE, destination, tag,
-                                      channel_->handle(), request);
+                     return MPI_Isend(staging.as<std::byte>() + offset, count, MPI_BYTE,
+                                      destination, tag, channel_->handle(), request);
                  });
     channel_->wait(requests);
+    staging.complete();
 }
 
 void MpiCommunicator::receive(std::span<std::byte> bytes, int source, int tag) {
-    Requests requests = in_parts(*channel_, bytes.size(), "MPI_Irecv",
-                                 [&](std::size_t offset, int count, MPI_Request* request) {
-                                     return MPI_Irecv(bytes.data() + offset, count, MPI_BYTE,
-                                                      source, tag, channel_->handle(), request);
-                                 });
+    Staging staging(channel_, bytes);
+    Requests requests =
+        in_parts(*channel_, bytes.size(), "MPI_Irecv",
+                 [&](std::size_t offset, int count, MPI_Request* request) {
+                     return MPI_Irecv(staging.as<std::byte>() + offset, count, MPI_BYTE, source,
+                                      tag, channel_->handle(), request);
+                 });
     channel_->wait(requests);
+    staging.complete(bytes);
 }
 
 void MpiCommunicator::barrier() {
@@ -202,7 +292,7 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
     barrier();  // A rank that does not come is noticed here, while a split would wait for ever.
     MPI_Comm part = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(channel_->handle(), color, key, &part), "MPI_Comm_split");
-    return std::make_unique<MpiCommunicator>(part, channel_->limits());
+    return std::make_unique<MpiCommunicator>(part, channel_->limits(), channel_->kept());
 }
 
 void MpiCommunicator::announce_failure(const Error& failure) noexcept {

@@ -14,8 +14,8 @@ namespace hpcai::comm {
 /// collective with a dead rank would never return.
 class MpiCommunicator final : public Communicator {
 public:
-    /// Takes `owned` over.
-    MpiCommunicator(MPI_Comm owned, const WorldLimits& limits);
+    /// Takes `owned` over. What a failure leaves under way is given to `kept`.
+    MpiCommunicator(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept);
 
     int rank() const override { return channel_->rank(); }
     int size() const override { return channel_->size(); }

@@ -53,12 +53,13 @@ std::vector<std::string> gather_hostnames(Communicator& everyone) {
     return names;
 }
 
-std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits) {
+std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
+                              const std::shared_ptr<KeptBuffers>& kept) {
     MPI_Comm shared = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, everyone.rank(),
                                   MPI_INFO_NULL, &shared),
               "MPI_Comm_split_type");
-    MpiCommunicator neighbours(shared, limits);
+    MpiCommunicator neighbours(shared, limits, kept);
     std::array<int, 1> lowest{everyone.rank()};
     neighbours.broadcast(std::as_writable_bytes(std::span(lowest)), 0);
 
@@ -85,6 +86,7 @@ struct MpiWorld::Outbox {
         MPI_Request request = MPI_REQUEST_NULL;
     };
     std::list<Letter> letters;
+    std::shared_ptr<KeptBuffers> kept = std::make_shared<KeptBuffers>();
 
     /// A receiver that MPI knows to be gone is passed over.
     void send(Bytes bytes, int world_rank, int tag) {
@@ -195,9 +197,9 @@ StartUp MpiWorld::start_up() {
     ensure(!started_, "the start-up of a world happens once");
     started_ = true;
     StartUp start(
-        std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_));
+        std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_, outbox_->kept));
     start.hostnames_ = gather_hostnames(start.everyone());
-    start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_);
+    start.node_of_world_rank_ = gather_nodes(start.everyone(), limits_, outbox_->kept);
     return start;
 }
 
@@ -225,7 +227,7 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
         ballot.leaders =
-            std::make_unique<MpiCommunicator>(join_voters(voters, seconds), limits_);
+            std::make_unique<MpiCommunicator>(join_voters(voters, seconds), limits_, outbox_->kept);
     }
     return ballot;
 }
