@@ -38,12 +38,19 @@ std::int64_t samples_in(std::span<const float> probabilities, std::int64_t class
                : -1;
 }
 
+/// One member's predictions, and how they are cut.
+struct Ballots {
+    std::span<const float> probabilities;  // (samples, classes)
+    std::int64_t classes;
+    std::int64_t chunk_rows;
+};
+
 /// Sums `prepare(rows of mine, rows to send)` over the members chunk by chunk, then lets rank 0
 /// `finish` the rows.
 template <typename Prepare, typename Finish>
-std::vector<float> vote(comm::Communicator& members, std::span<const float> probabilities,
-                        std::int64_t classes, std::int64_t chunk_rows, Prepare prepare,
+std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Prepare prepare,
                         Finish finish) {
+    const auto& [probabilities, classes, chunk_rows] = ballots;
     const std::int64_t samples = samples_in(probabilities, classes);
     check_agreement(members, samples, classes, chunk_rows);
     ensure(samples >= 0 && chunk_rows > 0, "a vote on {} probabilities, {} classes, chunks of {}",
@@ -142,7 +149,7 @@ std::vector<float> ensemble_soft_vote(comm::Communicator& members,
                                       std::int64_t chunk_rows) {
     const auto member_count = static_cast<float>(members.size());
     return vote(
-        members, probabilities, classes, chunk_rows,
+        members, {probabilities, classes, chunk_rows},
         [](std::span<const float> mine, std::span<float> sent) {
             std::ranges::copy(mine, sent.begin());
         },
@@ -157,7 +164,7 @@ std::vector<float> ensemble_majority(comm::Communicator& members,
     const auto member_count = static_cast<float>(members.size());
     const auto width = static_cast<std::size_t>(classes);
     return vote(
-        members, probabilities, classes, chunk_rows,
+        members, {probabilities, classes, chunk_rows},
         [=](std::span<const float> mine, std::span<float> sent) { cast_votes(mine, sent, width); },
         [=](std::span<float> votes) { share_votes(votes, width, member_count); });
 }

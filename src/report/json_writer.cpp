@@ -98,8 +98,12 @@ std::string text_of(const Record& record) {
 
 }  // namespace
 
-std::string to_json(const RunRecord& record) { return text_of(record); }
+std::string to_json(const RunRecord& record) {
+    return text_of(record);
+}
 
-std::string to_json(const GroupResult& result) { return text_of(result); }
+std::string to_json(const GroupResult& result) {
+    return text_of(result);
+}
 
 }  // namespace hpcai::report

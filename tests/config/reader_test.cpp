@@ -160,8 +160,9 @@ TEST(Reader, RefusesSettingsThatContradict) {
     EXPECT_THAT(message_of("training: {batch_size: 30, batch_norm_samples: 16}"),
                 HasSubstr("expected a divisor of training.batch_size, which is 30, got '16'"));
     EXPECT_THAT(message_of("training: {schedule_epochs: [30, 30]}"), HasSubstr("increasing"));
-    EXPECT_THAT(message_of("workload: {epochs: 4}"),
-                HasSubstr("training.warmup_epochs: expected less than workload.epochs, which is 4"));
+    EXPECT_THAT(
+        message_of("workload: {epochs: 4}"),
+        HasSubstr("training.warmup_epochs: expected less than workload.epochs, which is 4"));
     EXPECT_THAT(message_of("bagging: {P_degree: 3}"),
                 HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
     EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace hpcai {
 
@@ -46,8 +46,9 @@ void require(bool condition, ExitCode code, fmt::format_string<Arguments...> for
 template <typename... Arguments>
 void ensure(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     if (!condition) {
-        throw Error(ExitCode::internal,
-                    "internal error: " + fmt::format(format, std::forward<Arguments>(arguments)...));
+        throw Error(
+            ExitCode::internal,
+            "internal error: " + fmt::format(format, std::forward<Arguments>(arguments)...));
     }
 }
 

@@ -55,8 +55,8 @@ public:
     ValueId add_input(std::string name, tensor::Shape shape);
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
-    /// Appends a node. Throws Error(internal) when the values are not as many, or not of the shapes,
-    /// as the operation reads.
+    /// Appends a node. Throws Error(internal) when the values are not as many, or not of the
+    /// shapes, as the operation reads.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                      std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>
-
-#include <cstdint>
 
 namespace hpcai::models {
 

@@ -15,8 +15,9 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained);
 
 /// Reads what write_weights or torchvision wrote. Every parameter and running statistic of the
-/// graph must be there with its shape, in finite fp32; other tensors are refused, `num_batches_tracked`
-/// apart. Throws Error(data) naming file and tensor; `store` is then unchanged.
+/// graph must be there with its shape, in finite fp32; other tensors are refused,
+/// `num_batches_tracked` apart. Throws Error(data) naming file and tensor; `store` is then
+/// unchanged.
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 

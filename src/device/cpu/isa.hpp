@@ -3,7 +3,7 @@
 
 #include "loops/loops.hpp"
 
-/// What this processor can do; CMake links isa/x86.cpp or isa/other.cpp.
+/// What this processor can do; CMake links isa_x86.cpp or isa_other.cpp.
 namespace hpcai::device::cpu {
 
 /// The table for the instruction sets this processor has.

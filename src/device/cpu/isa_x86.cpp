@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../isa.hpp"
+#include "isa.hpp"
 
 namespace hpcai::device::cpu {
 
