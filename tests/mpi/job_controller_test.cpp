@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/benchmark/job_controller.hpp"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "storage/temporary_folder.hpp"
+#include "world.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+namespace fs = std::filesystem;
+using mpi_tests::world;
+
+/// A job whose groups of one rank each are done, however they ended.
+class FinishedJob : public testing::Test {
+protected:
+    Start make_start(const fs::path& output) const {
+        const int ranks = world().mpi.size();
+        config::Config config;
+        config.bagging.groups = ranks;
+        config.bagging.degree = 1;
+        config.data.kind = config::DataKind::synthetic;
+        config.workload.classes = 4;
+        const plan::Layout layout =
+            plan::make_layout(config.bagging, config.training, ranks, ranks);
+        plan::ParallelismController controller(layout, world().node_of_world_rank);
+        const plan::RankPlace place = controller.place(world().mpi.rank());
+        data::SampleSets samples{data::make_synthetic_samples(config, data::Split::training),
+                                 data::make_synthetic_samples(config, data::Split::validation)};
+        return {config,
+                std::move(controller),
+                place,
+                output,
+                world().hostnames,
+                std::vector<RankFacts>(static_cast<std::size_t>(ranks), {1, "paper"}),
+                std::move(samples),
+                nullptr,
+                tensor::DType::f32,
+                "2022-11-05T14:03:09Z"};
+    }
+
+    GroupOutcome failed() const {
+        GroupOutcome outcome;
+        outcome.result.record.failure = "no data";
+        outcome.status = comm::GroupStatus::of(world().mpi.rank(), comm::GroupState::failed,
+                                               ExitCode::data, "no data");
+        return outcome;
+    }
+
+    GroupOutcome completed() const {
+        GroupOutcome outcome;
+        outcome.result.record.group = world().mpi.rank();
+        outcome.validation.probabilities = {0.1F, 0.2F, 0.3F, 0.4F};
+        outcome.validation.labels = {3};
+        outcome.status = comm::GroupStatus::of(world().mpi.rank(), comm::GroupState::completed);
+        return outcome;
+    }
+
+    ExitCode finish(const Start& start, const GroupOutcome& outcome) {
+        world().everyone.barrier();
+        RunRequest request;
+        request.command_line = "hpcai500 run --config caf\xe9.yaml";
+        const Stopwatch watch;
+        JobController controller(start, request, world().mpi, watch);
+        const auto log = make_logger("test", (folder_.path() / "log.txt").string());
+        testing::internal::CaptureStderr();
+        const ExitCode code = controller.finish(outcome, *log, out_);
+        error_ = testing::internal::GetCapturedStderr();
+        seconds_ = watch.seconds();
+        world().everyone.barrier();
+        return code;
+    }
+
+    storage::TemporaryFolder folder_;
+    std::ostringstream out_;
+    std::string error_;
+    double seconds_ = 0;
+};
+
+TEST_F(FinishedJob, TheWriterStoresTheResultEvenWhenTheCommandLineIsNotUtf8) {
+    const Start start = make_start(folder_.path());
+    const ExitCode code = finish(start, failed());
+    const bool writes = world().mpi.rank() == 0;
+    EXPECT_EQ(code, writes ? ExitCode::data : ExitCode::ok) << error_;
+    EXPECT_EQ(fs::exists(folder_.path() / "environment.json"), writes);
+    EXPECT_EQ(fs::exists(folder_.path() / "result.json"), writes);
+    EXPECT_EQ(out_.str().find("RESULT INVALID") != std::string::npos, writes);
+}
+
+TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
+    const Start start = make_start("/dev/null/result");
+    const ExitCode code = finish(start, failed());
+    if (world().mpi.rank() != 0) {
+        EXPECT_EQ(code, ExitCode::ok);
+        return;
+    }
+    EXPECT_NE(code, ExitCode::ok);
+    EXPECT_NE(out_.str().find("RESULT INVALID"), std::string::npos);
+    EXPECT_NE(error_.find("/dev/null/result"), std::string::npos) << error_;
+}
+
+TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {
+    const Start start = make_start(folder_.path());
+    GroupOutcome outcome = completed();
+    if (world().mpi.rank() == 0) outcome.validation.labels.clear();  // the root cannot count
+    const ExitCode code = finish(start, outcome);
+    EXPECT_LT(seconds_, 15) << "the wait for a rank that never comes would be 30 s";
+    if (world().mpi.rank() == 0) {
+        EXPECT_NE(code, ExitCode::ok);
+        EXPECT_NE(error_, "");
+        EXPECT_FALSE(fs::exists(folder_.path() / "result.json"));
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::benchmark
