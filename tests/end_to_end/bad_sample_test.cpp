@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include <hpcai/data/sample_index.hpp>
+#include <hpcai/plan/data_sampler.hpp>
+
+#include "launch.hpp"
+
+/// Pictures that cannot be read, met while training.
+namespace hpcai::end_to_end {
+namespace {
+
+constexpr std::uint64_t kSeed = 3;  // of kConfig
+constexpr std::uint32_t kBatch = 8;
+
+class BadSample : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+        index_ = data::scan_image_folder(folder_ / "set/train");
+    }
+
+    fs::path picture(std::uint32_t sample) const {
+        return folder_ / "set/train" / index_.samples[sample].path;
+    }
+    void cut(std::uint32_t sample) const { fs::resize_file(picture(sample), 300); }
+
+    Outcome run_one_group(const std::string& policy) const {
+        return run_ranks(folder_.path(), 1, {"bagging.M=1", "data.on_bad_sample=" + policy});
+    }
+
+    storage::TemporaryFolder folder_;
+    data::SampleIndex index_;
+};
+
+TEST_F(BadSample, ThatIsCutFailsTheRunWithTwoRanksByDefault) {
+    cut(5);
+    const Outcome outcome = run_ranks(folder_.path(), 2, {"bagging.M=1", "bagging.P_degree=2"});
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    EXPECT_TRUE(last_line(outcome.out).starts_with("RESULT INVALID  ")) << outcome.out;
+    const std::string reason = "\nreason: group 0: set/train/" + index_.samples[5].path + ": ";
+    EXPECT_NE(outcome.out.find(reason), std::string::npos) << outcome.out;
+    const std::string said = "group 0 failed: set/train/" + index_.samples[5].path;
+    const std::size_t first = outcome.error.find(said);
+    EXPECT_NE(first, std::string::npos) << outcome.error;
+    EXPECT_EQ(outcome.error.find(said, first + 1), std::string::npos) << "said once";
+    const nlohmann::json verdict = json_of(folder_ / "result/result.json")["verdict"];
+    EXPECT_EQ(verdict["exit_code"], 4);
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/weights.safetensors"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/evaluation/ensemble.npy"));
+}
+
+TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
+    write(picture(20), "no picture at all");
+    const Outcome outcome = run_one_group("fail");
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    EXPECT_NE(outcome.out.find(index_.samples[20].path + ": not a JPEG"), std::string::npos)
+        << outcome.out;
+}
+
+TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {
+    cut(5);
+    write(picture(20), "no picture at all");
+    std::vector<std::string> digests;
+    for (const char* policy : {"skip", "count"}) {
+        const Outcome outcome = run_one_group(policy);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+        const nlohmann::json record = json_of(folder_ / "result/groups/0/record.json");
+        EXPECT_EQ(record["bad_samples"], 2) << policy;
+        EXPECT_EQ(record["record"]["samples_trained"], 24) << policy;
+        const std::string log = text_of(folder_ / "result/groups/0/log.txt");
+        for (const std::uint32_t sample : {5U, 20U}) {
+            EXPECT_NE(log.find(index_.samples[sample].path), std::string::npos) << log;
+        }
+        digests.push_back(record["training_digest"]);
+        fs::remove_all(folder_ / "result");
+    }
+    EXPECT_NE(digests[0], digests[1]) << "one trains on other pictures than the other";
+}
+
+/// A sample that group 1 trains on and group 0 never sees.
+std::uint32_t sample_of_second_group_only(std::uint32_t samples) {
+    config::BaggingConfig bagging;
+    bagging.sampler = config::Sampler::bootstrap;
+    const plan::DataSampler sampler(bagging, kSeed, samples);
+    const std::vector<std::uint16_t> counts = sampler.counts(0);
+    const std::vector<std::uint32_t> order = sampler.epoch_order(1, 0);
+    const auto whole_batches =
+        order.begin() + static_cast<std::ptrdiff_t>(order.size() / kBatch * kBatch);
+    const auto found = std::find_if(order.begin(), whole_batches,
+                                    [&](std::uint32_t sample) { return counts[sample] == 0; });
+    EXPECT_NE(found, whole_batches);
+    return *found;
+}
+
+TEST_F(BadSample, OfOneBootstrapLeavesAPartialResultOfTheOtherGroup) {
+    const std::uint32_t bad = sample_of_second_group_only(24);
+    cut(bad);
+    const Outcome outcome =
+        run_ranks(folder_.path(), 2, {"bagging.sampler=bootstrap", "bagging.out_of_bag=false"});
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.error;
+    EXPECT_TRUE(last_line(outcome.out).starts_with("RESULT PARTIAL  ")) << outcome.out;
+    const nlohmann::json all = json_of(folder_ / "result/result.json");
+    const nlohmann::json verdict = all["verdict"];
+    EXPECT_EQ(verdict["status"], "PARTIAL");
+    EXPECT_EQ(verdict["exit_code"], 7);
+    ASSERT_EQ(verdict["reasons"].size(), 2U);
+    EXPECT_EQ(verdict["reasons"][0], "1 of 2 groups finished");
+    const std::string why = verdict["reasons"][1];
+    EXPECT_TRUE(why.starts_with("group 1: set/train/" + index_.samples[bad].path)) << why;
+
+    EXPECT_TRUE(all["quality"]["members"][1].is_null());
+    EXPECT_EQ(all["quality"]["ensemble"], all["quality"]["members"][0]);
+    EXPECT_EQ(all["training_digest"][1], "");
+    EXPECT_EQ(text_of(folder_ / "result/evaluation/ensemble.npy"),
+              text_of(folder_ / "result/groups/0/predictions.npy"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/1/weights.safetensors"));
+    EXPECT_NE(json_of(folder_ / "result/groups/1/record.json")["record"]["failure"], "");
+    const Outcome check =
+        cli::execute_in(folder_ / "result", {"sha256sum", "--check", "--quiet", "manifest.sha256"});
+    EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <set>
+
+#include <hpcai/storage/safetensors.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+#include "launch.hpp"
+
+/// One complete run of two groups of two ranks, which every test here looks at.
+namespace hpcai::end_to_end {
+namespace {
+
+class CompleteRun : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        folder_ = new storage::TemporaryFolder();
+        make_pictures(folder_->path());
+        write(*folder_ / "tiny.yaml", kConfig);
+        setenv("HPCAI500_TEST_SECRET", "do-not-write-this", 1);
+        outcome_ = new Outcome(
+            run_ranks(folder_->path(), 4, {"bagging.P_degree=2", "bagging.sampler=poisson"}));
+        ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
+    }
+    static void TearDownTestSuite() {
+        delete folder_;
+        delete outcome_;
+    }
+
+    static fs::path result(const std::string& name) { return *folder_ / ("result/" + name); }
+    static nlohmann::json record() { return json_of(result("result.json")); }
+
+    static storage::TemporaryFolder* folder_;
+    static Outcome* outcome_;
+};
+
+storage::TemporaryFolder* CompleteRun::folder_ = nullptr;
+Outcome* CompleteRun::outcome_ = nullptr;
+
+TEST_F(CompleteRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
+    std::set<std::string> expected{"result.json",           "summary.txt",
+                                   "config.yaml",           "environment.json",
+                                   "manifest.sha256",       "evaluation/ensemble.npy",
+                                   "evaluation/labels.npy", "evaluation/samples.txt"};
+    for (const std::string group : {"groups/0/", "groups/1/"}) {
+        for (const char* name :
+             {"record.json", "log.txt", "weights.safetensors", "predictions.npy"}) {
+            expected.insert(group + name);
+        }
+    }
+    std::set<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(result(""))) {
+        if (!entry.is_directory()) found.insert(fs::relative(entry.path(), result("")).string());
+    }
+    EXPECT_EQ(found, expected);
+}
+
+TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
+    const Outcome check =
+        cli::execute_in(result(""), {"sha256sum", "--check", "--strict", "manifest.sha256"});
+    EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
+    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 15) << check.out;
+}
+
+TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
+    EXPECT_EQ(outcome_->out, text_of(result("summary.txt")));
+    const std::regex line(
+        R"(RESULT CUSTOM  workload=image_classification M=2 P=2 FLOPS=\d\.\d{3}e\+\d\d )"
+        R"(VFLOPS=\d\.\d{3}e[+-]\d\d quality=[01]\.\d{4} target=0\.2500)");
+    EXPECT_TRUE(std::regex_match(last_line(outcome_->out), line)) << last_line(outcome_->out);
+    EXPECT_NE(outcome_->out.find("\nreason: run.level is custom"), std::string::npos);
+    EXPECT_EQ(messages(*outcome_), std::vector<std::string>());
+}
+
+TEST_F(CompleteRun, HasAnEnsembleThatAnyoneCanRecompute) {
+    const storage::NpyArray ensemble = storage::read_npy(result("evaluation/ensemble.npy"));
+    const storage::NpyArray labels = storage::read_npy(result("evaluation/labels.npy"));
+    const storage::NpyArray first = storage::read_npy(result("groups/0/predictions.npy"));
+    const storage::NpyArray second = storage::read_npy(result("groups/1/predictions.npy"));
+    ASSERT_EQ(ensemble.shape(), (tensor::Shape{12, 4}));
+    ASSERT_EQ(first.shape(), ensemble.shape());
+    ASSERT_EQ(second.shape(), ensemble.shape());
+    ASSERT_EQ(labels.shape(), (tensor::Shape{12}));
+    for (std::size_t i = 0; i < 48; ++i) {
+        const float mean = (first.as<float>()[i] + second.as<float>()[i]) / 2;
+        EXPECT_NEAR(ensemble.as<float>()[i], mean, 1e-7) << i;
+    }
+    const nlohmann::json quality = record()["quality"];
+    EXPECT_DOUBLE_EQ(quality["ensemble"], top_1(ensemble, labels));
+    EXPECT_DOUBLE_EQ(quality["members"][0], top_1(first, labels));
+    EXPECT_DOUBLE_EQ(quality["members"][1], top_1(second, labels));
+    EXPECT_DOUBLE_EQ(quality["members_mean"], (top_1(first, labels) + top_1(second, labels)) / 2);
+}
+
+TEST_F(CompleteRun, NamesTheSamplesInTheOrderOfThePredictions) {
+    const storage::NpyArray labels = storage::read_npy(result("evaluation/labels.npy"));
+    std::set<std::string> classes;
+    std::istringstream names(text_of(result("evaluation/samples.txt")));
+    std::size_t row = 0;
+    for (std::string name; std::getline(names, name); ++row) {
+        EXPECT_TRUE(fs::is_regular_file(*folder_ / "set/val" / name)) << name;
+        classes.insert(name.substr(0, name.find('/')));
+        ASSERT_LT(row, 12U);
+        EXPECT_EQ(labels.as<std::int32_t>()[row], static_cast<int>(classes.size()) - 1) << name;
+    }
+    EXPECT_EQ(row, 12U);
+}
+
+TEST_F(CompleteRun, ScoresByEquationsSixToEight) {
+    const nlohmann::json all = record();
+    double samples = 0, longest = 0;
+    for (const auto& group : all["work"]["groups"]) {
+        samples += group["samples_trained"].get<double>();
+        longest = std::max(longest, group["training_seconds"].get<double>());
+        EXPECT_EQ(group["samples_trained"], 8 * group["iterations"].get<int>());
+        EXPECT_EQ(group["iterations"], group["samples_drawn"].get<int>() / 8);
+    }
+    const double flops = samples * all["flops"]["training_per_sample"].get<double>() / longest;
+    EXPECT_NEAR(all["scores"]["flops"].get<double>() / flops, 1, 1e-12);
+    const double penalty = std::pow(all["quality"]["ensemble"].get<double>() / 0.25, 5);
+    EXPECT_NEAR(all["scores"]["penalty_coefficient"], penalty, 1e-9);
+    EXPECT_NEAR(all["scores"]["vflops"].get<double>(), flops * penalty, 1e-9 * flops);
+    EXPECT_EQ(all["work"]["samples_trained"], samples);
+    EXPECT_EQ(all["time"]["training_seconds"], longest);
+}
+
+TEST_F(CompleteRun, DescribesTheLaunchButNotTheWholeEnvironment) {
+    const nlohmann::json topology = record()["topology"];
+    EXPECT_EQ(topology["ranks"], 4);
+    EXPECT_EQ(topology["groups"], 2);
+    EXPECT_EQ(topology["degree"], 2);
+    ASSERT_EQ(topology["map"].size(), 4U);
+    const std::string environment = text_of(result("environment.json"));
+    EXPECT_EQ(environment.find("do-not-write-this"), std::string::npos);
+    EXPECT_EQ(environment.find("\\u0000"), std::string::npos) << environment;
+    const std::string digest = json_of(result("environment.json"))["binary_sha256"];
+    EXPECT_EQ(digest, storage::sha256_hex_of_file(cli::environment("HPCAI500_BINARY")));
+}
+
+TEST_F(CompleteRun, IsTheSameAgainWhateverTheNumberOfGroups) {
+    // Group 0 alone: seed, model and P are the same, and so are all bits.
+    const Outcome again =
+        run_ranks(folder_->path(), 2,
+                  {"bagging.M=1", "bagging.P_degree=2", "bagging.sampler=poisson"}, "again");
+    ASSERT_EQ(again.exit_code, 0) << again.error;
+    const nlohmann::json digests = record()["training_digest"];
+    EXPECT_NE(digests[0], digests[1]);
+    EXPECT_EQ(json_of(*folder_ / "again/result.json")["training_digest"][0], digests[0]);
+    EXPECT_EQ(text_of(*folder_ / "again/groups/0/predictions.npy"),
+              text_of(result("groups/0/predictions.npy")));
+}
+
+TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
+    const Outcome exported = cli::run_in(
+        folder_->path(), {"export", "result", "--group", "1", "--output", "old.safetensors"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.error;
+    EXPECT_EQ(text_of(*folder_ / "old.safetensors"),
+              text_of(result("groups/1/weights.safetensors")));
+    // At rate 0 only what BatchNorm counts moves.
+    const Outcome resumed = run_ranks(
+        folder_->path(), 1,
+        {"bagging.M=1", "training.learning_rate=0", "training.initial_weights=old.safetensors"},
+        "resumed");
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.error;
+    const auto before = storage::read_safetensors(*folder_ / "old.safetensors");
+    const auto after = storage::read_safetensors(*folder_ / "resumed/groups/0/weights.safetensors");
+    ASSERT_EQ(after.tensors().size(), before.tensors().size());
+    for (const storage::StoredTensor& tensor : before.tensors()) {
+        if (tensor.name.ends_with(".num_batches_tracked")) continue;
+        const storage::StoredTensor* now = after.find(tensor.name);
+        ASSERT_NE(now, nullptr) << tensor.name;
+        const bool counted = tensor.name.find(".running_") != std::string::npos;
+        EXPECT_EQ(std::ranges::equal(now->bytes, tensor.bytes), !counted) << tensor.name;
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
