@@ -37,11 +37,18 @@ void print_start(const Start& start, std::ostream& log) {
         << std::flush;
 }
 
-ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, std::ostream& out) {
+/// What must outlive MPI: after a failure MPI may still be working on the gradients.
+struct Session {
+    std::optional<Start> start;
+    std::optional<BaseModel> model;
+};
+
+ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& session,
+                   std::ostream& out) {
     const Stopwatch since_start;
     comm::StartUp start_up = world.start_up();
-    Start start = agree_on_start(request, start_up);
-    std::optional<BaseModel> model;
+    Start& start = session.start.emplace(agree_on_start(request, start_up));
+    std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { model.emplace(start); });
     make_result_directory(request, start_up.everyone(), start);
     std::unique_ptr<Logger> log;
@@ -65,12 +72,13 @@ ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
     }
     ExitCode code = ExitCode::internal;
     bool speaks = true;
+    Session session;
     try {
         comm::MpiWorld world;
         speaks = world.rank() == 0;
         try {
             comm::check_launch(world.size(), environment, request.command_line);
-            code = run_ranks(world, request, out);
+            code = run_ranks(world, request, session, out);
         } catch (const Error& error) {
             // Failures of the start-up are the same on all ranks.
             if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
