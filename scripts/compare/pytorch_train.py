@@ -59,8 +59,8 @@ def random_resized_crop(image, size, settings, draw):
 
 def learning_rate(settings, step, steps_per_epoch, epochs):
     """The rate of one step: linear warm-up from warmup_start, then the schedule, per step."""
-    peak = (settings["training.learning_rate"] * settings["training.batch_size"] /
-            settings["training.learning_rate_batch"])
+    scale = settings["training.batch_size"] / settings["training.learning_rate_batch"]
+    peak = settings["training.learning_rate"] * scale
     warmup = round(settings["training.warmup_epochs"] * steps_per_epoch)
     if step < warmup:
         start = settings["training.warmup_start"]
@@ -72,7 +72,7 @@ def learning_rate(settings, step, steps_per_epoch, epochs):
         passed = sum(step >= e * steps_per_epoch for e in settings["training.schedule_epochs"])
         return peak * settings["training.schedule_factor"]**passed
     progress = (step - warmup) / max(1, epochs * steps_per_epoch - warmup)
-    final = settings["training.final_learning_rate"]
+    final = settings["training.final_learning_rate"] * scale
     if schedule == "cosine":
         return final + (peak - final) * 0.5 * (1 + math.cos(math.pi * progress))
     if schedule == "polynomial":
