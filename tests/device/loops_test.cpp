@@ -189,6 +189,27 @@ INSTANTIATE_TEST_SUITE_P(Cpu, LoopsOf, testing::ValuesIn(cases()), [](const auto
            std::string(name_of(test.param.dtype));
 });
 
+TEST(Bf16, RoundsToNearestEvenInEveryInstructionSet) {
+    const std::vector<float> values{1 + 0x1p-8f,   1 + 3 * 0x1p-8f, -1 - 0x1p-8f,
+                                    1 + 0x1.8p-8f, 1 + 0x1p-9f,     1,
+                                    -3.14159f,     0x1.fffp-20f};
+    auto sets = instruction_sets();
+    sets.push_back({"baseline", baseline::table, true});
+    for (const auto& set : sets) {
+        if (!set.present) continue;
+        for (const int lanes : {8, 1}) {
+            std::vector<float> back(8);
+            std::vector<std::byte> bytes(16);
+            const Tile tile{8 / lanes, lanes, lanes, DType::bf16};
+            set.table().store_floats(tile, values.data(), bytes.data());
+            set.table().load_floats(tile, bytes.data(), back.data());
+            for (std::size_t i = 0; i < 8; ++i) {
+                EXPECT_EQ(back[i], naive::round_to(DType::bf16, values[i])) << set.name;
+            }
+        }
+    }
+}
+
 TEST(Bf16, StaysNaNAndInfinite) {
     const std::vector<float> values{std::numeric_limits<float>::infinity(),
                                     -std::numeric_limits<float>::infinity(),
