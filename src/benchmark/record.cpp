@@ -247,6 +247,10 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
         facts.failure_codes.push_back(closing.groups[index].exit_code);
     }
     record.verdict = judge(start.config, facts);
+    if (facts.bad_samples > 0) {
+        record.parameters.push_back({"bad samples", std::to_string(facts.bad_samples),
+                                     "damaged files met by the groups; their logs name them"});
+    }
 }
 
 }  // namespace

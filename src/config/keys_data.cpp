@@ -24,8 +24,10 @@ std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
             {{{BadSamplePolicy::fail, "fail"},
               {BadSamplePolicy::skip, "skip"},
               {BadSamplePolicy::count, "count"}}},
-            {.meaning = "What a file that cannot be decoded does: ends the run with exit code 4, "
-                        "is left out, or is left out and counted in the result."}),
+            {.meaning = "What a damaged file does: ends the run with exit code 4; is skipped "
+                        "(another sample takes its place in training, in evaluation it is not "
+                        "scored); or is used as far as it could be decoded. Skipped and used ones "
+                        "are named in the log and counted in the result."}),
         data.integer("synthetic_samples", &DataConfig::synthetic_samples,
                      {.meaning = "Training samples of the synthetic source.",
                       .unit = "samples",
