@@ -15,6 +15,9 @@ enum class CpuLayout { automatic, blocked, channels_last };
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
+    /// Every result has the same bits whatever `threads` is: kernels split their work into parts
+    /// that depend on shapes only, which costs speed.
+    bool deterministic = false;
 };
 
 /// The CPU engine: oneDNN for convolutions, pooling and linear layers, own loops for the rest.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace hpcai::tests {
+
+/// How far one of the program's numbers is from its reference. The test fails where an error
+/// exceeds the tolerance; the largest error is written to the test's result file when the object
+/// goes, from where it gets into docs/VERIFICATION.md. `number` is the table's first column, is
+/// used once in a test and has no quotes in it.
+class LargestError {
+public:
+    LargestError(std::string number, double tolerance)
+        : number_(std::move(number)), tolerance_(tolerance) {}
+    LargestError(const LargestError&) = delete;
+    LargestError& operator=(const LargestError&) = delete;
+    ~LargestError() {
+        EXPECT_TRUE(compared_) << number_ << ": nothing was compared";
+        testing::Test::RecordProperty(number_, fmt::format("{:.1e} of {:.0e}", error_, tolerance_));
+    }
+
+    /// `what` tells a failure's place. An error that is no number counts as infinite.
+    void add(double error, const std::string& what = "") {
+        compared_ = true;
+        if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+        error_ = std::max(error_, error);
+        EXPECT_LE(error, tolerance_) << number_ << (what.empty() ? "" : ", ") << what;
+    }
+
+private:
+    std::string number_;
+    double tolerance_;
+    double error_ = 0;
+    bool compared_ = false;
+};
+
+}  // namespace hpcai::tests
