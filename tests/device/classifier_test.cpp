@@ -7,7 +7,7 @@
 namespace hpcai::device {
 namespace {
 
-class Classifier : public testing::TestWithParam<Setting> {
+class Classifier : public testing::TestWithParam<DeviceRow> {
 protected:
     naive::Random random_{GetParam().compute, 6};
 
@@ -74,7 +74,7 @@ TEST_P(Classifier, SoftmaxOfAPaddingRowIsStillGiven) {
     expect_close(got.output, naive::solve(problem).output, 1e-6, "softmax");
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Classifier, testing::ValuesIn(all_settings()),
+INSTANTIATE_TEST_SUITE_P(Devices, Classifier, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace hpcai::device {
 namespace {
 
-class Convolution : public testing::TestWithParam<Setting> {
+class Convolution : public testing::TestWithParam<DeviceRow> {
 protected:
     void expect_like_reference(const ops::Convolution& op) {
         naive::Random random(GetParam().compute, 1);
@@ -81,14 +81,14 @@ TEST_P(Convolution, AgreesWithReferenceBetweenBlockedAndPlainChannels) {
 }
 
 /// The least processor time that a training step of a stem has taken.
-double stem_seconds(const Setting& setting, std::int64_t channels) {
+double stem_seconds(const DeviceRow& row, std::int64_t channels) {
     const ops::Convolution op{
         .input = {2, 32, 32, channels}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3};
     naive::Problem problem{.operation = op};
     problem.inputs = {naive::Tensor(op.input)};
     problem.parameters = {naive::Tensor({64, 7, 7, channels})};
     problem.output_gradients = {naive::Tensor(output_shape(op))};
-    KernelRunner runner(setting, problem);
+    KernelRunner runner(row, problem);
     double least = 1e9;
     for (int repeat = 0; repeat < 3; ++repeat) {
         const std::clock_t start = std::clock();
@@ -98,18 +98,18 @@ double stem_seconds(const Setting& setting, std::int64_t channels) {
     return least;
 }
 
-TEST_P(Convolution, IsFastForAnyNumberOfImageChannels) {
+TEST(CpuConvolution, IsFastForAnyNumberOfImageChannels) {
     // oneDNN's reference loops, which it has only for some of these in blocked layouts, take a
     // thousand times longer.
-    Setting one_thread = GetParam();
-    one_thread.threads = 1;
-    const double most = 30 * stem_seconds(one_thread, 16);
-    for (const std::int64_t channels : {3, 4, 5, 13}) {
-        EXPECT_LT(stem_seconds(one_thread, channels), most) << channels << " channels";
+    for (const auto& [one_thread, two_threads] : cpu_thread_pairs()) {
+        const double most = 30 * stem_seconds(one_thread, 16);
+        for (const std::int64_t channels : {3, 4, 5, 13}) {
+            EXPECT_LT(stem_seconds(one_thread, channels), most) << channels << " channels";
+        }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Convolution, testing::ValuesIn(all_settings()),
+INSTANTIATE_TEST_SUITE_P(Devices, Convolution, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace

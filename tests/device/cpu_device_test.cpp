@@ -61,10 +61,10 @@ TEST(CpuDevice, RefusesAPrecisionItCannotComputeIn) {
     EXPECT_THROW(device->build(op, {.compute = tensor::DType::f16}), Error);
 }
 
-class Storage : public testing::TestWithParam<Setting> {};
+class Storage : public testing::TestWithParam<DeviceRow> {};
 
 TEST_P(Storage, LoadsWhatWasStored) {
-    const auto device = make_cpu_device({GetParam().threads, GetParam().layout});
+    const auto device = GetParam().make();
     naive::Random random(GetParam().compute, 8);
     for (const tensor::Shape& shape :
          {tensor::Shape{2, 3, 5, 3}, {2, 3, 5, 16}, {1, 2, 2, 40}, {3, 7}, {9}}) {
@@ -80,7 +80,7 @@ TEST_P(Storage, LoadsWhatWasStored) {
 }
 
 TEST_P(Storage, RoundsToNearestEven) {
-    const auto device = make_cpu_device({GetParam().threads, GetParam().layout});
+    const auto device = GetParam().make();
     const std::vector<float> values{1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1.8p-8f, -1 - 0x1p-9f};
     std::vector<float> back(4);
     const Buffer memory(*device, 16);
@@ -92,7 +92,7 @@ TEST_P(Storage, RoundsToNearestEven) {
 }
 
 TEST_P(Storage, RefusesAnotherNumberOfValues) {
-    const auto device = make_cpu_device({GetParam().threads, GetParam().layout});
+    const auto device = GetParam().make();
     std::vector<float> values(7);
     const Buffer memory(*device, 64);
     EXPECT_THROW(device->store_channels_last(memory.data(), {8}, GetParam().compute, values),
@@ -104,7 +104,7 @@ TEST_P(Storage, RefusesAnotherNumberOfValues) {
                  Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Storage, testing::ValuesIn(all_settings()),
+INSTANTIATE_TEST_SUITE_P(Devices, Storage, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 /// The optimizer step in doubles, over `steps` steps with a constant gradient.

@@ -7,7 +7,7 @@
 namespace hpcai::device {
 namespace {
 
-class Elementwise : public testing::TestWithParam<Setting> {
+class Elementwise : public testing::TestWithParam<DeviceRow> {
 protected:
     naive::Random random_{GetParam().compute, 5};
 
@@ -48,7 +48,7 @@ TEST_P(Elementwise, AddWritesOnlyTheGradientThatIsWanted) {
     const auto problem = problem_of(ops::Add{shape}, shape, 2, 2);
     const auto got = KernelRunner(GetParam(), problem).run({false, true});
     expect_close(got.input_gradients[1], naive::solve(problem).input_gradients[1],
-                 tolerance_of(GetParam()).stored, "input gradient");
+                 GetParam().tolerance.stored, "input gradient");
 }
 
 TEST_P(Elementwise, NormalizeAgreesWithReference) {
@@ -79,7 +79,7 @@ TEST(NormalizeKernel, RefusesMeansForAnotherNumberOfChannels) {
     EXPECT_THROW(device->build(ops::InputNormalize{{1, 2, 2, 4}, {0, 0, 0}, {1, 1, 1}}, {}), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Elementwise, testing::ValuesIn(all_settings()),
+INSTANTIATE_TEST_SUITE_P(Devices, Elementwise, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,8 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/device/device.hpp>
 
+#include "device/device_rows.hpp"
 #include "support/naive_ops.hpp"
 
 /// Runs one kernel of a device on a naive::Problem. All memory is poisoned before: whatever a
@@ -19,66 +20,41 @@
 /// past the end of a buffer is noticed.
 namespace hpcai::device {
 
-/// A way to run the CPU engine.
-struct Setting {
-    tensor::DType compute = tensor::DType::f32;
-    CpuLayout layout = CpuLayout::automatic;
-    int threads = 1;
-};
-
-inline std::string to_string(const Setting& setting) {
-    return std::string(name_of(setting.compute)) +
-           (setting.layout == CpuLayout::automatic ? "_automatic_" : "_channels_last_") +
-           std::to_string(setting.threads) + "_threads";
-}
-
-inline void PrintTo(const Setting& setting, std::ostream* stream) {
-    *stream << to_string(setting);
-}
-
-/// Every precision of this machine in every layout with one and two threads.
-inline std::vector<Setting> all_settings() {
-    std::vector<Setting> settings;
-    for (const tensor::DType compute : make_cpu_device({})->compute_dtypes()) {
-        for (const CpuLayout layout : {CpuLayout::automatic, CpuLayout::channels_last}) {
-            for (const int threads : {1, 2}) settings.push_back({compute, layout, threads});
-        }
-    }
-    return settings;
-}
-
 /// Device memory full of NaNs, with a guard behind its end.
 class Buffer {
 public:
     Buffer(Device& device, std::size_t bytes)
-        : bytes_(bytes), memory_(device.allocate(bytes + kGuard)) {
-        std::memset(memory_->data(), 0xff, bytes + kGuard);
+        : device_(&device), bytes_(bytes), memory_(device.allocate(bytes + kGuard)) {
+        device_->upload(memory_->data(), std::vector<std::byte>(bytes + kGuard, kPoison));
     }
     void* data() const { return memory_->data(); }
     bool guard_is_whole() const {
-        const auto* guard = static_cast<const unsigned char*>(memory_->data()) + bytes_;
-        return std::all_of(guard, guard + kGuard, [](unsigned char byte) { return byte == 0xff; });
+        std::vector<std::byte> guard(kGuard);
+        device_->download(guard, static_cast<const std::byte*>(memory_->data()) + bytes_);
+        return std::all_of(guard.begin(), guard.end(), [](auto byte) { return byte == kPoison; });
     }
 
 private:
     static constexpr std::size_t kGuard = 256;
+    static constexpr std::byte kPoison{0xff};
+    Device* device_;
     std::size_t bytes_;
     std::unique_ptr<Memory> memory_;
 };
 
 class KernelRunner {
 public:
-    KernelRunner(const Setting& setting, const naive::Problem& problem)
-        : setting_(setting),
+    KernelRunner(const DeviceRow& row, const naive::Problem& problem)
+        : compute_(row.compute),
           problem_(problem),
-          device_(make_cpu_device({setting.threads, setting.layout})),
+          device_(row.make()),
           kernel_(device_->build(
               problem.operation,
-              {setting.compute, problem.training ? Mode::training : Mode::inference, true})) {
+              {compute_, problem.training ? Mode::training : Mode::inference, true})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = image(output_shape(problem.operation), output_dtype());
         for (const auto& gradient : problem.output_gradients) {
-            tensors_.output_gradients.push_back(stored(gradient, setting.compute));
+            tensors_.output_gradients.push_back(stored(gradient, compute_));
         }
         tensors_.output = output_;
         for (const auto& parameter : problem.parameters) {
@@ -87,8 +63,7 @@ public:
         }
         tensors_.running_mean = plain(problem.running_mean);
         tensors_.running_variance = plain(problem.running_variance);
-        loss_scale_ = static_cast<float>(problem.loss_scale);
-        tensors_.loss_scale = &loss_scale_;
+        tensors_.loss_scale = plain(naive::Tensor({1}, problem.loss_scale));
         const KernelMemory memory = kernel_->memory();
         tensors_.saved = bytes(memory.saved_bytes);
         tensors_.prepared = bytes(memory.prepared_bytes);
@@ -121,7 +96,7 @@ private:
         return std::holds_alternative<ops::SoftmaxCrossEntropy>(problem_.operation);
     }
     tensor::DType output_dtype() const {
-        return is_linear() || is_loss() ? tensor::DType::f32 : setting_.compute;
+        return is_linear() || is_loss() ? tensor::DType::f32 : compute_;
     }
 
     void* bytes(std::size_t count) {
@@ -154,9 +129,8 @@ private:
         } else if (is_loss() && index == 1) {
             tensors_.inputs.push_back(plain<std::int32_t>(input));
         } else {
-            tensors_.inputs.push_back(
-                stored(input, is_loss() ? tensor::DType::f32 : setting_.compute));
-            gradient = image(input.shape, setting_.compute);
+            tensors_.inputs.push_back(stored(input, is_loss() ? tensor::DType::f32 : compute_));
+            gradient = image(input.shape, compute_);
         }
         tensors_.input_gradients.push_back(gradient);
     }
@@ -172,8 +146,11 @@ private:
     }
 
     naive::Tensor load_plain(const float* from, const tensor::Shape& shape) const {
-        naive::Tensor tensor(shape);
-        std::copy_n(from, tensor.values.size(), tensor.values.begin());
+        std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+        device_->download(std::as_writable_bytes(std::span(values)), from);
+        naive::Tensor tensor;
+        tensor.shape = shape;
+        tensor.values.assign(values.begin(), values.end());
         return tensor;
     }
 
@@ -186,7 +163,7 @@ private:
         }
         for (std::size_t i = 0; i < problem_.inputs.size(); ++i) {
             solution.input_gradients.push_back(
-                load(tensors_.input_gradients[i], problem_.inputs[i].shape, setting_.compute));
+                load(tensors_.input_gradients[i], problem_.inputs[i].shape, compute_));
         }
         for (std::size_t i = 0; i < problem_.parameters.size(); ++i) {
             solution.parameter_gradients.push_back(
@@ -200,26 +177,14 @@ private:
         return solution;
     }
 
-    Setting setting_;
+    tensor::DType compute_;
     const naive::Problem& problem_;
     std::unique_ptr<Device> device_;
     std::unique_ptr<Kernel> kernel_;
     std::vector<Buffer> buffers_;
     KernelTensors tensors_;
     void* output_ = nullptr;
-    float loss_scale_ = 1;
 };
-
-/// How far a result may be from the reference, relative to the reference's largest number.
-struct Tolerance {
-    double stored = 0;  // of values and gradients in the compute type
-    double fp32 = 0;    // of parameter gradients, losses, softmax and running statistics
-};
-
-/// For operations that round each stored number once or twice.
-inline Tolerance tolerance_of(const Setting& setting) {
-    return setting.compute == tensor::DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{8e-3, 1e-4};
-}
 
 inline void expect_close(const naive::Tensor& got, const naive::Tensor& want, double tolerance,
                          const std::string& what) {
@@ -231,11 +196,11 @@ inline void expect_close(const naive::Tensor& got, const naive::Tensor& want, do
     }
 }
 
-inline void expect_agreement(const Setting& setting, const naive::Problem& problem,
+inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem,
                              const Tolerance& tolerance) {
     SCOPED_TRACE(std::string(name_of(problem.operation)) + " of " +
                  to_string(problem.inputs[0].shape));
-    const naive::Solution got = KernelRunner(setting, problem).run();
+    const naive::Solution got = KernelRunner(row, problem).run();
     const naive::Solution want = naive::solve(problem);
     const bool fp32 = std::holds_alternative<ops::Linear>(problem.operation) ||
                       std::holds_alternative<ops::SoftmaxCrossEntropy>(problem.operation);
@@ -254,8 +219,8 @@ inline void expect_agreement(const Setting& setting, const naive::Problem& probl
     }
 }
 
-inline void expect_agreement(const Setting& setting, const naive::Problem& problem) {
-    expect_agreement(setting, problem, tolerance_of(setting));
+inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem) {
+    expect_agreement(row, problem, row.tolerance);
 }
 
 }  // namespace hpcai::device

@@ -7,15 +7,20 @@
 namespace hpcai::device {
 namespace {
 
-class Pooling : public testing::TestWithParam<Setting> {
+template <typename Operation>
+naive::Problem random_problem(tensor::DType compute, const Operation& op) {
+    naive::Random random(compute, 4);
+    naive::Problem problem{.operation = op};
+    problem.inputs = {random.normal(op.input)};
+    problem.output_gradients = {random.normal(output_shape(op))};
+    return problem;
+}
+
+class Pooling : public testing::TestWithParam<DeviceRow> {
 protected:
     template <typename Operation>
     naive::Problem problem_of(const Operation& op) {
-        naive::Random random(GetParam().compute, 4);
-        naive::Problem problem{.operation = op};
-        problem.inputs = {random.normal(op.input)};
-        problem.output_gradients = {random.normal(output_shape(op))};
-        return problem;
+        return random_problem(GetParam().compute, op);
     }
     template <typename Operation>
     void expect_like_reference(const Operation& op) {
@@ -62,17 +67,16 @@ TEST_P(Pooling, GlobalAverageAgreesWithReference) {
     expect_like_reference(ops::GlobalAveragePool{{2, 1, 1, 32}});
 }
 
-TEST_P(Pooling, GlobalAverageIsTheSameBitForBitForAnyNumberOfThreads) {
-    const auto problem = problem_of(ops::GlobalAveragePool{{3, 7, 7, 40}});
-    Setting one = GetParam(), two = GetParam();
-    one.threads = 1;
-    two.threads = 2;
-    const auto a = KernelRunner(one, problem).run(), b = KernelRunner(two, problem).run();
-    EXPECT_EQ(a.output.values, b.output.values);
-    EXPECT_EQ(a.input_gradients[0].values, b.input_gradients[0].values);
+TEST(CpuPooling, GlobalAverageIsTheSameBitForBitForAnyNumberOfThreads) {
+    for (const auto& [one, two] : cpu_thread_pairs()) {
+        const auto problem = random_problem(one.compute, ops::GlobalAveragePool{{3, 7, 7, 40}});
+        const auto a = KernelRunner(one, problem).run(), b = KernelRunner(two, problem).run();
+        EXPECT_EQ(a.output.values, b.output.values);
+        EXPECT_EQ(a.input_gradients[0].values, b.input_gradients[0].values);
+    }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Pooling, testing::ValuesIn(all_settings()),
+INSTANTIATE_TEST_SUITE_P(Devices, Pooling, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <hpcai/device/cpu_device.hpp>
+
+/// The table of all devices, precisions and tolerances that kernels are tested with. A test that
+/// takes a DeviceRow runs on whatever is added here.
+namespace hpcai::device {
+
+/// How far a result may be from the reference, relative to the reference's largest number.
+struct Tolerance {
+    double stored = 0;  // of values and gradients in the compute type
+    double fp32 = 0;    // of parameter gradients, losses, softmax and running statistics
+};
+
+/// For operations that round each stored number once or twice.
+inline Tolerance tolerance_of(tensor::DType compute) {
+    return compute == tensor::DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{8e-3, 1e-4};
+}
+
+/// A device and a precision it computes in.
+struct DeviceRow {
+    std::string name;  // of letters, digits and underscores, as googletest wants it
+    std::function<std::unique_ptr<Device>()> make;
+    tensor::DType compute = tensor::DType::f32;
+    Tolerance tolerance;
+};
+
+inline const std::string& to_string(const DeviceRow& row) {
+    return row.name;
+}
+
+inline void PrintTo(const DeviceRow& row, std::ostream* stream) {
+    *stream << row.name;
+}
+
+inline DeviceRow cpu_row(tensor::DType compute, const CpuDeviceOptions& options) {
+    return {"cpu_" + std::string(name_of(compute)) +
+                (options.layout == CpuLayout::automatic ? "_automatic_" : "_channels_last_") +
+                (options.deterministic ? "deterministic_" : "") + std::to_string(options.threads) +
+                "_threads",
+            [options] { return make_cpu_device(options); }, compute, tolerance_of(compute)};
+}
+
+/// Every precision of this machine in every layout with one and two threads, and with an odd number
+/// of threads where the bits must not depend on it.
+inline std::vector<DeviceRow> cpu_rows() {
+    std::vector<DeviceRow> rows;
+    for (const tensor::DType compute : make_cpu_device({})->compute_dtypes()) {
+        for (const CpuLayout layout : {CpuLayout::automatic, CpuLayout::channels_last}) {
+            for (const int threads : {1, 2}) rows.push_back(cpu_row(compute, {threads, layout}));
+            rows.push_back(cpu_row(compute, {3, layout, true}));
+        }
+    }
+    return rows;
+}
+
+/// All rows of this build on this machine.
+inline std::vector<DeviceRow> device_rows() {
+    return cpu_rows();
+}
+
+/// The CPU engine with one thread and with two, for what threads must not change.
+struct ThreadPair {
+    DeviceRow one, two;
+};
+
+inline std::vector<ThreadPair> cpu_thread_pairs() {
+    std::vector<ThreadPair> pairs;
+    for (const tensor::DType compute : make_cpu_device({})->compute_dtypes()) {
+        for (const CpuLayout layout : {CpuLayout::automatic, CpuLayout::channels_last}) {
+            pairs.push_back({cpu_row(compute, {1, layout}), cpu_row(compute, {2, layout})});
+        }
+    }
+    return pairs;
+}
+
+}  // namespace hpcai::device
