@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "networks.hpp"
+#include "support/largest_error.hpp"
+#include "support/reference_json.hpp"
 
 namespace hpcai::training {
 namespace {
@@ -110,6 +115,97 @@ TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
         }
     }
     for (const float value : store_.statistics()) ASSERT_EQ(value, 7);
+}
+
+/// A parameter of each kind, with the names of tests/data/reference/sgd.json.
+graph::Graph one_of_each_kind() {
+    graph::GraphMaker make;
+    const graph::ValueId pixels = make.graph.add_input("images", {1, 2, 2, 2});
+    const graph::ValueId x = make.norm("norm", make.convolution("conv", pixels, 3));
+    return make.finish(x, 2);
+}
+
+/// Takes the steps of sgd.json that torch.optim.SGD took in float64.
+class TorchSgd : public testing::Test {
+protected:
+    using Values = std::map<std::string, std::vector<double>>;  // by parameter
+
+    void start(const nlohmann::json& settings) {
+        config::TrainingConfig training;
+        training.momentum = settings["momentum"];
+        training.nesterov = settings["nesterov"];
+        training.weight_decay = settings["weight_decay"];
+        training.weight_decay_on_norm_and_bias = settings["weight_decay_on_norm_and_bias"];
+        optimizer_ = std::make_unique<Optimizer>(graph_, store_, training);
+        place(store_.parameters(), reference_["start"].get<Values>());
+        std::ranges::fill(store_.momentum(), 0.0F);
+        name_ = fmt::format("momentum {}, nesterov {}, decay {}, everywhere {}", training.momentum,
+                            training.nesterov, training.weight_decay,
+                            training.weight_decay_on_norm_and_bias);
+    }
+
+    void step(std::size_t number) {
+        place(store_.gradients(), reference_["gradients"][number].get<Values>());
+        optimizer_->step(reference_["rates"][number], *device_, store_);
+    }
+
+    void place(std::span<float> buffer, const Values& values) const {
+        for (std::size_t id = 0; id < graph_.parameters().size(); ++id) {
+            const std::vector<double>& from = values.at(graph_.parameters()[id].name);
+            ASSERT_EQ(from.size(), store_.ranges()[id].end - store_.ranges()[id].begin);
+            for (std::size_t i = 0; i < from.size(); ++i) {
+                buffer[store_.ranges()[id].begin + i] = static_cast<float>(from[i]);
+            }
+        }
+    }
+
+    void compare(std::span<const float> buffer, const nlohmann::json& expected,
+                 tests::LargestError& error, std::size_t step) const {
+        for (std::size_t id = 0; id < graph_.parameters().size(); ++id) {
+            const std::string& name = graph_.parameters()[id].name;
+            const std::vector<double> want = expected[name];
+            ASSERT_EQ(want.size(), store_.ranges()[id].end - store_.ranges()[id].begin);
+            for (std::size_t i = 0; i < want.size(); ++i) {
+                const double got = buffer[store_.ranges()[id].begin + i];
+                error.add(std::abs(got - want[i]),
+                          fmt::format("{}, step {}, {} {}", name_, step, name, i));
+            }
+        }
+    }
+
+    const nlohmann::json reference_ = tests::read_reference_json("sgd.json");
+    graph::Graph graph_ = one_of_each_kind();
+    std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
+    graph::ParameterStore store_{graph_, *device_};
+    std::unique_ptr<Optimizer> optimizer_;
+    std::string name_;
+};
+
+TEST_F(TorchSgd, AgreesWithTorchOptimSgdAfterEveryStep) {
+    // fp32: 12 steps of a few roundings each, of numbers up to 1.8 (1.2e-7)
+    tests::LargestError parameters("SGD parameters after every step, fp32", 8e-7);
+    tests::LargestError velocities("SGD velocities after every step, fp32", 8e-7);
+    for (const nlohmann::json& wanted : reference_["cases"]) {
+        start(wanted);
+        for (std::size_t number = 0; number < wanted["after"].size(); ++number) {
+            step(number);
+            const nlohmann::json& after = wanted["after"][number];
+            compare(store_.parameters(), after, parameters, number);
+            if (after.contains("velocity")) {
+                compare(store_.momentum(), after["velocity"], velocities, number);
+            }
+        }
+    }
+}
+
+TEST_F(TorchSgd, IsComparedInEveryCombinationOverTwelveSteps) {
+    std::map<std::string, int> combinations;
+    for (const nlohmann::json& wanted : reference_["cases"]) {
+        EXPECT_EQ(wanted["after"].size(), 12U);
+        start(wanted);
+        ++combinations[name_];
+    }
+    EXPECT_EQ(combinations.size(), 9U);
 }
 
 TEST(Optimizer, LeavesTheGapsBetweenParametersAtZero) {

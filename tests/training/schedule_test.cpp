@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <hpcai/training/schedule.hpp>
 
-/// All expected rates were worked out by hand from the formulas in schedule.hpp.
+#include "support/largest_error.hpp"
+#include "support/reference_json.hpp"
+
+/// Where nothing else is said, expected rates were worked out by hand from the formulas in
+/// schedule.hpp.
 namespace hpcai::training {
 namespace {
 
@@ -97,6 +106,57 @@ TEST(MakeSchedule, ScalesTheFinalRateWithTheBatchToo) {
         EXPECT_NEAR(schedule(0), 0.2, 1e-12);
         EXPECT_NEAR(schedule(8), 0.02, 1e-12);
     }
+}
+
+/// The settings of one case of tests/data/reference/schedule.json.
+config::TrainingConfig settings_of(const nlohmann::json& wanted, const nlohmann::json& reference) {
+    static const std::map<std::string, config::Schedule> kKinds{
+        {"constant", config::Schedule::constant},
+        {"step", config::Schedule::step},
+        {"cosine", config::Schedule::cosine},
+        {"polynomial", config::Schedule::polynomial}};
+    config::TrainingConfig config;
+    config.batch_size = reference["batch_size"];
+    config.learning_rate_batch = reference["learning_rate_batch"];
+    config.schedule = kKinds.at(wanted["schedule"]);
+    config.learning_rate = wanted["learning_rate"];
+    config.final_learning_rate = wanted["final_learning_rate"];
+    config.warmup_epochs = wanted["warmup_epochs"];
+    config.warmup_start = wanted["warmup_start"];
+    config.schedule_epochs = wanted["schedule_epochs"].get<std::vector<int>>();
+    config.schedule_factor = wanted["schedule_factor"];
+    config.schedule_power = wanted["schedule_power"];
+    return config;
+}
+
+/// Adds |rate - reference| / peak rate of every step of every case.
+void compare_rates(const std::string& list, tests::LargestError& error) {
+    const nlohmann::json reference = tests::read_reference_json("schedule.json");
+    for (const nlohmann::json& wanted : reference["cases"]) {
+        const config::TrainingConfig config = settings_of(wanted, reference);
+        const Schedule schedule =
+            make_schedule(config, wanted["epochs"], wanted["steps_per_epoch"]);
+        const std::vector<double> rates = wanted[list];
+        ASSERT_EQ(rates.size(), 30U);
+        const double peak = *std::ranges::max_element(rates);
+        for (std::size_t step = 0; step < rates.size(); ++step) {
+            error.add(std::abs(schedule(static_cast<std::int64_t>(step)) - rates[step]) / peak,
+                      fmt::format("{}, warm-up {}, step {}", wanted["schedule"].get<std::string>(),
+                                  config.warmup_epochs, step));
+        }
+    }
+}
+
+TEST(MakeSchedule, AgreesWithTorchLrSchedulerAtEveryStep) {
+    // double: PyTorch carries some rates from step to step, each with a rounding of 1.1e-16
+    tests::LargestError error("learning rate against torch.optim.lr_scheduler, fp64", 1e-15);
+    compare_rates("torch_rates", error);
+}
+
+TEST(MakeSchedule, AgreesWithItsClosedFormInDecimalsAtEveryStep) {
+    // double: a handful of roundings of 1.1e-16
+    tests::LargestError error("learning rate against its formula in 60 digits, fp64", 1e-15);
+    compare_rates("closed_form_rates", error);
 }
 
 TEST(MakeSchedule, StandsAnEpochWithoutSteps) {

@@ -86,9 +86,9 @@ struct TrainingConfig {
     std::vector<int> schedule_epochs = {30, 60, 80};  // step: where the rate is multiplied
     double schedule_factor = 0.1;                     // step: by what
     double schedule_power = 2;                        // polynomial
-    double final_learning_rate = 0;  // cosine, polynomial: at the last step, scaled
+    double final_learning_rate = 0;  // cosine, polynomial: behind the last step, scaled
     double warmup_epochs = 5;
-    double warmup_start = 0;  // fraction of the peak rate at step 0
+    double warmup_start = 0;  // share of the peak rate one step before step 0
     double momentum = 0.9;
     bool nesterov = false;
     double weight_decay = 1e-4;
