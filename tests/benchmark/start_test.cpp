@@ -22,6 +22,7 @@ public:
     std::vector<DType> compute_dtypes() const override { return dtypes_; }
     std::string description() const override { return "paper"; }
     int threads() const override { return 1; }
+    device::Determinism determinism() const override { return {}; }
     std::unique_ptr<device::Memory> allocate(std::size_t) override { refuse(); }
     void upload(void*, std::span<const std::byte>) override { refuse(); }
     void download(std::span<std::byte>, const void*) override { refuse(); }
@@ -40,6 +41,7 @@ public:
              std::span<float>) override {
         refuse();
     }
+    std::uint64_t hash(std::span<const float>) override { refuse(); }
 
 private:
     [[noreturn]] static void refuse() { throw Error(ExitCode::internal, "paper does not compute"); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,13 @@ struct SgdStep {
     bool nesterov = false;
 };
 
+/// What a device promises of the bits of its results.
+struct Determinism {
+    bool over_repeats = false;  // the same work gives the same bits again
+    bool over_threads = false;  // and whatever threads() is
+    std::string conditions;     // what has to be the same for that, for people
+};
+
 /// Something that trains: it plans kernels and owns memory. One process uses one device from one
 /// thread; a device may use threads of its own inside a call.
 class Device {
@@ -50,6 +58,8 @@ public:
     /// The precisions a network can compute in here, fastest first.
     virtual std::vector<tensor::DType> compute_dtypes() const = 0;
     virtual int threads() const = 0;
+    /// What it was opened to promise; nothing unless it was asked to.
+    virtual Determinism determinism() const = 0;
 
     /// Throws Error(internal) when the bytes cannot be had.
     virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
@@ -75,6 +85,14 @@ public:
     /// One optimizer step over a range of the flat buffers, all of the same length.
     virtual void sgd(const SgdStep& step, std::span<float> parameters,
                      std::span<const float> gradients, std::span<float> momentum) = 0;
+
+    /// A fingerprint of the bits of `values`, n in number, with -0 and the payloads of NaN as they
+    /// are; the same number on every device. With word i = bits of value 2i, and those of value
+    /// 2i + 1 times 2^32, or 0 where it ends before: n + sum over i of
+    /// mix(word i + (i + 1) * 0x9e3779b97f4a7c15), all modulo 2^64, mix being the finalizer of
+    /// SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13). mix is one to one, so a change
+    /// within one word never goes unseen. Waits for enqueued work.
+    virtual std::uint64_t hash(std::span<const float> values) = 0;
 };
 
 /// Bytes of a tensor's storage for activations of this dtype.

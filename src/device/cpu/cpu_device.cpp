@@ -12,6 +12,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"
+#include "hash.hpp"
 #include "isa.hpp"
 
 namespace hpcai::device {
@@ -52,6 +53,11 @@ std::string processor_name() {
     return "unknown processor";
 }
 
+std::string onednn_version() {
+    const dnnl_version_t* version = dnnl_version();
+    return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
 struct Build {
     const KernelOptions& options;
     const Context& context;
@@ -86,7 +92,8 @@ struct Build {
 
 class CpuDevice final : public Device {
 public:
-    explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
+    explicit CpuDevice(const CpuDeviceOptions& options)
+        : threads_(options.threads), deterministic_(options.deterministic) {
         ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
         // oneDNN and the engine's loops both take the number of threads from OpenMP.
         omp_set_dynamic(0);
@@ -98,10 +105,9 @@ public:
     }
 
     std::string description() const override {
-        const dnnl_version_t* version = dnnl_version();
         return fmt::format(
-            "{} thread{} of {}, oneDNN {}.{}.{}, {}", threads_, threads_ == 1 ? "" : "s",
-            processor_name(), version->major, version->minor, version->patch,
+            "{} thread{} of {}, oneDNN {}, {}", threads_, threads_ == 1 ? "" : "s",
+            processor_name(), onednn_version(),
             context_.layouts.channel_block > 0
                 ? fmt::format("channels in blocks of {}", context_.layouts.channel_block)
                 : "channels last");
@@ -113,6 +119,11 @@ public:
     }
 
     int threads() const override { return threads_; }
+
+    Determinism determinism() const override {
+        if (!deterministic_) return {};
+        return {true, true, fmt::format("oneDNN {} on {}", onednn_version(), processor_name())};
+    }
 
     std::unique_ptr<Memory> allocate(std::size_t bytes) override {
         return std::make_unique<HostMemory>(bytes);
@@ -162,6 +173,11 @@ public:
         }
     }
 
+    std::uint64_t hash(std::span<const float> values) override {
+        synchronize();
+        return hash_of_bits(values, *context_.loops);
+    }
+
 private:
     static dnnl::memory::desc host_desc(const tensor::Shape& shape, std::size_t elements) {
         ensure(elements == static_cast<std::size_t>(shape.elements()), "{} values for shape {}",
@@ -185,6 +201,7 @@ private:
     }
 
     int threads_;
+    bool deterministic_;
     Context context_;
 };
 

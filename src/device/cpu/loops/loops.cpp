@@ -225,6 +225,23 @@ void transpose_16x16(const float* from, float* to, std::int64_t to_stride) {
     }
 }
 
+std::uint64_t mix(std::uint64_t value) {
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+}
+
+std::uint64_t hash_words(const float* pairs, std::int64_t words, std::int64_t first) {
+    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+    std::uint64_t sum = 0;
+    for (std::int64_t index = 0; index < words; ++index) {
+        const std::uint64_t low = __builtin_bit_cast(std::uint32_t, pairs[2 * index]);
+        const std::uint64_t high = __builtin_bit_cast(std::uint32_t, pairs[2 * index + 1]);
+        sum += mix((low | high << 32) + static_cast<std::uint64_t>(first + index + 1) * kGolden);
+    }
+    return sum;
+}
+
 /// Calls `loop` with the tile's lanes and element type as compile-time constants.
 template <typename Loop>
 void with_type(const Tile& tile, Loop&& loop) {
@@ -265,6 +282,7 @@ constexpr Loops kTable{
     },
     sgd,
     transpose_16x16,
+    hash_words,
 };
 
 }  // namespace

@@ -97,6 +97,8 @@ struct Loops {
     void (*sgd)(const SgdSpan&, const SgdCoefficients&);
     /// to[row * to_stride + column] = from[column * 16 + row], 16 rows of 16.
     void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
+    /// The sum in Device::hash over `words` words, of which the first is word `first`.
+    std::uint64_t (*hash_words)(const float* pairs, std::int64_t words, std::int64_t first);
 };
 
 namespace baseline {

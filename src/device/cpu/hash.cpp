@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hash.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace hpcai::device::cpu {
+
+std::uint64_t hash_of_bits(std::span<const float> values, const Loops& loops) {
+    constexpr std::int64_t kPart = 1 << 14;  // words
+    const auto words = static_cast<std::int64_t>(values.size() / 2);
+    const std::int64_t parts = (words + kPart - 1) / kPart;
+    std::uint64_t sum = values.size();
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t first = part * kPart;
+        sum += loops.hash_words(values.data() + 2 * first, std::min(kPart, words - first), first);
+    }
+    if (values.size() % 2 != 0) {
+        const std::array<float, 2> last{values.back(), 0};
+        sum += loops.hash_words(last.data(), 1, words);
+    }
+    return sum;
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "loops/loops.hpp"
+
+namespace hpcai::device::cpu {
+
+/// Device::hash.
+std::uint64_t hash_of_bits(std::span<const float> values, const Loops& loops);
+
+}  // namespace hpcai::device::cpu
