@@ -38,6 +38,13 @@ licensed() {
 
 finished() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
 
+# A mutant that no longer applies has lost the formula it was about.
+mutants_apply() {
+    local patch failed=0
+    for patch in tests/mutants/*.patch; do git apply --check "$patch" || failed=1; done
+    return $failed
+}
+
 scripts_parse() { find scripts .ci -name '*.sh' -o -path .ci/run | xargs -n 1 bash -n; }
 
 # Each public header alone in a translation unit. ccache makes the second time quick.
@@ -60,6 +67,9 @@ check "format (clang-format)" formatted
 check "layers (docs/layers.txt)" python3 scripts/check_layers.py
 check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
 check "those two find what they should" python3 tests/scripts/checks_test.py --quiet
+check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --check
+check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
+check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed
 check "nothing marked unfinished" finished
 check "scripts parse" scripts_parse

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/mutants.sh [--write] [NAME...]
+# Is a wrong formula noticed? Every tests/mutants/*.patch whose name contains a NAME (default: all)
+# is applied to a copy of the working tree in build/mutants, built, and the tests of its header are
+# run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
+# --write also puts the table into docs/VERIFICATION.md. A patch begins with
+#     # what is wrong
+#     # run: PROGRAM GTEST_FILTER        (one line or more; mpi_test runs on four ranks)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+write=false
+if [[ ${1:-} == --write ]]; then
+    write=true
+    shift
+    (($# == 0)) || { echo "mutants.sh: --write goes with all mutants" >&2 && exit 2; }
+fi
+
+root=$PWD
+source=$root/build/mutants/source
+build=$root/build/mutants/build
+log=$root/build/mutants/log
+export HPCAI500_SOURCE_DIR=$source HPCAI500_BINARY=$build/hpcai500 OMP_WAIT_POLICY=passive
+export HPCAI500_TEST_DATA=${HPCAI500_TEST_DATA:-$root/../shared/data}
+export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
+source scripts/mpi_environment.sh
+mpi_environment 4 >/dev/null
+
+# Files that are equal stay as they are, so that the second time little is built.
+copy_sources() {
+    mkdir -p "$source"
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [[ -f $file ]] || continue
+        cmp -s "$file" "$source/$file" || install -D "$file" "$source/$file"
+    done
+    (cd "$source" && find . -type f -printf '%P\0') | while IFS= read -r -d '' file; do
+        [[ -f $file ]] || rm "$source/$file"
+    done
+}
+
+what_is_wrong() { sed -n '1s/^# //p' "$1"; }
+runs_of() { sed -n 's/^# run: //p' "$@" | sort -u; }
+
+build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice ninja -C "$build" >"$log" 2>&1; }
+
+# Standard output of one line "PROGRAM FILTER" goes to the log.
+run_tests() {
+    local program filter launcher=()
+    read -r program filter <<<"$1"
+    if [[ $program == mpi_test ]]; then
+        launcher=(env OMP_NUM_THREADS=1 mpirun --bind-to none -n 4)
+    fi
+    timeout 300 "${launcher[@]}" "$build/$program" --gtest_brief=1 --gtest_filter="$filter" \
+        >>"$log" 2>&1
+}
+
+# The first two tests that fail with the patch; nothing when all pass.
+killers_of() {
+    local run code
+    : >"$log"
+    while read -r run; do
+        code=0
+        run_tests "$run" </dev/null || code=$?
+        ((code == 0)) && continue
+        sed -nE 's/^\[  FAILED  \] ([A-Za-z0-9_/]*\.[A-Za-z0-9_]+).*/\1/p' "$log" | awk '!seen[$0]++' |
+            head -n 2 | paste -sd, | sed 's/,/, /' | grep . || echo "exit code $code of ${run%% *}"
+        return
+    done < <(runs_of "$1")
+}
+
+# Prints what became of one patch; false if it was not noticed.
+judge() {
+    local patch=$1 killers
+    if ! git -C "$source" apply "$patch" 2>"$log"; then
+        echo "DOES NOT APPLY"
+        return 1
+    fi
+    if ! build_programs "$patch"; then
+        grep -m 1 -E 'error|FAILED' "$log" >&2
+        killers="DOES NOT COMPILE"
+    else
+        killers=$(killers_of "$patch")
+    fi
+    git -C "$source" apply -R "$patch"
+    echo "${killers:-SURVIVES}"
+    [[ -n $killers && $killers != "DOES NOT COMPILE" ]]
+}
+
+patches=()
+for patch in "$root"/tests/mutants/*.patch; do
+    (($# == 0)) && patches+=("$patch")
+    for name in "$@"; do [[ $(basename "$patch") != *"$name"* ]] || patches+=("$patch"); done
+done
+((${#patches[@]})) || { echo "mutants.sh: no mutant is called so" >&2 && exit 2; }
+
+copy_sources
+cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+build_programs "${patches[@]}" || { tail -n 20 "$log" && exit 1; }
+: >"$log"
+while read -r run; do
+    run_tests "$run" </dev/null || { tail -n 20 "$log" && echo "$run fails without a mutant" && exit 1; }
+done < <(runs_of "${patches[@]}")
+echo "Built and passed without a mutant after $SECONDS s."
+
+table=$root/build/mutants/table.tsv
+: >"$table"
+survivors=0
+for patch in "${patches[@]}"; do
+    result=$(judge "$patch") || survivors=$((survivors + 1))
+    printf '%-34s %s\n' "$(basename "$patch" .patch)" "$result"
+    printf '%s\t%s\t%s\n' "$(basename "$patch" .patch)" "$(what_is_wrong "$patch")" "$result" >>"$table"
+done
+! $write || scripts/verification.py --mutants "$table"
+echo "${#patches[@]} mutants, $survivors not noticed, $SECONDS s."
+((survivors == 0))

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fill in the last columns of docs/VERIFICATION.md, or check that its rows are true.
+
+    verification.py [--build DIR]   run every test program that a row names, rewrite the tables
+    verification.py --check         run nothing: do the tests exist, has every number a row?
+    verification.py --mutants FILE  rewrite the table of mutants (scripts/mutants.sh --write)
+
+A row is "| number | reference | `program filter` | tolerance | largest error |". A test that
+records `number` with tests/support/largest_error.hpp gives the last two columns; of several, the
+one nearest to its tolerance. Of other rows a passing test makes the last column "equal" where the
+tolerance is "exact", else "within".
+mpi_test runs on four ranks; Open MPI's mpirun is found in PATH or in HPCAI500_MPIRUN.
+"""
+import argparse
+import collections
+import datetime
+import fnmatch
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+
+ROW = re.compile(r"\| ([^|]+?) \| ([^|]+?) \| `(\w+) ([^`|]+)` \| *([^|]*?) *\| *([^|]*?) *\|")
+TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+),\s*(\w+)\)", re.M)
+NUMBER = re.compile(r'LargestError(?:\s+\w+)?\s*[({]\s*(?:fmt::format\(\s*)?((?:"[^"]*"\s*)+)(\+)?')
+RECORDED = re.compile(r"(\S+) of (\S+)")
+RANKS = 4
+
+Row = collections.namedtuple("Row", "number reference program filter tolerance error")
+Outcome = collections.namedtuple("Outcome", "program name state numbers")  # of one test
+
+
+class Page:
+    """docs/VERIFICATION.md."""
+
+    def __init__(self, root):
+        self.path = root / "docs" / "VERIFICATION.md"
+        self.lines = self.path.read_text().splitlines()
+
+    def rows(self):
+        """line number -> Row"""
+        found = {at: ROW.fullmatch(line) for at, line in enumerate(self.lines)}
+        return {at: Row(*match.groups()) for at, match in found.items() if match}
+
+    def set_row(self, at, row):
+        self.lines[at] = "| {} | {} | `{} {}` | {} | {} |".format(*row).replace("|  |", "| |")
+
+    def set_block(self, name, lines):
+        """Replaces what stands between the comments <!-- name --> and <!-- end of name -->."""
+        begin = self.lines.index(f"<!-- {name} -->") + 1
+        end = self.lines.index(f"<!-- end of {name} -->")
+        self.lines[begin:end] = lines
+
+    def write(self):
+        self.path.write_text("\n".join(self.lines) + "\n")
+
+
+def split_filter(text):
+    """Suite and name patterns of a gtest filter, without instance prefixes and parameters."""
+    for pattern in text.split(":"):
+        suite, _, name = pattern.partition(".")
+        yield suite.split("/")[-1], name.split("/")[0]
+
+
+def tests_of(source):
+    return TEST.findall(source.read_text())
+
+
+def sources_of(root, program):
+    """tests/<module>/*_test.cpp of the program <module>_test."""
+    return sorted((root / "tests" / program.removesuffix("_test")).glob("*_test.cpp"))
+
+
+def matches(pattern, name):
+    return fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+def missing_tests(root, rows):
+    """Problems of rows that name tests which no source defines."""
+    for row in rows:
+        tests = [test for source in sources_of(root, row.program) for test in tests_of(source)]
+        for suite, name in split_filter(row.filter):
+            if not any(matches(suite, s) and matches(name, n) for s, n in tests):
+                yield f"{row.number}: {row.program} has no test {suite}.{name}"
+
+
+def missing_rows(root, rows):
+    """Problems of sources that record a number under a name which no row has."""
+    numbers = [row.number for row in rows]
+    for source in sorted((root / "tests").rglob("*.[ch]pp")):
+        for literals, more in NUMBER.findall(source.read_text()):
+            literal = "".join(re.findall(r'"([^"]*)"', literals))
+            pattern = re.sub(r"\\{[^}]*\\}", ".*", re.escape(literal)) + (".*" if more else "")
+            if not any(re.fullmatch(pattern, number) for number in numbers):
+                yield f'{source.relative_to(root)}: no row is called "{literal}"'
+
+
+def twice(rows):
+    counts = collections.Counter(row.number for row in rows)
+    return [f"{number}: {count} rows" for number, count in counts.items() if count > 1]
+
+
+def check(root, page):
+    rows = list(page.rows().values())
+    return [*twice(rows), *missing_tests(root, rows), *missing_rows(root, rows)]
+
+
+def environment(root, build):
+    added = {"HPCAI500_SOURCE_DIR": str(root), "HPCAI500_BINARY": str(build / "hpcai500"),
+             "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    return {**os.environ, **added}
+
+
+def mpirun():
+    return os.environ.get("HPCAI500_MPIRUN", "mpirun")
+
+
+def state_of(case):
+    if case.get("failures"):
+        return "FAILED"
+    return "skipped" if case.get("result") == "SKIPPED" else "passed"
+
+
+def recorded_numbers(case):
+    """number -> (error, tolerance), as texts"""
+    texts = {key: RECORDED.fullmatch(value) for key, value in case.items() if isinstance(value, str)}
+    return {key: match.groups() for key, match in texts.items() if match}
+
+
+def run_program(root, build, program):
+    """Outcomes of all tests of one program."""
+    if not (build / program).exists():
+        sys.exit(f"verification.py: {build / program} is not built")
+    command, env = [str(build / program)], environment(root, build)
+    if program == "mpi_test":
+        command = [mpirun(), "--bind-to", "none", "-n", str(RANKS), *command]
+        env["OMP_NUM_THREADS"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        done = subprocess.run([*command, f"--gtest_output=json:{report}"], env=env, text=True,
+                              capture_output=True, check=False)
+        if not report.exists():
+            sys.exit(f"verification.py: {program} wrote no report\n{done.stdout}{done.stderr}")
+        suites = json.loads(report.read_text())["testsuites"]
+    return [Outcome(program, f"{suite['name']}.{case['name']}", state_of(case),
+                    recorded_numbers(case))
+            for suite in suites for case in suite["testsuite"]]
+
+
+def outcomes_of(row, outcomes):
+    patterns = row.filter.split(":")
+    return [outcome for outcome in outcomes if outcome.program == row.program and
+            any(matches(pattern, outcome.name) for pattern in patterns)]
+
+
+def largest(pairs):
+    """Cells for the pair of error and tolerance that came nearest to a failure."""
+    error, tolerance = max(pairs, key=lambda pair: float(pair[0]) / (float(pair[1]) or 1))
+    if float(tolerance) == 0:
+        return {"tolerance": "exact", "error": "equal" if float(error) == 0 else error}
+    return {"tolerance": tolerance, "error": error}
+
+
+def filled(row, outcomes):
+    """The row with what its tests have shown."""
+    mine = outcomes_of(row, outcomes)
+    states = {outcome.state for outcome in mine}
+    seen = [outcome.numbers[row.number] for outcome in mine if row.number in outcome.numbers]
+    if seen:
+        row = row._replace(**largest(seen))
+    elif "passed" in states:
+        row = row._replace(error="equal" if row.tolerance == "exact" else "within")
+    if not mine or "FAILED" in states:
+        return row._replace(error="FAILED" if mine else "no such test")
+    return row._replace(error="skipped") if states == {"skipped"} else row
+
+
+def unlisted(rows, outcomes):
+    """Problems of numbers that were recorded but have no row."""
+    listed = {row.number for row in rows}
+    found = {(number, outcome.program, outcome.name): text for outcome in outcomes
+             for number, text in outcome.numbers.items() if number not in listed}
+    return [f"no row: | {number} | ? | `{program} {name}` | {tolerance} | {error} |"
+            for (number, program, name), (error, tolerance) in found.items()]
+
+
+def first_line(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[0] if done.stdout else "unknown"
+
+
+def processor():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    names = re.findall(r"^model name\s*: (.*)", text, re.M) or [platform.machine()]
+    sets = [name for name in ("avx512_bf16", "avx512f", "avx2") if f" {name}" in text]
+    return f"{os.cpu_count()} cores of {names[0]} ({sets[0] if sets else 'no AVX2'})"
+
+
+def onednn():
+    headers = [path for path in pathlib.Path("/usr/include").glob("oneapi/dnnl/dnnl_version*.h")]
+    text = "".join(path.read_text() for path in headers)
+    parts = [re.search(rf"DNNL_VERSION_{part}\s+(\d+)", text)
+             for part in ("MAJOR", "MINOR", "PATCH")]
+    return "oneDNN " + ".".join(part[1] for part in parts) if all(parts) else "oneDNN"
+
+
+def measured(root):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    commit = first_line("git", "-C", str(root), "describe", "--always", "--dirty=, with changes")
+    compiler = first_line("g++", "--version")
+    return [f"Measured {now:%Y-%m-%d %H:%M} UTC at commit {commit}, on {processor()},",
+            f"{compiler}, {onednn()}, {first_line(mpirun(), '--version')};",
+            f"mpi_test on {RANKS} ranks."]
+
+
+def fill(root, page, build):
+    """Runs the tests and rewrites the page; gives the problems."""
+    rows = page.rows()
+    outcomes = []
+    for program in sorted({row.program for row in rows.values()}):
+        print(f"{program} ...", flush=True)
+        outcomes += run_program(root, build, program)
+    problems = unlisted(rows.values(), outcomes)
+    for at, row in rows.items():
+        page.set_row(at, filled(row, outcomes))
+    problems += [f"{row.number}: {row.error}" for row in page.rows().values()
+                 if row.error in ("FAILED", "no such test", "")]
+    page.set_block("measured", measured(root))
+    page.write()
+    return problems
+
+
+def write_mutants(page, table):
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    page.set_block("mutants", ["| mutant | what is wrong | first killer |", "|---|---|---|",
+                               *("| {} | {} | {} |".format(*row) for row in rows)])
+    page.write()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, help="default: build/release")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--mutants", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).parents[1])
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    page = Page(root)
+    problems = []
+    if arguments.mutants:
+        write_mutants(page, arguments.mutants)
+    elif arguments.check:
+        problems = check(root, page)
+    else:
+        problems = fill(root, page, (arguments.build or root / "build" / "release").resolve())
+    if problems:
+        print("\n".join(f"docs/VERIFICATION.md: {problem}" for problem in problems))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/verification.py finds what is wrong with a small made-up page and fills in its rows."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[2]
+ROW = "| {} | by hand | `ops_test {}` | {} | {} |"
+SOURCE = """
+TEST(Sum, IsRight) { LargestError error("sum, fp32", 1e-6); }
+TEST_P(Product, IsRight) { LargestError error(fmt::format("product "
+                 "of {}", n), 0); }
+TEST_F(Digest, IsEqual) {}
+"""
+ROWS = [("sum, fp32", "Sum.IsRight", "", ""), ("product of 2", "All/Product.IsRight/*", "", ""),
+        ("digest", "Digest.*", "exact", "")]
+
+
+def page(rows):
+    lines = ["# Page", "<!-- measured -->", "<!-- end of measured -->",
+             *(ROW.format(*row) for row in rows), "<!-- mutants -->", "<!-- end of mutants -->"]
+    return "\n".join(lines) + "\n"
+
+
+def case(name, **more):
+    suite, _, test = name.rpartition(".")
+    return {"name": suite, "testsuite": [{"name": test, **more}]}
+
+
+class Tree:
+    """A repository of one page, one test source and one test program."""
+
+    def __init__(self, rows, report=()):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "tests" / "ops").mkdir(parents=True)
+        (self.root / "build").mkdir()
+        self.page = self.root / "docs" / "VERIFICATION.md"
+        self.page.write_text(page(rows))
+        (self.root / "tests" / "ops" / "sum_test.cpp").write_text(SOURCE)
+        program = self.root / "build" / "ops_test"
+        program.write_text("#!/bin/sh\ncat >\"${1#--gtest_output=json:}\" <<'END'\n"
+                           + json.dumps({"testsuites": list(report)}) + "\nEND\n")
+        program.chmod(0o755)
+
+    def run(self, *arguments):
+        done = subprocess.run([sys.executable, ROOT / "scripts" / "verification.py", "--root",
+                               self.root, *arguments], capture_output=True, text=True, check=False,
+                              env={**os.environ, "HPCAI500_MPIRUN": "true"})
+        return done.returncode, done.stdout + done.stderr
+
+    def fill(self):
+        return self.run("--build", str(self.root / "build"))
+
+
+class Case(unittest.TestCase):
+    def tree(self, rows, report=()):
+        made = Tree(rows, report)
+        self.addCleanup(made.folder.cleanup)
+        return made
+
+
+class Check(Case):
+    def refuses(self, rows, message):
+        code, output = self.tree(rows).run("--check")
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_a_page_with_a_row_for_every_number_is_right(self):
+        self.assertEqual(self.tree(ROWS).run("--check"), (0, ""))
+
+    def test_a_test_that_no_source_defines_is_named(self):
+        self.refuses([*ROWS, ("sum", "Sum.IsWrong", "exact", "")], "ops_test has no test Sum.IsWrong")
+
+    def test_each_part_of_a_filter_must_match(self):
+        self.refuses([*ROWS, ("sum", "Sum.*:Gone.*", "exact", "")], "has no test Gone.*")
+
+    def test_a_recorded_number_without_a_row_is_named(self):
+        self.refuses(ROWS[1:], 'no row is called "sum, fp32"')
+        self.refuses([ROWS[0], ROWS[2]], 'no row is called "product of {}"')
+
+    def test_a_number_has_one_row(self):
+        self.refuses([*ROWS, ROWS[0]], "sum, fp32: 2 rows")
+
+
+class Fill(Case):
+    REPORT = [case("Sum.IsRight", **{"sum, fp32": "3.0e-07 of 1e-06"}),
+              case("Sum.IsRight", **{"sum, fp32": "1.0e-07 of 1e-06"}),
+              case("All/Product.IsRight/0", **{"product of 2": "0.0e+00 of 0e+00"}),
+              case("All/Product.IsRight/1", **{"product of 2": "0.0e+00 of 0e+00"}),
+              case("Digest.IsEqual")]
+
+    def test_writes_tolerances_and_the_largest_errors(self):
+        tree = self.tree(ROWS, report=self.REPORT)
+        code, output = tree.fill()
+        self.assertEqual(code, 0, output)
+        text = tree.page.read_text()
+        self.assertIn(ROW.format("sum, fp32", "Sum.IsRight", "1e-06", "3.0e-07"), text)
+        self.assertIn(ROW.format("product of 2", "All/Product.IsRight/*", "exact", "equal"), text)
+        self.assertIn(ROW.format("digest", "Digest.*", "exact", "equal"), text)
+        self.assertIn("Measured ", text)
+
+    def test_writes_failures_and_fails(self):
+        failed = case("Digest.IsEqual", failures=[{"failure": "not equal"}])
+        tree = self.tree(ROWS, report=[*self.REPORT[:-1], failed])
+        code, output = tree.fill()
+        self.assertEqual(code, 1, output)
+        self.assertIn(ROW.format("digest", "Digest.*", "exact", "FAILED"), tree.page.read_text())
+
+    def test_a_row_whose_test_did_not_run_fails(self):
+        code, output = self.tree(ROWS, report=self.REPORT[:-1]).fill()
+        self.assertEqual(code, 1)
+        self.assertIn("digest: no such test", output)
+
+    def test_a_skipped_test_says_so(self):
+        skipped = case("Digest.IsEqual", result="SKIPPED")
+        tree = self.tree(ROWS, report=[*self.REPORT[:-1], skipped])
+        self.assertEqual(tree.fill()[0], 0)
+        self.assertIn("| skipped |", tree.page.read_text())
+
+    def test_a_recorded_number_without_a_row_fails(self):
+        code, output = self.tree(ROWS[1:], report=self.REPORT).fill()
+        self.assertEqual(code, 1)
+        self.assertIn("no row: | sum, fp32 |", output)
+
+
+class Mutants(Case):
+    def test_their_table_is_rewritten(self):
+        tree = self.tree(ROWS)
+        table = tree.root / "mutants.tsv"
+        table.write_text("01-sum\tno sum\tSum.IsRight\n")
+        self.assertEqual(tree.run("--mutants", str(table)), (0, ""))
+        self.assertEqual(tree.run("--mutants", str(table)), (0, ""))
+        self.assertEqual(tree.page.read_text().count("| 01-sum | no sum | Sum.IsRight |"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
