@@ -46,7 +46,7 @@ private:
 // An epoch's length, above N by chance, must still fit into 32 bits.
 constexpr std::uint32_t kMostSamples = std::uint32_t{1} << 31;
 
-/// ceil(2^64 x P(k <= index)) of Poisson(1); P(k > 19) is below 2^-63.
+/// ceil(2^64 x P(k <= index)) of Poisson(1); P(k > 19) is below 2^-62.
 constexpr std::array<std::uint64_t, 20> kPoissonThresholds = {
     0x5e2d58d8b3bcdf1b, 0xbc5ab1b16779be36, 0xeb715e1dc1582dc3, 0xfb23979734a252f2,
     0xff1025f59174dc3e, 0xffd90f3ba4055e1a, 0xfffa8b71fc72c914, 0xffff540c0914b3ca,

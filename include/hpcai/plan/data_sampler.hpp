@@ -18,6 +18,12 @@ namespace hpcai::plan {
 ///   subsample  1 for the first round(fraction x N), at least one, of a permutation f(seed, m)
 ///   none       1
 ///
+/// Draw d of a stream (purpose, m, b) is 64 bits: words 0 and 1 of one Philox block, low word
+/// first, or 2 and 3 where d is odd; the block's counter is (purpose x 2^24, m, b, d / 2), its key
+/// the seed. A draw u chooses floor(u n / 2^64) of n. The counts take their draws from (bootstrap,
+/// m, 0) and the order of an epoch from (shuffle, m, epoch), by a Fisher-Yates shuffle from the
+/// front, as does the permutation of `subsample`. RandomPurpose has the numbers of the purposes.
+///
 /// Seed 1, model 0, poisson, eight samples:
 ///
 ///   sample        0  1  2  3  4  5  6  7
