@@ -26,6 +26,26 @@ TEST(Philox, AgreesWithTheKnownAnswersOfRandom123) {
               (Words4{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
+TEST(Philox, AgreesWithOlderKnownAnswersOfRandom123ThatSetOneWordEach) {
+    // tests/old_kat_vectors of github.com/DEShawResearch/random123, philox4x32 with 10 rounds
+    constexpr std::uint32_t ones = 0xffffffff, high = 0x80000000;
+    const struct {
+        Words4 counter;
+        std::array<std::uint32_t, 2> key;
+        Words4 answer;
+    } cases[] = {
+        {{1, 0, 0, 0}, {1, 0}, {0xac08141b, 0xdfc5ccbe, 0x79c07a47, 0xa7f66093}},
+        {{0, 1, 0, 0}, {1, 0}, {0x833ff8dc, 0x225c963c, 0x232b88b3, 0x0b334b07}},
+        {{0, 0, 1, 0}, {1, 0}, {0x07071c12, 0x428264b6, 0x3909104b, 0x6da2bda2}},
+        {{0, 0, 0, 1}, {1, 0}, {0x127bee41, 0x1e047488, 0x48842b20, 0x0a393496}},
+        {{1, 0, 0, 0}, {0, 1}, {0xccf3076a, 0x6306f434, 0xbea71965, 0xd96fe48a}},
+        {{0, 1, 0, 0}, {0, 1}, {0x532f1322, 0x36c890fb, 0x6504b937, 0x07bbfef7}},
+        {{0, 0, ones, 0}, {0, ones}, {0x07678411, 0x9e524307, 0xba634e67, 0x94ee8cb7}},
+        {{0, 0, 0, high}, {0, high}, {0xf7a0b371, 0xe51dc93d, 0x56ce135d, 0x1d4b5580}},
+    };
+    for (const auto& known : cases) EXPECT_EQ(philox4x32(known.counter, known.key), known.answer);
+}
+
 TEST(CounterStream, IsTheSequenceOfItsBlocks) {
     CounterStream stream(0x0000000500000007, RandomPurpose::shuffle, 11, 12, 13);
     for (std::uint32_t block = 0; block < 3; ++block) {
