@@ -29,15 +29,20 @@ protected:
                               double mean = 0.5) {
         return random_problem(GetParam().compute, op, output_gradients, mean);
     }
+    /// The sum of two output gradients may be kept in the compute type.
     void expect_like_reference(const ops::BatchNorm& op, int output_gradients = 1) {
-        expect_agreement(GetParam(), problem_of(op, output_gradients));
+        expect_agreement(GetParam(), problem_of(op, output_gradients),
+                         rounded(output_gradients, GetParam().tolerance));
     }
 };
 
 TEST_P(BatchNorm, AgreesWithReferenceForAnyNumberOfChannels) {
-    for (const std::int64_t channels : {1, 3, 8, 16, 24, 64, 21}) {
+    for (const std::int64_t channels : {3, 8, 16, 24, 64, 21}) {
         expect_like_reference({.input = {3, 5, 6, channels}});
     }
+    // Its only scale gradient is a sum that nearly cancels.
+    expect_agreement(GetParam(), problem_of({.input = {3, 5, 6, 1}}),
+                     {GetParam().tolerance.stored, 5e-6});
 }
 
 TEST_P(BatchNorm, AgreesWithReferenceForManyAndForSinglePixels) {
@@ -96,8 +101,9 @@ TEST_P(BatchNorm, GivesTheShiftForAConstantChannel) {
     for (std::int64_t i = 0; i < 2 * 4 * 4 * 16; ++i) {
         if (i % 16 == 5) problem.inputs[0][i] = 3.25;
     }
-    // Its deviation is sqrt(epsilon), so its input gradient is 300 times the others'.
-    expect_agreement(GetParam(), problem);
+    // Its deviation is sqrt(epsilon), so its output may be a difference of two numbers near a
+    // thousand, each rounded.
+    expect_agreement(GetParam(), problem, rounded(4, GetParam().tolerance));
 }
 
 TEST_P(BatchNorm, KeepsItsPrecisionFarFromZero) {

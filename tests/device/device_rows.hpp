@@ -19,9 +19,15 @@ struct Tolerance {
     double fp32 = 0;    // of parameter gradients, losses, softmax and running statistics
 };
 
-/// For operations that round each stored number once or twice.
+/// For operations that round each stored number once: half of bf16's 2^-7, and fp32 sums of up to
+/// some thousand terms, about the square root of which rounds 2^-24 each.
 inline Tolerance tolerance_of(tensor::DType compute) {
-    return compute == tensor::DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{8e-3, 1e-4};
+    return compute == tensor::DType::f32 ? Tolerance{1e-6, 1e-6} : Tolerance{4e-3, 1e-6};
+}
+
+/// For numbers that are rounded to the compute type several times on their way.
+inline Tolerance rounded(int times, const Tolerance& once) {
+    return {times * once.stored, once.fp32};
 }
 
 /// A device and a precision it computes in.
