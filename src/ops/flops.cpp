@@ -75,7 +75,8 @@ struct AiPerf {
     }
     Flops operator()(const Linear& op) const {
         const std::int64_t products = multiply_accumulates(op);
-        return {2 * products, 2 * op.input[0] * (op.input[1] + 1) * op.features, 4 * products};
+        const std::int64_t update = 2 * op.input[0] * (op.input[1] + 1) * op.features;
+        return {2 * products, 2 * products + update, first_layer ? 0 : 2 * products};
     }
     Flops operator()(const SoftmaxCrossEntropy& op) const {
         return {op.input[0] * (8 * op.input[1] + (op.input[1] - 1) + 4 * op.input[1]), 0, 0};
