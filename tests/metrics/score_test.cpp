@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <hpcai/metrics/score.hpp>
+
+#include "support/largest_error.hpp"
+#include "support/reference_json.hpp"
 
 namespace hpcai::metrics {
 namespace {
@@ -59,6 +63,45 @@ TEST(Flops, AreEmptyWhereTheyCannotBeFormed) {
 TEST(PenaltyCoefficient, IsThePapers) {
     EXPECT_NEAR(penalty_coefficient(0.7568, 0.763, 5).value(), 0.96, 0.005);
     EXPECT_NEAR(penalty_coefficient(0.3224, 0.35, 10).value(), 0.44, 0.005);
+}
+
+TEST(PenaltyCoefficient, AgreesWithEquation8InDecimalsOf50Digits) {
+    // double: qualities and their quotient are off by 1.1e-16 each, times the exponent, up to 10
+    tests::LargestError error("penalty coefficient (eq. 8), relative, fp64", 4e-15);
+    const nlohmann::json reference = tests::read_reference_json("metrics_score.json");
+    int of_the_paper = 0;
+    for (const nlohmann::json& wanted : reference["penalties"]) {
+        const double got =
+            penalty_coefficient(wanted["achieved"], wanted["target"], wanted["exponent"]).value();
+        error.add(std::abs(got / wanted["coefficient"].get<double>() - 1), wanted.dump());
+        if (!wanted.contains("paper")) continue;
+        EXPECT_EQ(std::round(100 * got) / 100, wanted["paper"].get<double>());
+        ++of_the_paper;
+    }
+    EXPECT_EQ(of_the_paper, 2);
+}
+
+TEST(Score, AgreesWithEquations6To8InFractions) {
+    // double: products, a quotient and the power of eq. 8, 1.1e-16 each, the power five times
+    tests::LargestError flops_error("FLOPS of a run (eq. 6), relative, fp64", 6e-16);
+    tests::LargestError images_error("images per second of a run, relative, fp64", 6e-16);
+    tests::LargestError vflops_error("VFLOPS of a run (eq. 7), relative, fp64", 2e-15);
+    const nlohmann::json reference = tests::read_reference_json("metrics_score.json");
+    const nlohmann::json& scores = reference["scores"];
+    for (const nlohmann::json& run : scores["runs"]) {
+        std::vector<GroupWork> groups;
+        for (const nlohmann::json& group : run["groups"]) groups.push_back({group[0], group[1]});
+        const auto rate = flops(groups, scores["flops_per_sample"]);
+        const auto coefficient =
+            penalty_coefficient(scores["achieved"], scores["target"], scores["exponent"]);
+        const auto relative = [&run](double got, const char* key) {
+            return std::abs(got / run[key].get<double>() - 1);
+        };
+        flops_error.add(relative(rate.value(), "flops"), run.dump());
+        images_error.add(relative(samples_per_second(groups).value(), "images_per_second"),
+                         run.dump());
+        vflops_error.add(relative(vflops(rate, coefficient).value(), "vflops"), run.dump());
+    }
 }
 
 TEST(PenaltyCoefficient, FollowsEquation8) {
