@@ -42,7 +42,7 @@ copy_sources() {
 what_is_wrong() { sed -n '1s/^# //p' "$1"; }
 runs_of() { sed -n 's/^# run: //p' "$@" | sort -u; }
 
-build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice ninja -C "$build" >"$log" 2>&1; }
+build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice -n 15 ninja -C "$build" >"$log" 2>&1; }
 
 # Standard output of one line "PROGRAM FILTER" goes to the log.
 run_tests() {

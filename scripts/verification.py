@@ -26,7 +26,8 @@ import sys
 import tempfile
 
 ROW = re.compile(r"\| ([^|]+?) \| ([^|]+?) \| `(\w+) ([^`|]+)` \| *([^|]*?) *\| *([^|]*?) *\|")
-TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+),\s*(\w+)\)", re.M)
+TEST = re.compile(r"^(TEST|TEST_F|TEST_P)\(\s*(\w+),\s*(\w+)\)", re.M)
+INSTANCE = re.compile(r"^INSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)", re.M)
 NUMBER = re.compile(r'LargestError(?:\s+\w+)?\s*[({]\s*(?:fmt::format\(\s*)?((?:"[^"]*"\s*)+)(\+)?')
 RECORDED = re.compile(r"(\S+) of (\S+)")
 RANKS = 4
@@ -60,15 +61,14 @@ class Page:
         self.path.write_text("\n".join(self.lines) + "\n")
 
 
-def split_filter(text):
-    """Suite and name patterns of a gtest filter, without instance prefixes and parameters."""
-    for pattern in text.split(":"):
-        suite, _, name = pattern.partition(".")
-        yield suite.split("/")[-1], name.split("/")[0]
-
-
-def tests_of(source):
-    return TEST.findall(source.read_text())
+def names_of(sources):
+    """Full names of the tests of one program, without parameters: [Instance/]Suite.Test."""
+    text = "".join(source.read_text() for source in sources)
+    instances = collections.defaultdict(list)
+    for instance, suite in INSTANCE.findall(text):
+        instances[suite].append(f"{instance}/")
+    return [f"{instance}{suite}.{name}" for kind, suite, name in TEST.findall(text)
+            for instance in (instances[suite] if kind.endswith("_P") else [""])]
 
 
 def sources_of(root, program):
@@ -82,11 +82,14 @@ def matches(pattern, name):
 
 def missing_tests(root, rows):
     """Problems of rows that name tests which no source defines."""
+    programs = {row.program for row in rows}
+    names = {program: names_of(sources_of(root, program)) for program in programs}
     for row in rows:
-        tests = [test for source in sources_of(root, row.program) for test in tests_of(source)]
-        for suite, name in split_filter(row.filter):
-            if not any(matches(suite, s) and matches(name, n) for s, n in tests):
-                yield f"{row.number}: {row.program} has no test {suite}.{name}"
+        for pattern in row.filter.split(":"):
+            suite, _, test = pattern.partition(".")
+            wanted = f"{suite}.{test.split('/')[0]}"  # without the parameter
+            if not any(matches(wanted, name) for name in names[row.program]):
+                yield f"{row.number}: {row.program} has no test {pattern}"
 
 
 def missing_rows(root, rows):
@@ -129,8 +132,8 @@ def state_of(case):
 
 def recorded_numbers(case):
     """number -> (error, tolerance), as texts"""
-    texts = {key: RECORDED.fullmatch(value) for key, value in case.items() if isinstance(value, str)}
-    return {key: match.groups() for key, match in texts.items() if match}
+    found = {key: RECORDED.fullmatch(str(value)) for key, value in case.items()}
+    return {key: match.groups() for key, match in found.items() if match}
 
 
 def run_program(root, build, program):

@@ -16,6 +16,7 @@ TEST(Sum, IsRight) { LargestError error("sum, fp32", 1e-6); }
 TEST_P(Product, IsRight) { LargestError error(fmt::format("product "
                  "of {}", n), 0); }
 TEST_F(Digest, IsEqual) {}
+INSTANTIATE_TEST_SUITE_P(All, Product, Values(2));
 """
 ROWS = [("sum, fp32", "Sum.IsRight", "", ""), ("product of 2", "All/Product.IsRight/*", "", ""),
         ("digest", "Digest.*", "exact", "")]
@@ -76,7 +77,10 @@ class Check(Case):
         self.assertEqual(self.tree(ROWS).run("--check"), (0, ""))
 
     def test_a_test_that_no_source_defines_is_named(self):
-        self.refuses([*ROWS, ("sum", "Sum.IsWrong", "exact", "")], "ops_test has no test Sum.IsWrong")
+        self.refuses([*ROWS, ("sum", "Sum.IsWrong", "exact", "")], "no test Sum.IsWrong")
+
+    def test_an_instance_that_no_source_makes_is_named(self):
+        self.refuses([*ROWS, ("2", "Some/Product.*", "exact", "")], "no test Some/Product.*")
 
     def test_each_part_of_a_filter_must_match(self):
         self.refuses([*ROWS, ("sum", "Sum.*:Gone.*", "exact", "")], "has no test Gone.*")
