@@ -17,15 +17,13 @@ namespace {
 
 constexpr std::uint8_t kGrey = 128;
 
-/// A box in undivided pixels as one of the decoded part, which covers it.
-RealBox box_in(const DecodedImage& decoded, const PixelBox& box, int denominator) {
+/// The crop's place among the divided pixels that it touches.
+RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator) {
     const auto scale = static_cast<float>(denominator);
-    const auto left = static_cast<float>(box.left) / scale - static_cast<float>(decoded.left);
-    const auto top = static_cast<float>(box.top) / scale - static_cast<float>(decoded.top);
-    const auto right = left + static_cast<float>(box.width) / scale;
-    const auto bottom = top + static_cast<float>(box.height) / scale;
-    return {left, top, std::min(right, static_cast<float>(decoded.image.width)),
-            std::min(bottom, static_cast<float>(decoded.image.height))};
+    const auto left = static_cast<float>(crop.left) / scale - static_cast<float>(touched.left);
+    const auto top = static_cast<float>(crop.top) / scale - static_cast<float>(touched.top);
+    return {left, top, left + static_cast<float>(crop.width) / scale,
+            top + static_cast<float>(crop.height) / scale};
 }
 
 class FolderSamples : public SampleSet {
@@ -87,9 +85,13 @@ private:
         const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
         const int denominator = largest_denominator(view.crop, image_size_);
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
-        ResizeRequest request = whole_resize(decoded.image.view(), image_size_, image_size_);
-        request.box = box_in(decoded, view.crop, denominator);
-        resize_bilinear(decoded.image.view(), request, pixels);
+        // Cut first, as torchvision does: the filter must not reach pixels outside the crop.
+        PixelBox touched = divided_box(view.crop, denominator);
+        ResizeRequest request = whole_resize({}, image_size_, image_size_);
+        request.box = place_in(touched, view.crop, denominator);
+        touched.left -= decoded.left;
+        touched.top -= decoded.top;
+        resize_bilinear(decoded.image.view().crop(touched), request, pixels);
         flip(pixels, image_size_, view);
         return decoded.damage;
     }

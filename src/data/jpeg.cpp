@@ -164,21 +164,20 @@ void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8
     }
 }
 
-/// The wanted columns and rows in divided pixels, inside the divided picture.
+/// The columns and rows to decode in divided pixels, inside the divided picture: the wanted ones
+/// and a column at either side, since libjpeg upsamples the chroma of what it is asked for only.
 PixelBox divided_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);
     if (!request.region) return {0, 0, width, height};
-    const PixelBox& box = *request.region;
-    const int by = request.denominator;
-    const int left = box.left / by;
-    const int top = box.top / by;
-    const int right = std::min(width, (box.left + box.width + by - 1) / by);
-    const int bottom = std::min(height, (box.top + box.height + by - 1) / by);
-    ensure(box.left >= 0 && box.top >= 0 && left < right && top < bottom,
-           "region ({}, {}, {} x {}) of a {} x {} JPEG", box.left, box.top, box.width, box.height,
-           info.image_width, info.image_height);
-    return {left, top, right - left, bottom - top};
+    const PixelBox box = divided_box(*request.region, request.denominator);
+    ensure(box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
+               box.left + box.width <= width && box.top + box.height <= height,
+           "region ({}, {}, {} x {}) of a {} x {} JPEG", request.region->left, request.region->top,
+           request.region->width, request.region->height, info.image_width, info.image_height);
+    const int left = std::max(0, box.left - 1);
+    const int right = std::min(width, box.left + box.width + 1);
+    return {left, box.top, right - left, box.height};
 }
 
 /// Reads rows until `image` is full or the file fails.
@@ -234,6 +233,14 @@ void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedIma
 }
 
 }  // namespace
+
+PixelBox divided_box(const PixelBox& box, int denominator) {
+    const int left = box.left / denominator;
+    const int top = box.top / denominator;
+    const int right = (box.left + box.width + denominator - 1) / denominator;
+    const int bottom = (box.top + box.height + denominator - 1) / denominator;
+    return {left, top, right - left, bottom - top};
+}
 
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
     refuse_other_formats(bytes);

@@ -42,11 +42,11 @@ protected:
         bytes.resize(bytes.size() / 2);
         test::write_file_bytes(path(sample), bytes);
     }
-    std::shared_ptr<const SampleSet> samples(int cache_mib = 0) const {
+    std::shared_ptr<const SampleSet> samples(int cache_mib = 0, int image_size = kSize) const {
         config::DataConfig data;
         data.decoded_cache_mib = cache_mib;
         data.vertical_flip_probability = 0.5;
-        return make_folder_samples(scan_image_folder(folder_.path()), data, kSize);
+        return make_folder_samples(scan_image_folder(folder_.path()), data, image_size);
     }
 
     test::TemporaryFolder folder_;
@@ -201,6 +201,15 @@ TEST_F(Sources, TheCacheBudgetDoesNotChangePixels) {
     const auto order = sequence(15, 15);
     EXPECT_EQ(epoch_bytes(small, 0, order), epoch_bytes(large, 0, order));
     EXPECT_EQ(epoch_bytes(small, 1, order), epoch_bytes(large, 1, order));
+}
+
+TEST_F(Sources, TheCacheChangesNoPixelWhereCropsAreTooSmallToBeReduced) {
+    SourceSettings settings;
+    settings.batch_size = 5;
+    TrainingSource cached(samples(1, 48), settings, 5, 0);
+    TrainingSource around_the_crop(samples(0, 48), settings, 5, 0);
+    const auto order = sequence(60, 15);
+    EXPECT_EQ(epoch_bytes(cached, 0, order), epoch_bytes(around_the_crop, 0, order));
 }
 
 TEST_F(Sources, ABadSampleFailsWithItsPathAndReason) {

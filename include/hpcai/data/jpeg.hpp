@@ -31,6 +31,9 @@ struct DecodeRequest {
     std::optional<PixelBox> region;  // wanted part in undivided pixels; absent: everything
 };
 
+/// The pixels of the divided picture that a box of undivided pixels touches.
+PixelBox divided_box(const PixelBox& box, int denominator);
+
 /// Decoded pixels, and where they lie in the divided picture.
 struct DecodedImage {
     Image image;
@@ -47,7 +50,8 @@ ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling: without region and
 /// denominator the pixels equal Pillow's convert("RGB"), CMYK and YCCK (Adobe's inverted inks)
 /// and grayscale included. Parts that a damaged file does not give are grey or garbled, and
-/// `damage` says so. A region comes back with up to one block more at its left.
+/// `damage` says so. A region comes back with its pixels as in the whole picture, and with a few
+/// more at its left and right that may differ from those.
 /// Throws DecodeError when no pixels can be had. Safe to call from many threads.
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 

@@ -42,7 +42,8 @@ public:
 /// Pictures of a folder. For training, files are decoded at the largest reduction that leaves the
 /// crop image_size pixels a side, and only around the crop. With data.decoded_cache_mib > 0 all of
 /// a file is decoded at full size instead and kept while the budget lasts: the pixels differ
-/// slightly from those without a cache, but do not depend on the budget or on what is kept.
+/// slightly where a file would have been reduced, but do not depend on the budget or on what is
+/// kept.
 std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
                                                      const config::DataConfig& data,
                                                      int image_size);
