@@ -44,22 +44,45 @@ def write_decode_cases(folder):
     plain.save(folder / "png_inside.jpg", format="PNG")
 
 
+def resize(folder, source_name, source, requests, first):
+    """Writes each resized picture; returns what was asked for."""
+    cases = []
+    for index, (width, height, box) in enumerate(requests, first):
+        name = f"resize_{index}.ppm"
+        source.resize((width, height), Image.Resampling.BILINEAR, box=box).save(folder / name)
+        cases.append({"source": source_name, "file": name, "width": width, "height": height,
+                      "box": box})
+    return cases
+
+
+def resize_horizontal_first(source, case):
+    left, top, right, bottom = case["box"]
+    width, height = case["width"], case["height"]
+    narrow = source.resize((width, source.height), Image.Resampling.BILINEAR,
+                           box=(left, 0, right, source.height))
+    return narrow.resize((width, height), Image.Resampling.BILINEAR, box=(0, top, width, bottom))
+
+
 def write_resize_cases(folder):
     source = picture(61, 47, 4)
     source.save(folder / "resize_source.ppm")
     whole = (0, 0, 61, 47)
-    # Pillow 13 runs the vertical pass first where that is cheaper (tall pictures); such requests
-    # differ from older Pillow, which this project follows, and are left out.
     requests = [
         (32, 32, whole), (61, 47, whole), (61, 20, whole), (20, 47, whole), (97, 80, whole),
         (7, 5, whole), (1, 1, whole), (24, 24, (3.25, 4.5, 50.75, 40.125)),
         (40, 40, (10, 10, 31, 29)), (16, 24, (0.5, 0, 60.5, 47)), (40, 33, (3.1, 20.2, 53.3, 46.9)),
     ]
-    cases = []
-    for index, (width, height, box) in enumerate(requests):
-        name = f"resize_{index}.ppm"
-        source.resize((width, height), Image.Resampling.BILINEAR, box=box).save(folder / name)
-        cases.append({"file": name, "width": width, "height": height, "box": box})
+    cases = resize(folder, "resize_source.ppm", source, requests, 0)
+    # Pillow 13 runs the vertical pass first where that is cheaper; older Pillow, which this project
+    # follows, never did. Two requests of one pass each give its result too.
+    tall = picture(40, 130, 5)
+    tall.save(folder / "resize_tall.ppm")
+    whole = (0, 0, 40, 130)
+    requests = [(32, 32, whole), (64, 24, whole), (50, 90, whole), (20, 33, (2.5, 1.25, 38, 129.5))]
+    for case in resize(folder, "resize_tall.ppm", tall, requests, len(cases)):
+        case["horizontal_first"] = case["file"].replace("resize", "resize_horizontal_first")
+        resize_horizontal_first(tall, case).save(folder / case["horizontal_first"])
+        cases.append(case)
     (folder / "resize.json").write_text(json.dumps(cases, indent=1) + "\n")
 
 

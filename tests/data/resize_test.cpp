@@ -6,6 +6,7 @@
 #include <hpcai/data/resize.hpp>
 
 #include "fixtures.hpp"
+#include "pixel_errors.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -18,7 +19,9 @@ std::vector<std::uint8_t> resize(const Image& source, const ResizeRequest& reque
 }
 
 TEST(Resize, EqualsPillowBitByBitForBoxesAndBothDirections) {
-    const Image source = test::read_ppm("resize_source.ppm");
+    test::PixelErrors exact("resize", 0, 0);
+    // Each pass rounds to whole levels, and there they come in the other order.
+    test::PixelErrors swapped("resize, against Pillow 13 with the vertical pass first", 1, 0.5);
     std::ifstream in(test::fixture_path("resize.json"));
     const auto cases = nlohmann::json::parse(in);
     ASSERT_GE(cases.size(), 10U);
@@ -26,9 +29,13 @@ TEST(Resize, EqualsPillowBitByBitForBoxesAndBothDirections) {
         const std::vector<float> box = entry["box"];
         const int width = entry["width"];
         const int height = entry["height"];
-        const auto got = resize(
-            source, {{box[0], box[1], box[2], box[3]}, width, height, {0, 0, width, height}});
-        EXPECT_EQ(got, test::read_ppm(entry["file"]).pixels) << entry.dump();
+        const auto got =
+            resize(test::read_ppm(entry["source"]),
+                   {{box[0], box[1], box[2], box[3]}, width, height, {0, 0, width, height}});
+        const bool vertical_first = entry.contains("horizontal_first");
+        exact.add(got, test::read_ppm(entry[vertical_first ? "horizontal_first" : "file"]).pixels,
+                  entry.dump());
+        if (vertical_first) swapped.add(got, test::read_ppm(entry["file"]).pixels, entry.dump());
     }
 }
 

@@ -62,6 +62,7 @@ TEST(EvaluationRequest, FollowsTheRoundingOfTorchvision) {
         return std::array{r.width, r.height, r.window.left, r.window.top, r.window.width};
     };
     EXPECT_EQ(sizes({500, 375}, 224), (std::array{341, 256, 58, 16, 224}));  // 58.5 to even
+    EXPECT_EQ(sizes({402, 300}, 224), (std::array{343, 256, 60, 16, 224}));  // 59.5 to even
     EXPECT_EQ(sizes({375, 500}, 224), (std::array{256, 341, 16, 58, 224}));
     EXPECT_EQ(sizes({256, 256}, 64), (std::array{73, 73, 4, 4, 64}));  // 4.5 to even
     EXPECT_EQ(sizes({256, 256}, 128), (std::array{146, 146, 9, 9, 128}));
