@@ -46,7 +46,7 @@ class StepBench {
 public:
     explicit StepBench(const config::Config& config)
         : config_(config),
-          device_(open_device(config.device, device::count_cores(), 1)),
+          device_(open_device(config, device::count_cores(), 1)),
           compute_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, config.training.batch_size)),
           store_(graph_, *device_),

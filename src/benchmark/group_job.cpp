@@ -15,6 +15,7 @@
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
 
+#include "divergence.hpp"
 #include "progress_reporter.hpp"
 
 namespace hpcai::benchmark {
@@ -78,6 +79,7 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
         record.iterations += report.steps;
         record.epoch_seconds.push_back(report.seconds);
         record.final_training_loss = {report.mean_loss, ""};
+        record.audit.passed = trainer.audit().passed();
         if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                  config.workload.epochs, report.mean_loss, report.seconds,
@@ -99,6 +101,8 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
     result.bad_samples = bad_training_samples(group, source, log);
     trainer.average_statistics();
+    trainer.audit_at_the_end();
+    record.audit.passed = trainer.audit().passed();
 }
 
 void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
@@ -210,6 +214,10 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             if (group.rank() == 0) store(start, model, outcome);
         });
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
+    } catch (const training::ReplicaDivergence& error) {
+        record.audit = failed_audit(start, error.divergence());
+        const std::string why = describe_divergence(record.audit, record.ranks);
+        fail(start, group, Error(error.code(), why), outcome, log);
     } catch (const Error& error) {
         fail(start, group, error, outcome, log);
     } catch (const std::exception& error) {

@@ -12,6 +12,7 @@
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
 
+#include "determinism.hpp"
 #include "environment.hpp"
 #include "verdict.hpp"
 
@@ -275,6 +276,8 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     add_quality(start, vote, groups, record);
     add_scores(record);
     add_communication(start, groups, record);
+    record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
+                                              start.controller.layout().degree);
     add_verdict(start, closing, groups, record);
     return record;
 }

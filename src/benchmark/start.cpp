@@ -60,7 +60,10 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 
 struct PackedFacts {
     std::int32_t threads = 0;
+    std::int8_t over_repeats = 0;
+    std::int8_t over_threads = 0;
     char device[124] = {};
+    char conditions[126] = {};
 };
 
 std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Communicator& everyone) {
@@ -68,10 +71,18 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     mine.threads = device.threads();
     const std::string text = device.description();
     text.copy(mine.device, sizeof mine.device - 1);
+    const device::Determinism determinism = device.determinism();
+    mine.over_repeats = determinism.over_repeats;
+    mine.over_threads = determinism.over_threads;
+    determinism.conditions.copy(mine.conditions, sizeof mine.conditions - 1);
     std::vector<PackedFacts> all(static_cast<std::size_t>(everyone.size()));
     everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
     std::vector<RankFacts> facts;
-    for (const PackedFacts& packed : all) facts.push_back({packed.threads, packed.device});
+    for (const PackedFacts& packed : all) {
+        facts.push_back({packed.threads,
+                         packed.device,
+                         {packed.over_repeats != 0, packed.over_threads != 0, packed.conditions}});
+    }
     return facts;
 }
 
@@ -99,11 +110,12 @@ void make_output(const fs::path& wanted, const std::string& config) {
 
 }  // namespace
 
-std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config,
+std::unique_ptr<device::Device> open_device(const config::Config& config,
                                             const device::Cores& cores, int ranks_sharing) {
     device::CpuDeviceOptions options;
-    options.threads = device::threads_for_rank(config.threads, cores, ranks_sharing);
-    switch (config.layout) {
+    options.threads = device::threads_for_rank(config.device.threads, cores, ranks_sharing);
+    options.deterministic = config.run.deterministic;
+    switch (config.device.layout) {
         case config::ActivationLayout::automatic:
             break;
         case config::ActivationLayout::blocked:
@@ -146,7 +158,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     std::unique_ptr<device::Device> device;
     tensor::DType compute = tensor::DType::f32;
     comm::run_together(everyone, [&] {
-        device = open_device(config.device, cores, ranks_sharing);
+        device = open_device(config, cores, ranks_sharing);
         compute = choose_precision(config.training.precision, *device);
     });
     // fp32 serves everywhere: machines of two kinds compute alike or the members differ.

@@ -19,6 +19,7 @@ namespace hpcai::benchmark {
 struct RankFacts {
     int threads = 0;
     std::string device;
+    device::Determinism determinism;
 };
 
 /// Everything all ranks know before they part into groups.
@@ -48,8 +49,8 @@ void make_result_directory(const RunRequest& request, comm::Communicator& everyo
 /// lacks.
 tensor::DType choose_precision(config::Precision wanted, const device::Device& device);
 
-/// The configured device with this rank's threads.
-std::unique_ptr<device::Device> open_device(const config::DeviceConfig& config,
+/// The configured device with this rank's threads, deterministic by run.deterministic.
+std::unique_ptr<device::Device> open_device(const config::Config& config,
                                             const device::Cores& cores, int ranks_sharing);
 
 }  // namespace hpcai::benchmark

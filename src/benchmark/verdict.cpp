@@ -40,6 +40,16 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
     };
 }
 
+/// Groups whose replicas were not the same: no level allows that.
+Rule equal_replicas(const VerdictFacts& facts) {
+    const auto diverged =
+        std::count(facts.failure_codes.begin(), facts.failure_codes.end(), ExitCode::invalid);
+    return {diverged == 0,
+            fmt::format("rule 8: the ranks of a group must hold the same model, those of {} of {} "
+                        "groups did not",
+                        diverged, facts.groups)};
+}
+
 ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     const bool all_data = std::all_of(codes.begin(), codes.end(),
                                       [](ExitCode code) { return code == ExitCode::data; });
@@ -50,10 +60,15 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
 
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     const int failed = static_cast<int>(facts.failures.size());
-    if (failed == facts.groups) {
-        return {Status::invalid, facts.failures, code_of_total_failure(facts.failure_codes), false};
-    }
     std::vector<std::string> reasons;
+    const Rule replicas = equal_replicas(facts);
+    if (!replicas.holds) reasons.push_back(replicas.broken);
+    if (failed == facts.groups) {
+        const ExitCode code =
+            replicas.holds ? code_of_total_failure(facts.failure_codes) : ExitCode::invalid;
+        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
+        return {Status::invalid, reasons, code, false};
+    }
     if (!facts.has_score) reasons.push_back("the score is not a number");
     if (config.run.level != config::Level::custom) {
         for (const Rule& rule : official_rules(config, facts)) {

@@ -17,11 +17,12 @@ struct VerdictFacts {
     bool has_score = false;             // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;  // "group 1: why", one for each group that did not finish
     int groups = 0;
-    std::vector<ExitCode> failure_codes;  // of the failures
+    std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
 };
 
 /// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
-/// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number.
+/// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number,
+/// and so does diverged replicas' rule 8 at every level.
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
 
 }  // namespace hpcai::benchmark

@@ -16,7 +16,7 @@ const std::vector<Section>& sections() {
     static const std::vector<Section> table = {
         {"run",
          "What this run is called, where it writes and how it may be ranked.",
-         {"deterministic", "repeat", "trace", "submission"}},
+         {"repeat", "trace", "submission"}},
         {"workload", "What is trained: model, picture format, target quality and length.", {}},
         {"bagging",
          "How many base models there are, what each is trained on and how they vote.",

@@ -19,6 +19,16 @@ std::vector<Key> run_keys() {
         run.text("output", &RunConfig::output,
                  {.meaning = "Result directory; empty means one in results/, called by run.name "
                              "and the UTC time."}),
+        run.boolean("deterministic", &RunConfig::deterministic,
+                    {.meaning = "Makes results the same bits in every run and for every number of "
+                                "threads, at some cost of speed; result.json says under which "
+                                "conditions."}),
+        run.integer("audit_steps", &RunConfig::audit_steps,
+                    {.meaning = "Steps between two audits, in which the ranks of one base model "
+                                "compare a hash of their parameters and momentum; 0 leaves the "
+                                "one at the end of training.",
+                     .unit = "steps",
+                     .bounds = between(0, kMaxInt)}),
         run.choice<Level>("level", &RunConfig::level,
                           {{{Level::hardware, "hardware"},
                             {Level::system, "system"},

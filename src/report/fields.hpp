@@ -88,6 +88,19 @@ void describe(auto& fields, Any<FlopsRecord> auto& flops) {
     fields("ledgers", flops.ledgers);
 }
 
+void describe(auto& fields, Any<DivergedRankRecord> auto& rank) {
+    fields("group_rank", rank.group_rank);
+    fields("world_rank", rank.world_rank);
+    fields("host", rank.host);
+}
+
+void describe(auto& fields, Any<AuditRecord> auto& audit) {
+    fields("passed", audit.passed);
+    fields("diverged_at_step", audit.diverged_at_step);
+    fields("differs", audit.differs);
+    fields("ranks", audit.ranks);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -104,6 +117,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("evaluation_seconds", group.evaluation_seconds);
     fields("final_training_loss", group.final_training_loss);
     fields("epoch_seconds", group.epoch_seconds);
+    fields("audit", group.audit);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {
@@ -184,6 +198,12 @@ void describe(auto& fields, Any<EnergyRecord> auto& energy) {
     fields("average_watts", energy.average_watts);
 }
 
+void describe(auto& fields, Any<DeterminismRecord> auto& determinism) {
+    fields("requested", determinism.requested);
+    fields("guarantee", determinism.guarantee);
+    fields("conditions", determinism.conditions);
+}
+
 void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("schema", record.schema);
     fields("program_version", record.program_version);
@@ -200,6 +220,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("throughput", record.throughput);
     fields("communication", record.communication);
     fields("energy", record.energy);
+    fields("determinism", record.determinism);
     fields("environment", record.environment);
     fields("training_digest", record.training_digest);
     fields("config", record.config);

@@ -92,6 +92,7 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
                               setup.steps_per_epoch)),
       buckets_(group, store.gradients_and_status(), ranges_and_status(store),
                bucket_options(setup.config.communication)),
+      audit_(setup.config.run.audit_steps, device, store, group),
       losses_(static_cast<std::size_t>(setup.config.training.batch_size / group.size())) {
     // Row losses are summed over the whole batch of the model, so gradients need no later division.
     network_.set_loss_scale(1.0f / static_cast<float>(setup.config.training.batch_size));
@@ -133,6 +134,7 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
         ++steps_done_;
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, epoch, loss,
                   config_.training.batch_size});
+        audit_.after_step(steps_done_);
     }
     device_.synchronize();
     report.seconds = watch.seconds();

@@ -72,20 +72,27 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
 }
 
 TEST(OpenDevice, HasTheThreadsAskedFor) {
-    config::DeviceConfig config;
+    config::Config config;
     for (const int threads : {1, 2, 3}) {
-        config.threads = threads;
+        config.device.threads = threads;
         EXPECT_EQ(open_device(config, {}, 1)->threads(), threads);
     }
+}
+
+TEST(OpenDevice, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
+    config::Config config;
+    EXPECT_FALSE(open_device(config, {}, 1)->determinism().over_threads);
+    config.run.deterministic = true;
+    EXPECT_TRUE(open_device(config, {}, 1)->determinism().over_threads);
 }
 
 TEST(OpenDevice, TakesEveryLayout) {
     using config::ActivationLayout;
     for (const auto layout : {ActivationLayout::automatic, ActivationLayout::blocked,
                               ActivationLayout::channels_last}) {
-        config::DeviceConfig config;
-        config.threads = 1;
-        config.layout = layout;
+        config::Config config;
+        config.device.threads = 1;
+        config.device.layout = layout;
         EXPECT_NE(open_device(config, {}, 1), nullptr);
     }
 }

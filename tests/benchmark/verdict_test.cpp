@@ -137,6 +137,33 @@ TEST(Verdict, IsPartialWhenSomeGroupsFailed) {
     }
 }
 
+TEST(Verdict, IsInvalidAtEveryLevelWhenTheReplicasOfAGroupDiverged) {
+    for (const auto level : {config::Level::custom, config::Level::hardware}) {
+        VerdictFacts facts = official_facts(3);
+        add_failure(facts, 1, ExitCode::invalid);
+        const VerdictRecord verdict = judge(official_config(level), facts);
+        expect_verdict(verdict, Status::invalid, 9);
+        ASSERT_EQ(verdict.reasons.size(), 2U);
+        EXPECT_EQ(verdict.reasons[0],
+                  "rule 8: the ranks of a group must hold the same model, those of 1 of 3 groups "
+                  "did not");
+        EXPECT_EQ(verdict.reasons[1], "group 1: why");
+    }
+}
+
+TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
+    for (const ExitCode other : {ExitCode::invalid, ExitCode::data, ExitCode::watchdog}) {
+        VerdictFacts facts = official_facts(2);
+        facts.has_score = false;
+        add_failure(facts, 0, other);
+        add_failure(facts, 1, ExitCode::invalid);
+        const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+        expect_verdict(verdict, Status::invalid, 9);
+        ASSERT_EQ(verdict.reasons.size(), 3U);
+        EXPECT_TRUE(verdict.reasons[0].starts_with("rule 8: ")) << verdict.reasons[0];
+    }
+}
+
 TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
     const std::vector<std::pair<std::vector<ExitCode>, int>> cases{
         {{ExitCode::data, ExitCode::data}, 4},

@@ -61,8 +61,9 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "f.yaml:2:9: device.kind: expected one of auto, cpu, got 'cuda', which this version "
               "does not have");
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
-              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, level), got "
-              "'repeat', which this version does not have");
+              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
+              "audit_steps, "
+              "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
     for (const char* line : {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",

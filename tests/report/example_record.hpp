@@ -21,6 +21,7 @@ inline GroupRecord example_group(int group, double seconds) {
     record.evaluation_seconds.value = 1.5;
     record.final_training_loss.value = 2.125;
     record.epoch_seconds = {seconds / 2, seconds / 2};
+    record.audit.passed = 1;
     return record;
 }
 
@@ -85,6 +86,7 @@ inline RunRecord example_record() {
     record.communication = {"mpi", "all_reduce", "fp32", 4096, 2, {0.5, ""}, {1e9, ""}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
+    record.determinism = {true, "the same bits", "made up"};
     record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
     record.training_digest = {"00", "11"};
     return record;
@@ -104,6 +106,20 @@ inline RunRecord partial_record() {
     record.work.samples_trained = 192;
     record.quality.members[1] = {std::nullopt, "group 1 failed: rank 3 ended"};
     record.training_digest[1] = "";
+    return record;
+}
+
+/// The second group was lost because its ranks held different models.
+inline RunRecord diverged_record() {
+    RunRecord record = partial_record();
+    const std::string why = "replica audit after step 4: momentum differs";
+    record.verdict = {Status::invalid,
+                      {"rule 8: the ranks of a group must hold the same model", "group 1: " + why},
+                      ExitCode::invalid,
+                      false};
+    GroupRecord& lost = record.work.groups[1];
+    lost.failure = why;
+    lost.audit = {3, 4, {"momentum"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
     return record;
 }
 

@@ -40,12 +40,15 @@ std::string refusal_after(const std::function<void(json&)>& change) {
 TEST(ResultJson, OfTheExamplesIsAsAgreed) {
     expect_golden("valid.json", to_json(example_record()));
     expect_golden("partial.json", to_json(partial_record()));
+    expect_golden("diverged.json", to_json(diverged_record()));
 }
 
 TEST(ResultJson, ComesBackAsTheSameRecord) {
     EXPECT_EQ(from_json(to_json(example_record())), example_record());
     const std::string partial = to_json(partial_record());
     EXPECT_EQ(to_json(from_json(partial)), partial);
+    EXPECT_EQ(from_json(to_json(diverged_record())).work.groups[1].audit,
+              diverged_record().work.groups[1].audit);
     const std::string lost = to_json(lost_record());
     EXPECT_EQ(to_json(from_json(lost)), lost);
     EXPECT_EQ(from_json(partial).quality.members[1].reason, "group 1 failed: rank 3 ended");
@@ -72,6 +75,8 @@ TEST(ResultJson, HasTheKeysOthersRelyOn) {
                                 "/work/samples_trained",
                                 "/work/iterations",
                                 "/work/groups/1",
+                                "/work/groups/1/audit/passed",
+                                "/determinism/guarantee",
                                 "/time/staging_seconds",
                                 "/time/training_seconds",
                                 "/time/epoch_seconds",

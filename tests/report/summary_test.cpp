@@ -24,6 +24,7 @@ TEST(Summary, OfTheExamplesIsAsAgreed) {
     expect_golden("valid.txt", summary(example_record()));
     expect_golden("partial.txt", summary(partial_record()));
     expect_golden("lost.txt", summary(lost_record()));
+    expect_golden("diverged.txt", summary(diverged_record()));
 }
 
 TEST(Summary, EndsWithTheResultLineOfTheInterface) {

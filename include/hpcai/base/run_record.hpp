@@ -95,6 +95,23 @@ struct FlopsRecord {
     bool operator==(const FlopsRecord&) const = default;
 };
 
+/// A rank whose replica of the model was not the others'.
+struct DivergedRankRecord {
+    int group_rank = 0;
+    int world_rank = 0;
+    std::string host;
+    bool operator==(const DivergedRankRecord&) const = default;
+};
+
+/// Comparisons of what the ranks of a group must hold alike, bit for bit.
+struct AuditRecord {
+    std::int64_t passed = 0;                // all ranks agreed; none in a group of one rank
+    std::int64_t diverged_at_step = 0;      // steps done when they did not; 0: they always did
+    std::vector<std::string> differs;       // "parameters", "momentum", "statistics"
+    std::vector<DivergedRankRecord> ranks;  // against the majority, or all where there is none
+    bool operator==(const AuditRecord&) const = default;
+};
+
 /// One base model: what its group did. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
@@ -112,6 +129,7 @@ struct GroupRecord {
     Quantity evaluation_seconds;
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
+    AuditRecord audit;
     bool operator==(const GroupRecord&) const = default;
 };
 
@@ -203,6 +221,14 @@ struct EnergyRecord {
     bool operator==(const EnergyRecord&) const = default;
 };
 
+/// What the devices promised of the bits of this run's results.
+struct DeterminismRecord {
+    bool requested = false;  // run.deterministic
+    std::string guarantee;   // what is promised, or why nothing is
+    std::string conditions;  // what has to be the same for that; empty where nothing is promised
+    bool operator==(const DeterminismRecord&) const = default;
+};
+
 struct RunRecord {
     std::string schema = "hpcai500-result/1";
     std::string program_version;
@@ -220,6 +246,7 @@ struct RunRecord {
     QualityRecord quality;
     CommunicationRecord communication;
     EnergyRecord energy;
+    DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // allow-listed facts only
     // SHA-256 of the final parameters, by group; empty if there are none
     std::vector<std::string> training_digest;

@@ -32,6 +32,8 @@ struct RunConfig {
     std::string name = "run";
     std::uint64_t seed = 1;
     std::string output;  // directory; empty: results/<name>-<UTC time>
+    bool deterministic = false;
+    int audit_steps = 100;  // between two comparisons of the replicas; 0: only at the end
     Level level = Level::custom;
 };
 

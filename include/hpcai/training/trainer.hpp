@@ -9,6 +9,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
 
 namespace hpcai::training {
@@ -60,9 +61,11 @@ public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
             comm::Communicator& group);
 
-    /// One pass over `source`. When a rank's source fails, all ranks leave after the same step and
-    /// throw that failure. Numbers that are not finite throw Error(internal) on all ranks: after
-    /// the step when they reach the loss, else at the end of the epoch.
+    /// One pass over `source`. Every run.audit_steps steps, after `listener` was told of the last,
+    /// the ranks compare their replicas: all throw ReplicaDivergence when they differ. When a
+    /// rank's source fails, all ranks leave after the same step and throw that failure. Numbers
+    /// that are not finite throw Error(internal) on all ranks: after the step when they reach the
+    /// loss, else at the end of the epoch.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -70,7 +73,12 @@ public:
     /// rank would have gathered. Collective; before evaluation.
     void average_statistics();
 
+    /// The last audit, of all that a rank holds. Throws ReplicaDivergence on all ranks. Collective;
+    /// after average_statistics.
+    void audit_at_the_end() { audit_.at_the_end(steps_done_); }
+
     const comm::GradientBuckets& buckets() const { return buckets_; }
+    const ReplicaAudit& audit() const { return audit_; }
 
 private:
     void compute_gradients(const data::Batch& batch);
@@ -88,6 +96,7 @@ private:
     Optimizer optimizer_;
     Schedule schedule_;
     comm::GradientBuckets buckets_;
+    ReplicaAudit audit_;
     std::vector<float> losses_;  // of this rank's rows
 };
 

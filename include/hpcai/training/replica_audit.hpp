@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+
+namespace hpcai::training {
+
+/// Device::hash of what one rank holds of its model. Zero stands for what was not compared.
+struct ReplicaHashes {
+    std::uint64_t parameters = 0;
+    std::uint64_t momentum = 0;
+    std::uint64_t statistics = 0;
+    bool operator==(const ReplicaHashes&) const = default;
+};
+
+/// Ranks of a group that hold different models.
+struct Divergence {
+    std::int64_t step = 0;           // steps done
+    std::vector<std::string> parts;  // that differ: "parameters", "momentum", "statistics"
+    std::vector<int> group_ranks;    // ascending; those that disagree with more than half of all
+                                     // ranks where so many agree, else all
+    int ranks = 0;                   // of the group
+    std::int64_t passed_before = 0;  // audits
+};
+
+/// What differs, and which ranks are named; nothing when all hashes are equal.
+std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
+                                          std::int64_t step);
+
+/// Replicas differ that must be the same bit for bit. The message speaks of group ranks.
+class ReplicaDivergence : public Error {
+public:
+    explicit ReplicaDivergence(Divergence divergence);
+    const Divergence& divergence() const { return divergence_; }
+
+private:
+    Divergence divergence_;
+};
+
+/// Compares what the ranks of a group hold of the model they train together: each knows the sums of
+/// all gradients, so its parameters and momentum must be the others' bit for bit.
+class ReplicaAudit {
+public:
+    /// An audit is due every `steps_between` steps; 0: never. What is given outlives the object.
+    ReplicaAudit(std::int64_t steps_between, device::Device& device, graph::ParameterStore& store,
+                 comm::Communicator& group)
+        : steps_between_(steps_between), device_(device), store_(store), group_(group) {}
+
+    /// Compares parameters and momentum when that is due after `step` steps. Throws
+    /// ReplicaDivergence on all ranks. Collective.
+    void after_step(std::int64_t step);
+
+    /// Compares parameters, momentum and running statistics, once the ranks have averaged these.
+    /// Throws likewise. Collective.
+    void at_the_end(std::int64_t step);
+
+    /// Audits in which all ranks agreed; a group of one rank has none.
+    std::int64_t passed() const { return passed_; }
+
+private:
+    void compare(const ReplicaHashes& mine, std::int64_t step);
+
+    std::int64_t steps_between_;
+    device::Device& device_;
+    graph::ParameterStore& store_;
+    comm::Communicator& group_;
+    std::int64_t passed_ = 0;
+};
+
+}  // namespace hpcai::training

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/training/replica_audit.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// The audit that failed, with the world ranks and hosts of this rank's group.
+AuditRecord failed_audit(const Start& start, const training::Divergence& divergence);
+
+/// Why a group of `ranks` ranks ends, in one line: the step, what differs, and on which ranks.
+std::string describe_divergence(const AuditRecord& audit, int ranks);
+
+}  // namespace hpcai::benchmark
