@@ -42,23 +42,30 @@ inline void write(const fs::path& path, const std::string& text) {
 }
 
 /// `hpcai500 run --config tiny.yaml --output result` by `ranks` ranks in `folder`, with `changes`
-/// (section.key=value).
+/// (section.key=value) and further `options` of mpirun.
+struct Launch {
+    fs::path folder;
+    int ranks = 1;
+    std::vector<std::string> changes = {};
+    std::vector<std::string> options = {};
+    std::string output = "result";
+    std::string config = "tiny.yaml";
+};
+
+inline Outcome run(const Launch& launch) {
+    std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np",
+                                   std::to_string(launch.ranks)};
+    words.insert(words.end(), launch.options.begin(), launch.options.end());
+    words.insert(words.end(), {cli::environment("HPCAI500_BINARY"), "run", "--config",
+                               launch.config, "--output", launch.output});
+    for (const std::string& change : launch.changes) words.insert(words.end(), {"--set", change});
+    return cli::execute_in(launch.folder, words);
+}
+
 inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<std::string>& changes,
                          const std::string& output = "result",
                          const std::string& config = "tiny.yaml") {
-    std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
-                                   "--bind-to",
-                                   "none",
-                                   "-np",
-                                   std::to_string(ranks),
-                                   cli::environment("HPCAI500_BINARY"),
-                                   "run",
-                                   "--config",
-                                   config,
-                                   "--output",
-                                   output};
-    for (const std::string& change : changes) words.insert(words.end(), {"--set", change});
-    return cli::execute_in(folder, words);
+    return run({folder, ranks, changes, {}, output, config});
 }
 
 /// What the program, not mpirun, says on standard error.
