@@ -93,26 +93,6 @@ private:
     bool needed_ = false;
 };
 
-/// Copies filter gradients from oneDNN's layout to the canonical one. Its own loop serves the
-/// layout that oneDNN chooses on processors with AVX-512, where oneDNN's reorder is several times
-/// slower than memory.
-class FilterGradientCopy {
-public:
-    FilterGradientCopy() = default;
-    /// `master` is the canonical (K, R, S, C) fp32 description.
-    FilterGradientCopy(const dnnl::memory::desc& from, const dnnl::memory::desc& master,
-                       const Context& context);
-    void set(void* from, void* to);
-    void run(const Context& context) const;
-
-private:
-    Reorder reorder_;  // where the own loop does not fit
-    bool blocked_ = false;
-    std::int64_t filters_ = 0, channels_ = 0, taps_ = 0;
-    const float* from_ = nullptr;  // (K/16, C/16, R S, 16 channels, 16 filters)
-    float* to_ = nullptr;          // (K, R S, C)
-};
-
 /// Attributes with a scratchpad given by the caller, so that running allocates nothing.
 dnnl::primitive_attr caller_scratchpad();
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "staged_primitive.hpp"
+#include "working_copy.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -57,10 +58,10 @@ public:
 
     KernelMemory memory() const override {
         KernelMemory bytes;
-        bytes.prepared_bytes = forward_filter_bytes_ + backward_filter_bytes_;
-        bytes.workspace_bytes =
-            std::max({forward_.workspace_bytes(), weight_gradient_.workspace_bytes(),
-                      input_gradient_.workspace_bytes()});
+        bytes.prepared_bytes = forward_filters_.bytes() + backward_filters_.bytes();
+        bytes.workspace_bytes = std::max({forward_.workspace_bytes(),
+                                          gradient_.bytes() + weight_gradient_.workspace_bytes(),
+                                          input_gradient_.workspace_bytes()});
         return bytes;
     }
 
@@ -77,42 +78,41 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
-        const auto working_copy = [&](std::size_t bytes, std::size_t offset) -> void* {
-            return bytes > 0 ? static_cast<void*>(prepared + offset) : tensors.parameters[0];
-        };
-        void* forward_filters = working_copy(forward_filter_bytes_, 0);
-        to_forward_.set(tensors.parameters[0], forward_filters);
-        forward_.bind_workspace(tensors.workspace);
+        auto* workspace = static_cast<std::byte*>(tensors.workspace);
+        void* filters = forward_filters_.bind(tensors.parameters[0], prepared);
+        forward_.bind_workspace(workspace);
         forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.bind(DNNL_ARG_WEIGHTS, forward_filters);
+        forward_.bind(DNNL_ARG_WEIGHTS, filters);
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (options_.mode != Mode::training) return;
-        weight_gradient_.bind_workspace(tensors.workspace);
+        weight_gradient_.bind_workspace(workspace + gradient_.bytes());
         weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
         weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        weight_gradient_.bind(DNNL_ARG_DIFF_WEIGHTS, tensors.parameter_gradients[0]);
+        weight_gradient_.bind(DNNL_ARG_DIFF_WEIGHTS,
+                              gradient_.bind(workspace, tensors.parameter_gradients[0]));
         if (!options_.needs_input_gradient) return;
-        void* backward_filters = backward_shares_filters_
-                                     ? forward_filters
-                                     : working_copy(backward_filter_bytes_, forward_filter_bytes_);
-        to_backward_.set(tensors.parameters[0], backward_filters);
-        input_gradient_.bind_workspace(tensors.workspace);
+        if (!backward_shares_filters_) {
+            filters =
+                backward_filters_.bind(tensors.parameters[0], prepared + forward_filters_.bytes());
+        }
+        input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        input_gradient_.bind(DNNL_ARG_WEIGHTS, backward_filters);
+        input_gradient_.bind(DNNL_ARG_WEIGHTS, filters);
         input_gradient_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
     }
 
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:
-                to_forward_.run(context_);
-                to_backward_.run(context_);
+                forward_filters_.refresh(context_);
+                backward_filters_.refresh(context_);
                 break;
             case ops::Pass::forward:
                 forward_.run();
                 break;
             case ops::Pass::weight_gradient:
                 weight_gradient_.run();
+                gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
                 input_gradient_.run();
@@ -122,11 +122,6 @@ public:
 
 private:
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
-
-    /// Bytes of a working copy in layout `desc`; none when the master itself serves.
-    std::size_t copy_bytes(const dnnl::memory::desc& desc) const {
-        return desc == master_ ? 0 : aligned_bytes(desc);
-    }
 
     ForwardPlan plan_forward(const Operands& operands) {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
@@ -140,8 +135,7 @@ private:
         forward_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
         forward_.add(DNNL_ARG_WEIGHTS, Flow::in, plan.weights_desc(), plan.weights_desc());
         forward_.add(DNNL_ARG_DST, Flow::out, operands.target, plan.dst_desc());
-        forward_filter_bytes_ = copy_bytes(plan.weights_desc());
-        to_forward_ = Reorder(master_, plan.weights_desc(), context_);
+        forward_filters_ = WorkingCopy(master_, plan.weights_desc(), context_);
         return plan;
     }
 
@@ -154,7 +148,9 @@ private:
                                            plan.scratchpad_desc(), context_);
         weight_gradient_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
         weight_gradient_.add(DNNL_ARG_DIFF_DST, Flow::in, operands.target, plan.diff_dst_desc());
-        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, Flow::out, master_, plan.diff_weights_desc());
+        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, Flow::out, plan.diff_weights_desc(),
+                             plan.diff_weights_desc());
+        gradient_ = GradientCopy(plan.diff_weights_desc(), master_, context_);
     }
 
     void plan_input_gradient(const Operands& operands, const ForwardPlan& hint) {
@@ -169,17 +165,16 @@ private:
         input_gradient_.add(DNNL_ARG_DIFF_SRC, Flow::out, operands.source, plan.diff_src_desc());
         backward_shares_filters_ = plan.weights_desc() == hint.weights_desc();
         if (backward_shares_filters_) return;
-        backward_filter_bytes_ = copy_bytes(plan.weights_desc());
-        to_backward_ = Reorder(master_, plan.weights_desc(), context_);
+        backward_filters_ = WorkingCopy(master_, plan.weights_desc(), context_);
     }
 
     const Context& context_;
     KernelOptions options_;
     dnnl::memory::desc master_;
     StagedPrimitive forward_, weight_gradient_, input_gradient_;
-    Reorder to_forward_, to_backward_;
+    WorkingCopy forward_filters_, backward_filters_;
     bool backward_shares_filters_ = false;
-    std::size_t forward_filter_bytes_ = 0, backward_filter_bytes_ = 0;
+    GradientCopy gradient_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "context.hpp"
+#include "working_copy.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -30,9 +30,9 @@ public:
     }
 
     KernelMemory memory() const override {
-        return {0, forward_bytes_ + backward_bytes_,
+        return {0, forward_weights_.bytes() + backward_weights_.bytes(),
                 std::max({forward_.scratchpad_bytes(),
-                          gradient_bytes_ + weight_gradient_.scratchpad_bytes(),
+                          gradient_.bytes() + weight_gradient_.scratchpad_bytes(),
                           input_gradient_.scratchpad_bytes()})};
     }
     bool backward_reads_inputs() const override { return true; }
@@ -45,45 +45,38 @@ public:
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
-        const auto weights = [&](std::size_t bytes, std::size_t offset) -> void* {
-            return bytes > 0 ? static_cast<void*>(prepared + offset) : tensors.parameters[0];
-        };
-        void* forward_weights = weights(forward_bytes_, 0);
-        to_forward_.set(tensors.parameters[0], forward_weights);
         forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.set(DNNL_ARG_WEIGHTS, forward_weights);
+        forward_.set(DNNL_ARG_WEIGHTS, forward_weights_.bind(tensors.parameters[0], prepared));
         forward_.set(DNNL_ARG_BIAS, tensors.parameters[1]);
         forward_.set(DNNL_ARG_DST, tensors.output);
         forward_.set_scratchpad(workspace);
         if (options_.mode == Mode::inference) return;
-        void* backward_weights = weights(backward_bytes_, forward_bytes_);
-        to_backward_.set(tensors.parameters[0], backward_weights);
         input_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        input_gradient_.set(DNNL_ARG_WEIGHTS, backward_weights);
+        input_gradient_.set(
+            DNNL_ARG_WEIGHTS,
+            backward_weights_.bind(tensors.parameters[0], prepared + forward_weights_.bytes()));
         input_gradient_.set(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
         input_gradient_.set_scratchpad(workspace);
-        void* gradient =
-            gradient_bytes_ > 0 ? static_cast<void*>(workspace) : tensors.parameter_gradients[0];
         weight_gradient_.set(DNNL_ARG_SRC, tensors.inputs[0]);
         weight_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        weight_gradient_.set(DNNL_ARG_DIFF_WEIGHTS, gradient);
+        weight_gradient_.set(DNNL_ARG_DIFF_WEIGHTS,
+                             gradient_.bind(workspace, tensors.parameter_gradients[0]));
         weight_gradient_.set(DNNL_ARG_DIFF_BIAS, tensors.parameter_gradients[1]);
-        weight_gradient_.set_scratchpad(workspace + gradient_bytes_);
-        from_gradient_.set(gradient, tensors.parameter_gradients[0]);
+        weight_gradient_.set_scratchpad(workspace + gradient_.bytes());
     }
 
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:
-                to_forward_.run(context_);
-                to_backward_.run(context_);
+                forward_weights_.refresh(context_);
+                backward_weights_.refresh(context_);
                 break;
             case ops::Pass::forward:
                 forward_.run(context_);
                 break;
             case ops::Pass::weight_gradient:
                 weight_gradient_.run(context_);
-                from_gradient_.run(context_);
+                gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
                 input_gradient_.run(context_);
@@ -92,11 +85,6 @@ public:
     }
 
 private:
-    /// Bytes of a working copy in layout `desc`; none when the master itself serves.
-    std::size_t copy_bytes(const dnnl::memory::desc& desc) const {
-        return desc == master_ ? 0 : (desc.get_size() + 63) / 64 * 64;
-    }
-
     void plan_forward() {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
                                                           : dnnl::prop_kind::forward_inference;
@@ -107,8 +95,7 @@ private:
         forward_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
         forward_.add(DNNL_ARG_BIAS, bias_, context_);
         forward_.add(DNNL_ARG_DST, target_, context_);
-        forward_bytes_ = copy_bytes(plan.weights_desc());
-        to_forward_ = Reorder(master_, plan.weights_desc(), context_);
+        forward_weights_ = WorkingCopy(master_, plan.weights_desc(), context_);
     }
 
     void plan_backward() {
@@ -121,8 +108,7 @@ private:
         input_gradient_.add(DNNL_ARG_DIFF_DST, target_gradient_, context_);
         input_gradient_.add(DNNL_ARG_WEIGHTS, data.weights_desc(), context_);
         input_gradient_.add(DNNL_ARG_DIFF_SRC, source_, context_);
-        backward_bytes_ = copy_bytes(data.weights_desc());
-        to_backward_ = Reorder(master_, data.weights_desc(), context_);
+        backward_weights_ = WorkingCopy(master_, data.weights_desc(), context_);
 
         const dnnl::memory::desc any_gradient(master_.dims(), dnnl::memory::data_type::f32,
                                               dnnl::memory::format_tag::any);
@@ -134,16 +120,15 @@ private:
         weight_gradient_.add(DNNL_ARG_DIFF_DST, target_gradient_, context_);
         weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc(), context_);
         weight_gradient_.add(DNNL_ARG_DIFF_BIAS, bias_, context_);
-        gradient_bytes_ = copy_bytes(weights.diff_weights_desc());
-        from_gradient_ = Reorder(weights.diff_weights_desc(), master_, context_);
+        gradient_ = GradientCopy(weights.diff_weights_desc(), master_, context_);
     }
 
     const Context& context_;
     KernelOptions options_;
     dnnl::memory::desc source_, target_, target_gradient_, any_weights_, master_, bias_;
     Primitive forward_, weight_gradient_, input_gradient_;
-    Reorder to_forward_, to_backward_, from_gradient_;
-    std::size_t forward_bytes_ = 0, backward_bytes_ = 0, gradient_bytes_ = 0;
+    WorkingCopy forward_weights_, backward_weights_;
+    GradientCopy gradient_;
 };
 
 }  // namespace

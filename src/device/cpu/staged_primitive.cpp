@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "staged_primitive.hpp"
 
-namespace hpcai::device::cpu {
+#include "working_copy.hpp"
 
-std::size_t aligned_bytes(const dnnl::memory::desc& desc) {
-    return (desc.get_size() + 63) / 64 * 64;
-}
+namespace hpcai::device::cpu {
 
 StagedPrimitive::StagedPrimitive(const dnnl::primitive& primitive,
                                  const dnnl::memory::desc& scratchpad, const Context& context)

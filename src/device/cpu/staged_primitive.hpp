@@ -43,7 +43,4 @@ private:
     std::byte* workspace_ = nullptr;
 };
 
-/// Bytes of a value in layout `desc`, rounded up to whole cache lines.
-std::size_t aligned_bytes(const dnnl::memory::desc& desc);
-
 }  // namespace hpcai::device::cpu
