@@ -120,7 +120,8 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
             for (std::size_t i = 0; i < store_.ranges().size(); ++i) buckets_.ready(i);
         }
         buckets_.finish();
-        if (store_.status() != 0) {
+        // A count of ranks: less is a wrong bit, and must not part this rank from the others.
+        if (store_.status() >= 0.5F) {
             comm::run_together(group_, [&] {
                 if (failure) std::rethrow_exception(failure);
             });
