@@ -48,13 +48,14 @@ struct RunnerOptions {
     tensor::DType compute = tensor::DType::f32;
     device::CpuLayout layout = device::CpuLayout::automatic;
     int threads = 1;
+    bool deterministic = false;
 };
 
 /// A network on the CPU engine with its own store.
 class NetworkRunner {
 public:
     explicit NetworkRunner(const Graph& graph, const RunnerOptions& options = {})
-        : device(device::make_cpu_device({options.threads, options.layout})),
+        : device(device::make_cpu_device({options.threads, options.layout, options.deterministic})),
           store(graph, *device),
           network(graph, *device, store, {device::Mode::training, options.compute}) {}
 
