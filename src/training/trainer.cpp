@@ -166,12 +166,20 @@ double Trainer::mean_loss(const data::Batch& batch) {
 /// finite in one logit shows there, on all ranks at the same step.
 void Trainer::check_gradients(std::int64_t step) {
     const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
-    require(all_finite(store_.gradient(last)), ExitCode::internal,
-            "training diverged: the gradient of step {} is not finite; {}", step, kRemedy);
+    if (all_finite(store_.gradient(last))) return;
+    audit_.now(step);  // a wrong bit of one rank, not the settings, may be the cause
+    throw Error(
+        ExitCode::internal,
+        fmt::format("training diverged: the gradient of step {} is not finite; {}", step, kRemedy));
 }
 
 /// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
+    double ranks_that_lost = all_finite(store_.parameters()) ? 0 : 1;
+    group_.all_reduce_sum(std::span(&ranks_that_lost, 1));
+    if (ranks_that_lost == 0) return;
+    // What is not finite on all has its cause in numbers and may differ in the bits of its NaNs.
+    if (ranks_that_lost < group_.size()) audit_.now(steps_done_);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         require(all_finite(store_.parameter(static_cast<graph::ParameterId>(index))),
