@@ -121,7 +121,7 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
         }
         buckets_.finish();
         // A count of ranks: less is a wrong bit, and must not part this rank from the others.
-        if (store_.status() >= 0.5F) {
+        if (failure || store_.status() >= 0.5F) {
             comm::run_together(group_, [&] {
                 if (failure) std::rethrow_exception(failure);
             });
