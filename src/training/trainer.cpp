@@ -162,12 +162,21 @@ double Trainer::mean_loss(const data::Batch& batch) {
     return sum / static_cast<double>(std::max<std::int64_t>(batch.samples, 1));
 }
 
+/// How many hold parameters that are not finite. Where all do, numbers are the cause, and the bits
+/// of NaNs may differ between ranks that hold the same.
+std::int64_t Trainer::ranks_that_lost_parameters() {
+    std::int64_t ranks = all_finite(store_.parameters()) ? 0 : 1;
+    group_.all_reduce_sum(std::span(&ranks, 1));
+    return ranks;
+}
+
 /// The last bias's gradient is a sum over all logits' gradients of all ranks: a number that is not
 /// finite in one logit shows there, on all ranks at the same step.
 void Trainer::check_gradients(std::int64_t step) {
     const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
     if (all_finite(store_.gradient(last))) return;
-    audit_.now(step);  // a wrong bit of one rank, not the settings, may be the cause
+    // A wrong bit of one rank, not the settings, may be the cause.
+    if (ranks_that_lost_parameters() < group_.size()) audit_.now(step);
     throw Error(
         ExitCode::internal,
         fmt::format("training diverged: the gradient of step {} is not finite; {}", step, kRemedy));
@@ -175,11 +184,9 @@ void Trainer::check_gradients(std::int64_t step) {
 
 /// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
-    double ranks_that_lost = all_finite(store_.parameters()) ? 0 : 1;
-    group_.all_reduce_sum(std::span(&ranks_that_lost, 1));
-    if (ranks_that_lost == 0) return;
-    // What is not finite on all has its cause in numbers and may differ in the bits of its NaNs.
-    if (ranks_that_lost < group_.size()) audit_.now(steps_done_);
+    const std::int64_t lost = ranks_that_lost_parameters();
+    if (lost == 0) return;
+    if (lost < group_.size()) audit_.now(steps_done_);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         require(all_finite(store_.parameter(static_cast<graph::ParameterId>(index))),

@@ -84,6 +84,7 @@ public:
 private:
     void compute_gradients(const data::Batch& batch);
     double mean_loss(const data::Batch& batch);
+    std::int64_t ranks_that_lost_parameters();
     void check_gradients(std::int64_t step);
     void check_parameters(int epoch);
 
