@@ -34,9 +34,11 @@ protected:
 };
 
 TEST_F(DeterministicRun, HasTheBitsItsRecordPromisesForAllNumbersOfThreadsGroupsAndReaders) {
-    const Result first = run_with(4, {"bagging.P_degree=2", "device.threads=1"});
+    const Result first =
+        run_with(4, {"bagging.P_degree=2", "device.threads=1", "data.decoded_cache_mib=1"});
     const std::vector<std::vector<std::string>> others{
-        {"device.threads=2", "data.decode_threads=3", "data.prefetch_batches=1"},
+        {"device.threads=2", "data.decode_threads=3", "data.prefetch_batches=1",
+         "data.decoded_cache_mib=2"},
         {"device.threads=3", "data.decoded_cache_mib=8", "run.audit_steps=1"},
     };
     for (std::vector<std::string> changes : others) {
