@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,25 +16,50 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/models/resnet50.hpp>
 
+#include "device/device_rows.hpp"
 #include "formula.hpp"
 
 namespace hpcai::parity {
+
+/// The engines that the whole model is run on, one for each precision. A later device adds rows.
+inline std::vector<device::DeviceRow> rows() {
+    std::vector<device::DeviceRow> all;
+    for (const tensor::DType compute : device::make_cpu_device({})->compute_dtypes()) {
+        all.push_back(device::cpu_row(compute, {.threads = 2}));
+    }
+    return all;
+}
+
+/// Other ways to compute in fp32.
+inline std::vector<device::DeviceRow> other_rows() {
+    const auto layout = device::CpuLayout::channels_last;
+    return {device::cpu_row(tensor::DType::f32, {.threads = 2, .layout = layout}),
+            device::cpu_row(tensor::DType::f32, {.threads = 3, .deterministic = true})};
+}
 
 /// A whole ResNet-50 with weights of the formula.
 struct Variant {
     std::string_view version;  // "v1", "v1_5"
     Kind kind = Kind::open;
-    tensor::DType compute = tensor::DType::f32;
+    device::DeviceRow row;
     bool fused = true;
 
-    std::int64_t side() const { return kind == Kind::open ? 64 : 75; }
     /// "v1.5": for people.
     std::string title() const { return version == "v1" ? "v1" : "v1.5"; }
-    /// Of the files with the references.
+    /// Of the file with the references.
     std::string stem() const {
         return "resnet50_" + std::string(version) + "_" + std::string(name_of(kind));
     }
+    /// Of a test.
+    std::string name() const {
+        return std::string(version) + "_" + std::string(name_of(kind)) + "_" + row.name +
+               (fused ? "" : "_unfused");
+    }
 };
+
+inline void PrintTo(const Variant& variant, std::ostream* stream) {
+    *stream << variant.name();
+}
 
 inline constexpr double kSmoothing = 0.1;
 
@@ -71,10 +97,10 @@ private:
 class Model {
 public:
     Model(const Variant& variant, std::int64_t side)
-        : device(device::make_cpu_device({.threads = 2})),
+        : device(variant.row.make()),
           graph(make_graph(variant, side)),
           store(graph, *device),
-          network(graph, *device, store, {device::Mode::training, variant.compute}) {
+          network(graph, *device, store, {device::Mode::training, variant.row.compute}) {
         for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
             const graph::Parameter& described = graph.parameters()[id];
             const TorchOrder order(described.shape);
