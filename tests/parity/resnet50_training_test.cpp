@@ -108,7 +108,7 @@ TEST_P(ResNet50ThreeSteps, LeaveVelocitiesAndParametersOfPyTorchInDouble) {
     tests::LargestError velocities(
         fmt::format("ResNet-50 {} velocities after three steps, fp32", version), 4e-5);
     tests::LargestError movements(
-        fmt::format("ResNet-50 {} movement of parameters in three steps, fp32", version), 3e-5);
+        fmt::format("ResNet-50 {} movement of the parameters in three steps, fp32", version), 3e-5);
     Model& model = training_.model;
     for (std::size_t id = 0; id < model.graph.parameters().size(); ++id) {
         const std::string& name = model.graph.parameters()[id].name;
