@@ -23,12 +23,12 @@ DeterminismRecord describe_determinism(bool requested, std::span<const RankFacts
     DeterminismRecord record;
     record.requested = true;
     record.guarantee = fmt::format(
-        "a group's model and predictions are the same bits in every run{}",
-        over_threads ? ", whatever device.threads, bagging.M and the threads that read data"
-                     : " with the same device.threads");
+        "a group's model and predictions are the same bits in every run under the conditions; "
+        "{}bagging.M and the threads that read data may differ",
+        over_threads ? "device.threads, " : "");
     record.conditions = fmt::format(
-        "{}; the same program, libraries, data, seed, configuration and precision in force "
-        "(docs/METRICS.md, Equal digests){}",
+        "{}; the same program, libraries, data, seed, nodes of a group's ranks, precision in force "
+        "and, but for what may differ, configuration (docs/METRICS.md, Equal digests){}",
         fmt::join(devices, " and "),
         degree > 1 ? "; an MPI that sums in an order free of timing, as Open MPI does" : "");
     return record;

@@ -144,6 +144,22 @@ void print_scores(Page& page, const RunRecord& record) {
               result.out_of_bag_samples);
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
               quality(record.scores.penalty_coefficient), result.target, result.exponent);
+}
+
+/// How sure it is that the ranks trained one model, and which.
+void print_models(Page& page, const RunRecord& record) {
+    std::int64_t passed = 0;
+    for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
+    if (record.topology.degree > 1) page.line("replica audits      : {} passed", passed);
+    if (record.determinism.requested) {
+        page.line("same bits again     : {}", one_line(record.determinism.guarantee));
+    }
+    for (std::size_t group = 0; group < record.training_digest.size(); ++group) {
+        const std::string& digest = record.training_digest[group];
+        if (digest.empty()) continue;
+        page.line("model digest {:<6} : {}  (first digits of SHA-256)", group,
+                  one_line(digest.substr(0, 16)));
+    }
     page.rule('=');
 }
 
@@ -170,6 +186,7 @@ std::string summary(const RunRecord& record) {
     print_parameters(page, record);
     print_table(page, record);
     print_scores(page, record);
+    print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));
     }

@@ -88,7 +88,7 @@ inline RunRecord example_record() {
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};
     record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
-    record.training_digest = {"00", "11"};
+    record.training_digest = {"0123456789abcdef", "fedcba9876543210"};
     return record;
 }
 
