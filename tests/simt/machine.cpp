@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine.hpp"
+
+#include <ucontext.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::simt {
+namespace {
+
+constexpr unsigned kWarp = 32;
+constexpr std::size_t kStackBytes = 64 * 1024;
+
+enum class State { ready, at_block_barrier, at_warp_barrier, finished };
+
+struct Fiber {
+    ucontext_t context{};
+    std::unique_ptr<char[]> stack;
+    Place place;
+    State state = State::ready;
+    std::uint32_t mask = 0;  // of the warp barrier it waits at
+};
+
+/// One block of threads under way.
+class Block {
+public:
+    Block(unsigned threads, const std::function<void()>& body) : body_(body), fibers_(threads) {
+        for (Fiber& fiber : fibers_) fiber.stack = std::make_unique<char[]>(kStackBytes);
+        exchange_.resize((threads + kWarp - 1) / kWarp);
+    }
+
+    void run(Dim3 block, Dim3 blocks);
+    void wait(State barrier, std::uint32_t mask);
+    Fiber& current() { return fibers_[current_]; }
+    unsigned lane() const { return current_ % kWarp; }
+    std::array<std::uint64_t, kWarp>& exchange() { return exchange_[current_ / kWarp]; }
+
+private:
+    static void enter();
+    void start(unsigned index, Dim3 block, Dim3 blocks);
+    bool release_warps();
+    bool release_block();
+
+    const std::function<void()>& body_;
+    std::vector<Fiber> fibers_;
+    std::vector<std::array<std::uint64_t, kWarp>> exchange_;  // a slot a lane, per warp
+    ucontext_t scheduler_{};
+    unsigned current_ = 0;
+    std::exception_ptr failure_;
+};
+
+// Fibers start in a function without parameters, so the block must be found from outside.
+thread_local Block* running = nullptr;
+
+void Block::enter() {
+    Block& block = *running;
+    try {
+        block.body_();
+    } catch (...) {
+        block.failure_ = std::current_exception();
+    }
+    block.current().state = State::finished;
+    swapcontext(&block.current().context, &block.scheduler_);
+    std::abort();  // a finished fiber is never resumed
+}
+
+void Block::start(unsigned index, Dim3 block, Dim3 blocks) {
+    Fiber& fiber = fibers_[index];
+    fiber.place = {{index, 0, 0}, block, {static_cast<unsigned>(fibers_.size()), 1, 1}, blocks};
+    fiber.state = State::ready;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, &Block::enter, 0);
+}
+
+void Block::run(Dim3 block, Dim3 blocks) {
+    running = this;
+    for (unsigned index = 0; index < fibers_.size(); ++index) start(index, block, blocks);
+    for (;;) {
+        std::size_t finished = 0;
+        for (current_ = 0; current_ < fibers_.size(); ++current_) {
+            Fiber& fiber = fibers_[current_];
+            if (fiber.state == State::ready) swapcontext(&scheduler_, &fiber.context);
+            if (failure_) std::rethrow_exception(failure_);
+            finished += fiber.state == State::finished;
+        }
+        if (finished == fibers_.size()) return;
+        const bool warps = release_warps();
+        const bool all = release_block();
+        ensure(warps || all, "threads of block ({}, {}) wait at different barriers", block.x,
+               block.y);
+    }
+}
+
+void Block::wait(State barrier, std::uint32_t mask) {
+    Fiber& fiber = current();
+    fiber.state = barrier;
+    fiber.mask = mask;
+    swapcontext(&fiber.context, &scheduler_);
+}
+
+/// Lanes go on once all that the mask names have come, with the same mask.
+bool Block::release_warps() {
+    bool released = false;
+    for (std::size_t first = 0; first < fibers_.size(); first += kWarp) {
+        const std::size_t lanes = std::min<std::size_t>(kWarp, fibers_.size() - first);
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const Fiber& one = fibers_[first + lane];
+            if (one.state != State::at_warp_barrier) continue;
+            const std::uint32_t mask = one.mask;
+            ensure(mask >> lane & 1, "lane {} shuffles with mask {:#x}, which is without it", lane,
+                   mask);
+            bool complete = true;
+            for (std::size_t other = 0; other < kWarp; ++other) {
+                if (!(mask >> other & 1)) continue;
+                complete = complete && other < lanes &&
+                           fibers_[first + other].state == State::at_warp_barrier &&
+                           fibers_[first + other].mask == mask;
+            }
+            if (!complete) continue;
+            for (std::size_t other = 0; other < lanes; ++other) {
+                if (mask >> other & 1) fibers_[first + other].state = State::ready;
+            }
+            released = true;
+        }
+    }
+    return released;
+}
+
+/// A thread that has ended no longer counts, as on the GPU.
+bool Block::release_block() {
+    for (const Fiber& fiber : fibers_) {
+        if (fiber.state != State::at_block_barrier && fiber.state != State::finished) return false;
+    }
+    for (Fiber& fiber : fibers_) {
+        if (fiber.state == State::at_block_barrier) fiber.state = State::ready;
+    }
+    return true;
+}
+
+}  // namespace
+
+const Place& place() {
+    return running->current().place;
+}
+
+void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body) {
+    ensure(threads > 0 && threads <= 1024 && blocks.x > 0 && blocks.y > 0 && blocks.y < 65536,
+           "a grid of {} x {} blocks of {} threads", blocks.x, blocks.y, threads);
+    Block block(threads, body);
+    for (unsigned y = 0; y < blocks.y; ++y) {
+        for (unsigned x = 0; x < blocks.x; ++x) block.run({x, y, 0}, blocks);
+    }
+}
+
+void block_barrier() {
+    running->wait(State::at_block_barrier, 0);
+}
+
+std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source) {
+    running->exchange()[running->lane()] = bits;
+    running->wait(State::at_warp_barrier, mask);
+    const std::uint64_t result = running->exchange()[source % kWarp];
+    running->wait(State::at_warp_barrier, mask);  // before anyone gives the next value
+    return result;
+}
+
+std::uint32_t ballot(std::uint32_t mask, bool vote) {
+    running->exchange()[running->lane()] = vote;
+    running->wait(State::at_warp_barrier, mask);
+    std::uint32_t result = 0;
+    for (unsigned lane = 0; lane < kWarp; ++lane) {
+        if (mask >> lane & 1 && running->exchange()[lane] != 0) result |= 1u << lane;
+    }
+    running->wait(State::at_warp_barrier, mask);
+    return result;
+}
+
+}  // namespace hpcai::simt
