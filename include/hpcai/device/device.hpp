@@ -21,6 +21,7 @@ struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
+    bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
