@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include <hpcai/base/error.hpp>
+#include "failure.hpp"
 
 namespace hpcai::kernels {
 
@@ -21,7 +21,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... argu
     kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, 0, grid.stream>>>(
         static_cast<Parameters>(arguments)...);
     const cudaError_t status = cudaGetLastError();
-    ensure(status == cudaSuccess, "CUDA refuses a kernel: {}", cudaGetErrorString(status));
+    if (status != cudaSuccess) fail("CUDA refuses a kernel:", cudaGetErrorString(status));
 }
 
 }  // namespace hpcai::kernels
