@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <type_traits>
+
+#include <cuda_runtime.h>
 
 #include "simt/machine.hpp"
 
@@ -13,6 +14,8 @@
 /// of CUDA C++ that this project's kernels use, on the CPU.
 #undef __shared__
 #define __shared__ static  // blocks run one after the other
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 #define threadIdx (::hpcai::simt::place().thread)
 #define blockIdx (::hpcai::simt::place().block)
 #define blockDim (::hpcai::simt::place().threads)
@@ -21,6 +24,12 @@
 inline void __syncthreads() {
     hpcai::simt::block_barrier();
 }
+
+inline void __syncwarp(unsigned mask = 0xffffffffu) {
+    hpcai::simt::ballot(mask, false);
+}
+
+inline void __threadfence() {}
 
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes) {
@@ -55,22 +64,34 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
     return hpcai::simt::ballot(mask, vote);
 }
 
+inline bool __any_sync(unsigned mask, bool vote) {
+    return hpcai::simt::ballot(mask, vote) != 0;
+}
+
+inline bool __all_sync(unsigned mask, bool vote) {
+    return hpcai::simt::ballot(mask, vote) == mask;
+}
+
+inline int __popc(unsigned bits) {
+    return __builtin_popcount(bits);
+}
+
 template <typename T>
-T atomicAdd(T* address, T value) {
+T atomicAdd(T* address, std::type_identity_t<T> value) {
     const T old = *address;
     *address = old + value;
     return old;
 }
 
 template <typename T>
-T atomicOr(T* address, T value) {
+T atomicOr(T* address, std::type_identity_t<T> value) {
     const T old = *address;
     *address = old | value;
     return old;
 }
 
 template <typename T>
-T atomicMax(T* address, T value) {
+T atomicMax(T* address, std::type_identity_t<T> value) {
     const T old = *address;
     if (value > old) *address = value;
     return old;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine.hpp"
 
-#include <ucontext.h>
-
+#include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <csetjmp>
 #include <exception>
 #include <memory>
 #include <vector>
+
+#include <ucontext.h>
 
 #include <hpcai/base/error.hpp>
 
@@ -19,9 +20,11 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 
 enum class State { ready, at_block_barrier, at_warp_barrier, finished };
 
+/// A thread of the GPU. It runs block after block, so that its stack is set up once.
 struct Fiber {
-    ucontext_t context{};
     std::unique_ptr<char[]> stack;
+    std::jmp_buf resume_at{};
+    bool entered = false;
     Place place;
     State state = State::ready;
     std::uint32_t mask = 0;  // of the warp barrier it waits at
@@ -31,7 +34,9 @@ struct Fiber {
 class Block {
 public:
     Block(unsigned threads, const std::function<void()>& body) : body_(body), fibers_(threads) {
-        for (Fiber& fiber : fibers_) fiber.stack = std::make_unique<char[]>(kStackBytes);
+        for (Fiber& fiber : fibers_) {
+            fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+        }
         exchange_.resize((threads + kWarp - 1) / kWarp);
     }
 
@@ -43,14 +48,15 @@ public:
 
 private:
     static void enter();
-    void start(unsigned index, Dim3 block, Dim3 blocks);
+    void resume(std::size_t index);
+    void leave(State state);
     bool release_warps();
     bool release_block();
 
     const std::function<void()>& body_;
     std::vector<Fiber> fibers_;
     std::vector<std::array<std::uint64_t, kWarp>> exchange_;  // a slot a lane, per warp
-    ucontext_t scheduler_{};
+    std::jmp_buf scheduler_{};
     unsigned current_ = 0;
     std::exception_ptr failure_;
 };
@@ -60,51 +66,68 @@ thread_local Block* running = nullptr;
 
 void Block::enter() {
     Block& block = *running;
-    try {
-        block.body_();
-    } catch (...) {
-        block.failure_ = std::current_exception();
+    for (;;) {
+        try {
+            block.body_();
+        } catch (...) {
+            block.failure_ = std::current_exception();
+        }
+        block.leave(State::finished);  // returns in the next block
     }
-    block.current().state = State::finished;
-    swapcontext(&block.current().context, &block.scheduler_);
-    std::abort();  // a finished fiber is never resumed
 }
 
-void Block::start(unsigned index, Dim3 block, Dim3 blocks) {
+/// Jumps, other than swapcontext, do not ask the kernel to change the signal mask each time.
+void Block::resume(std::size_t index) {
+    current_ = static_cast<unsigned>(index);
     Fiber& fiber = fibers_[index];
-    fiber.place = {{index, 0, 0}, block, {static_cast<unsigned>(fibers_.size()), 1, 1}, blocks};
-    fiber.state = State::ready;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, &Block::enter, 0);
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.entered) _longjmp(fiber.resume_at, 1);
+    fiber.entered = true;
+    ucontext_t context{};
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack.get();
+    context.uc_stack.ss_size = kStackBytes;
+    makecontext(&context, &Block::enter, 0);
+    setcontext(&context);
 }
 
+void Block::leave(State state) {
+    Fiber& fiber = current();
+    fiber.state = state;
+    if (_setjmp(fiber.resume_at) == 0) _longjmp(scheduler_, 1);
+}
+
+void Block::wait(State barrier, std::uint32_t mask) {
+    current().mask = mask;
+    leave(barrier);
+}
+
+/// Threads run forwards and backwards in turn: without a barrier between them, no order counts.
 void Block::run(Dim3 block, Dim3 blocks) {
     running = this;
-    for (unsigned index = 0; index < fibers_.size(); ++index) start(index, block, blocks);
-    for (;;) {
+    const std::size_t threads = fibers_.size();
+    for (std::size_t index = 0; index < threads; ++index) {
+        Fiber& fiber = fibers_[index];
+        fiber.place = {{static_cast<unsigned>(index), 0, 0},
+                       block,
+                       {static_cast<unsigned>(threads), 1, 1},
+                       blocks};
+        fiber.state = State::ready;
+    }
+    for (std::size_t round = block.x + block.y;; ++round) {
         std::size_t finished = 0;
-        for (current_ = 0; current_ < fibers_.size(); ++current_) {
-            Fiber& fiber = fibers_[current_];
-            if (fiber.state == State::ready) swapcontext(&scheduler_, &fiber.context);
+        for (std::size_t turn = 0; turn < threads; ++turn) {
+            const std::size_t index = round % 2 == 0 ? turn : threads - 1 - turn;
+            if (fibers_[index].state == State::ready) resume(index);
             if (failure_) std::rethrow_exception(failure_);
-            finished += fiber.state == State::finished;
+            finished += fibers_[index].state == State::finished;
         }
-        if (finished == fibers_.size()) return;
+        if (finished == threads) return;
         const bool warps = release_warps();
         const bool all = release_block();
         ensure(warps || all, "threads of block ({}, {}) wait at different barriers", block.x,
                block.y);
     }
-}
-
-void Block::wait(State barrier, std::uint32_t mask) {
-    Fiber& fiber = current();
-    fiber.state = barrier;
-    fiber.mask = mask;
-    swapcontext(&fiber.context, &scheduler_);
 }
 
 /// Lanes go on once all that the mask names have come, with the same mask.
