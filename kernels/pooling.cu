@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "pooling.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr unsigned kRowThreads = 128;
+
+/// N winners in one access.
+template <int N>
+struct Winners;
+template <>
+struct Winners<1> {
+    std::uint8_t bits = 0;
+};
+template <>
+struct Winners<4> {
+    std::uint32_t bits = 0;
+};
+template <>
+struct Winners<8> {
+    std::uint64_t bits = 0;
+};
+
+template <int N>
+__device__ Winners<N> load_winners(const std::uint8_t* from) {
+    return *reinterpret_cast<const Winners<N>*>(from);
+}
+template <int N>
+__device__ int winner_of(const Winners<N>& winners, int lane) {
+    return static_cast<int>(winners.bits >> (8 * lane) & 0xff);
+}
+
+__device__ inline int within(int value, int low, int high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+/// Takes over from the maximum so far where this place's value is greater or no number.
+template <int N>
+__device__ void compete(const Pack<N>& value, int place, Pack<N>& maximum, int (&winner)[N]) {
+    for (int lane = 0; lane < N; ++lane) {
+        const bool wins =
+            value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
+        maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
+        winner[lane] = wins ? place : winner[lane];
+    }
+}
+
+/// The maximum of the window whose first pixel is (top, left), which may lie outside. `image` is
+/// at the vector's first channel. Loads a row of the window before it looks at any of it.
+template <int N, int Kernel, typename T>
+__device__ void pool_window(const PoolShape& shape, const T* image, int top, int left,
+                            Pack<N>& maximum, int (&winner)[N]) {
+    constexpr int kAtOnce = Kernel > 0 ? Kernel : 1;
+    const int kernel = Kernel > 0 ? Kernel : shape.kernel;
+    const int first = within(-top, 0, kernel) * kernel + within(-left, 0, kernel);
+    for (int lane = 0; lane < N; ++lane) {
+        maximum.lane[lane] = -INFINITY;
+        winner[lane] = first;  // the first real pixel
+    }
+    for (int r = 0; r < kernel; ++r) {
+        const int h = top + r;
+        const std::int64_t row =
+            static_cast<std::int64_t>(within(h, 0, shape.height - 1)) * shape.width;
+        for (int s = 0; s < kernel; s += kAtOnce) {
+            Pack<N> value[kAtOnce];
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int w = within(left + s + i, 0, shape.width - 1);
+                value[i] = load<N>(image + (row + w) * shape.channels);
+            }
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int w = left + s + i;
+                const bool real = h >= 0 && h < shape.height && w >= 0 && w < shape.width;
+                if (real) compete(value[i], r * kernel + s + i, maximum, winner);
+            }
+        }
+    }
+}
+
+/// One row of y a block.
+template <int N, int Kernel, typename T>
+__global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t* winner) {
+    const int p = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
+    const int vectors = shape.channels / N, items = shape.output_width * vectors;
+    const T* from = x + image * shape.height * shape.width * shape.channels;
+    const std::int64_t row =
+        static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int q = item / vectors, channel = (item - q * vectors) * N;
+        Pack<N> maximum;
+        int winners[N];
+        pool_window<N, Kernel>(shape, from + channel, p * shape.stride - shape.padding,
+                               q * shape.stride - shape.padding, maximum, winners);
+        const std::int64_t at = row + static_cast<std::int64_t>(item) * N;
+        store(y + at, maximum);
+        if (winner == nullptr) continue;
+        Winners<N> packed;
+        for (int lane = 0; lane < N; ++lane) {
+            packed.bits |= static_cast<decltype(packed.bits)>(winners[lane]) << (8 * lane);
+        }
+        *reinterpret_cast<Winners<N>*>(winner + at) = packed;
+    }
+}
+
+/// The first and the last window that reach over pixel `at` of a side, and how many there are.
+struct Span {
+    int first, last;
+};
+__device__ inline Span windows_over(int at, int kernel, int stride, int padding, int outputs) {
+    const int past = at + padding - kernel + stride;  // the first window begins after at - kernel
+    return {past < 0 ? 0 : past / stride, within((at + padding) / stride, 0, outputs - 1)};
+}
+
+/// One row of dx a block; every pixel gathers from the windows over it, so nothing is summed in an
+/// order that changes.
+template <int N, int Kernel, typename T>
+__global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+    const int kernel = Kernel > 0 ? Kernel : shape.kernel;
+    const int stride = Kernel > 0 ? 2 : shape.stride;
+    const int h = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.height);
+    const int vectors = shape.channels / N, items = shape.width * vectors;
+    const Span rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
+    const T* dy0 = static_cast<const T*>(of.dy0);
+    const T* dy1 = static_cast<const T*>(of.dy1);
+    T* dx = static_cast<T*>(of.dx) +
+            static_cast<std::int64_t>(blockIdx.x) * shape.width * shape.channels;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int w = item / vectors, channel = (item - w * vectors) * N;
+        const Span columns = windows_over(w, kernel, stride, shape.padding, shape.output_width);
+        Pack<N> sum{};
+        for (int p = rows.first; p <= rows.last; ++p) {
+            const int row_place = (h + shape.padding - p * stride) * kernel;
+            for (int q = columns.first; q <= columns.last; ++q) {
+                const int place = row_place + w + shape.padding - q * stride;
+                const std::int64_t at =
+                    ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
+                    channel;
+                const Winners<N> winners = load_winners<N>(of.winner + at);
+                const Pack<N> first = load<N>(dy0 + at);
+                const Pack<N> second = dy1 != nullptr ? load<N>(dy1 + at) : Pack<N>{};
+                for (int lane = 0; lane < N; ++lane) {
+                    const float gradient = first.lane[lane] + second.lane[lane];
+                    sum.lane[lane] += winner_of(winners, lane) == place ? gradient : 0.0f;
+                }
+            }
+        }
+        store(dx + static_cast<std::int64_t>(item) * N, sum);
+    }
+}
+
+/// One vector of channels of one image a thread.
+template <int N, typename T>
+__global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float share) {
+    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
+    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
+        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
+        const T* from = x + image * shape.pixels * shape.channels + channel;
+        Pack<N> sum{};
+        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
+            const Pack<N> value = load<N>(from + pixel * shape.channels);
+            for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
+        }
+        for (int lane = 0; lane < N; ++lane) sum.lane[lane] *= share;
+        store(y + image * shape.channels + channel, sum);
+    }
+}
+
+template <int N, typename T>
+__global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const T* dy, T* dx,
+                                                    float share) {
+    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
+    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
+        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
+        Pack<N> value = load<N>(dy + image * shape.channels + channel);
+        for (int lane = 0; lane < N; ++lane) value.lane[lane] *= share;
+        T* to = dx + image * shape.pixels * shape.channels + channel;
+        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
+            store(to + pixel * shape.channels, value);
+        }
+    }
+}
+
+/// Calls `body` with the element type and the number of channels that a thread takes at once.
+template <typename Body>
+void with_vectors(tensor::DType dtype, int channels, const Body& body) {
+    with_type(dtype, [&]<typename T>() {
+        if (channels % kLanes<T> == 0) return body.template operator()<T, kLanes<T>>();
+        return body.template operator()<T, 1>();
+    });
+}
+
+Grid one_block_per(std::int64_t rows, Stream stream) {
+    if (rows < 1 || rows > 0x7fffffff) fail("pooling has no way for this number of rows");
+    return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+}
+
+void check(const PoolShape& shape) {
+    if (shape.kernel < 1 || shape.kernel > 16 || shape.padding >= shape.kernel) {
+        fail("max_pool has no way for this window");
+    }
+}
+
+}  // namespace
+
+void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream) {
+    check(shape);
+    const Grid grid = one_block_per(shape.images * shape.output_height, stream);
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        const T* from = static_cast<const T*>(x);
+        T* to = static_cast<T*>(y);
+        if (shape.kernel == 3) {
+            launch(max_pool_kernel<N, 3, T>, grid, shape, from, to, winner);
+        } else {
+            launch(max_pool_kernel<N, 0, T>, grid, shape, from, to, winner);
+        }
+    });
+}
+
+void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
+                       Stream stream) {
+    check(shape);
+    const Grid grid = one_block_per(shape.images * shape.height, stream);
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        if (shape.kernel == 3 && shape.stride == 2) {
+            launch(max_pool_gradient_kernel<N, 3, T>, grid, shape, arguments);
+        } else {
+            launch(max_pool_gradient_kernel<N, 0, T>, grid, shape, arguments);
+        }
+    });
+}
+
+void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream stream) {
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        launch(global_average_pool_kernel<N, T>,
+               grid_over(shape.images * shape.channels / N, stream), shape,
+               static_cast<const T*>(x), static_cast<T*>(y),
+               1.0f / static_cast<float>(shape.pixels));
+    });
+}
+
+void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
+                                  Stream stream) {
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        launch(global_average_pool_gradient_kernel<N, T>,
+               grid_over(shape.images * shape.channels / N, stream), shape,
+               static_cast<const T*>(dy), static_cast<T*>(dx),
+               1.0f / static_cast<float>(shape.pixels));
+    });
+}
+
+}  // namespace hpcai::kernels
