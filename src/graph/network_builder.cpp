@@ -233,7 +233,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
             dtype = tensor::DType::f32;
         }
     }
-    return device::storage_bytes(value.shape, dtype);
+    return network_.device_.storage_bytes(value.shape, dtype);
 }
 
 void* Network::Builder::address(TensorId tensor) const {

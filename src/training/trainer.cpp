@@ -112,7 +112,7 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
             failure = std::current_exception();
         }
         // A rank without a batch still takes part in the sums, or the others would wait for ever.
-        store_.status() = failure ? 1.0f : 0.0f;
+        store_.set_status(failure ? 1.0f : 0.0f);
         buckets_.ready(store_.ranges().size());
         if (batch != nullptr) {
             compute_gradients(*batch);
@@ -165,7 +165,7 @@ double Trainer::mean_loss(const data::Batch& batch) {
 /// finite in one logit shows there, on all ranks at the same step.
 void Trainer::check_gradients(std::int64_t step) {
     const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
-    require(all_finite(store_.gradient(last)), ExitCode::internal,
+    require(all_finite(store_.read(store_.gradient(last))), ExitCode::internal,
             "training diverged: the gradient of step {} is not finite; {}", step, kRemedy);
 }
 
@@ -173,17 +173,19 @@ void Trainer::check_gradients(std::int64_t step) {
 void Trainer::check_parameters(int epoch) {
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
-        require(all_finite(store_.parameter(static_cast<graph::ParameterId>(index))),
-                ExitCode::internal, "training diverged: {} is not finite after epoch {}; {}",
-                parameters[index].name, epoch + 1, kRemedy);
+        const auto id = static_cast<graph::ParameterId>(index);
+        require(all_finite(store_.read(store_.parameter(id))), ExitCode::internal,
+                "training diverged: {} is not finite after epoch {}; {}", parameters[index].name,
+                epoch + 1, kRemedy);
     }
 }
 
 void Trainer::average_statistics() {
-    const std::span<float> statistics = store_.statistics();
+    std::vector<float> statistics = store_.read(store_.statistics());
     group_.all_reduce_sum(statistics);
     const float share = 1.0f / static_cast<float>(group_.size());
     for (float& value : statistics) value *= share;
+    store_.write(statistics, store_.statistics());
 }
 
 }  // namespace hpcai::training

@@ -104,7 +104,7 @@ private:
         return buffers_.back().data();
     }
     void* image(const tensor::Shape& shape, tensor::DType dtype) {
-        return bytes(storage_bytes(shape, dtype));
+        return bytes(device_->storage_bytes(shape, dtype));
     }
     void* stored(const naive::Tensor& tensor, tensor::DType dtype) {
         void* to = image(tensor.shape, dtype);

@@ -67,6 +67,8 @@ public:
     /// Returns once the bytes have arrived.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
+    /// Bytes in which this device's kernels keep a value of this shape and type.
+    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
     /// Writes a value, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout in which
     /// this device's kernels keep values of this shape and type, rounding to nearest even. `to` has
     /// storage_bytes(). Returns once the bytes have arrived. Throws Error(internal) for a type that
@@ -96,7 +98,7 @@ public:
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 };
 
-/// Bytes of a tensor's storage for activations of this dtype.
+/// Bytes of a tensor without padding, what most devices need for it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
 
 }  // namespace hpcai::device

@@ -252,6 +252,10 @@ int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing) {
     return std::max(1, cores.allowed / std::max(1, ranks_sharing));
 }
 
+std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const {
+    return device::storage_bytes(shape, dtype);
+}
+
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
     return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
