@@ -146,7 +146,8 @@ void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store) {
     storage::Sha256 digest;
     for (const Entry& entry : entries(graph, store)) {
-        digest.update(std::as_bytes(std::span(store.read(entry.place))));
+        const std::vector<float> values = store.read(entry.place);
+        digest.update(std::as_bytes(std::span(values)));
     }
     return digest.finish_hex();
 }
