@@ -36,29 +36,38 @@ __device__ inline int within(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/// Takes over from the maximum so far where this place's value is greater or no number.
+/// The maximum so far of N channels in one window, and the place of each.
 template <int N>
-__device__ void compete(const Pack<N>& value, int place, Pack<N>& maximum, int (&winner)[N]) {
-    for (int lane = 0; lane < N; ++lane) {
-        const bool wins =
-            value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
-        maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
-        winner[lane] = wins ? place : winner[lane];
-    }
-}
+struct Best {
+    Pack<N> maximum;
+    int place[N];
 
-/// The maximum of the window whose first pixel is (top, left), which may lie outside. `image` is
-/// at the vector's first channel. Loads a row of the window before it looks at any of it.
+    __device__ explicit Best(int first_place) {
+        for (int lane = 0; lane < N; ++lane) {
+            maximum.lane[lane] = -INFINITY;
+            place[lane] = first_place;
+        }
+    }
+
+    /// Takes over a value that is greater or no number.
+    __device__ void compete(const Pack<N>& value, int at) {
+        for (int lane = 0; lane < N; ++lane) {
+            const bool wins =
+                value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
+            maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
+            place[lane] = wins ? at : place[lane];
+        }
+    }
+};
+
+/// The window whose first pixel is (top, left), which may lie outside. `image` is at the first
+/// channel. Loads a row of the window before it looks at any of it.
 template <int N, int Kernel, typename T>
-__device__ void pool_window(const PoolShape& shape, const T* image, int top, int left,
-                            Pack<N>& maximum, int (&winner)[N]) {
+__device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left) {
     constexpr int kAtOnce = Kernel > 0 ? Kernel : 1;
     const int kernel = Kernel > 0 ? Kernel : shape.kernel;
-    const int first = within(-top, 0, kernel) * kernel + within(-left, 0, kernel);
-    for (int lane = 0; lane < N; ++lane) {
-        maximum.lane[lane] = -INFINITY;
-        winner[lane] = first;  // the first real pixel
-    }
+    // At first the window's first real pixel is the best.
+    Best<N> best(within(-top, 0, kernel) * kernel + within(-left, 0, kernel));
     for (int r = 0; r < kernel; ++r) {
         const int h = top + r;
         const std::int64_t row =
@@ -72,10 +81,11 @@ __device__ void pool_window(const PoolShape& shape, const T* image, int top, int
             for (int i = 0; i < kAtOnce; ++i) {
                 const int w = left + s + i;
                 const bool real = h >= 0 && h < shape.height && w >= 0 && w < shape.width;
-                if (real) compete(value[i], r * kernel + s + i, maximum, winner);
+                if (real) best.compete(value[i], r * kernel + s + i);
             }
         }
     }
+    return best;
 }
 
 /// One row of y a block.
@@ -89,16 +99,15 @@ __global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t*
         static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int q = item / vectors, channel = (item - q * vectors) * N;
-        Pack<N> maximum;
-        int winners[N];
-        pool_window<N, Kernel>(shape, from + channel, p * shape.stride - shape.padding,
-                               q * shape.stride - shape.padding, maximum, winners);
+        const Best<N> best =
+            pool_window<N, Kernel>(shape, from + channel, p * shape.stride - shape.padding,
+                                   q * shape.stride - shape.padding);
         const std::int64_t at = row + static_cast<std::int64_t>(item) * N;
-        store(y + at, maximum);
+        store(y + at, best.maximum);
         if (winner == nullptr) continue;
         Winners<N> packed;
         for (int lane = 0; lane < N; ++lane) {
-            packed.bits |= static_cast<decltype(packed.bits)>(winners[lane]) << (8 * lane);
+            packed.bits |= static_cast<decltype(packed.bits)>(best.place[lane]) << (8 * lane);
         }
         *reinterpret_cast<Winners<N>*>(winner + at) = packed;
     }

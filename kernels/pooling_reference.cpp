@@ -8,19 +8,26 @@
 namespace hpcai::kernels::reference {
 namespace {
 
-std::int64_t output_index(const PoolShape& shape, std::int64_t n, int p, int q, int c) {
-    return ((n * shape.output_height + p) * shape.output_width + q) * shape.channels + c;
+/// One channel of one window.
+struct Window {
+    std::int64_t n;
+    int p, q, c;
+};
+
+std::int64_t output_index(const PoolShape& shape, const Window& at) {
+    return ((at.n * shape.output_height + at.p) * shape.output_width + at.q) * shape.channels +
+           at.c;
 }
 
-/// Calls body(r, s, index of x) for the real pixels of window (p, q).
+/// Calls body(r, s, index of x) for its real pixels.
 template <typename Body>
-void for_each_pixel(const PoolShape& shape, std::int64_t n, int p, int q, int c, const Body& body) {
+void for_each_pixel(const PoolShape& shape, const Window& of, const Body& body) {
     for (int r = 0; r < shape.kernel; ++r) {
         for (int s = 0; s < shape.kernel; ++s) {
-            const int h = p * shape.stride + r - shape.padding;
-            const int w = q * shape.stride + s - shape.padding;
+            const int h = of.p * shape.stride + r - shape.padding;
+            const int w = of.q * shape.stride + s - shape.padding;
             if (h < 0 || h >= shape.height || w < 0 || w >= shape.width) continue;
-            body(r, s, ((n * shape.height + h) * shape.width + w) * shape.channels + c);
+            body(r, s, ((of.n * shape.height + h) * shape.width + w) * shape.channels + of.c);
         }
     }
 }
@@ -30,22 +37,22 @@ void for_each_window(const PoolShape& shape, const Body& body) {
     for (std::int64_t n = 0; n < shape.images; ++n)
         for (int p = 0; p < shape.output_height; ++p)
             for (int q = 0; q < shape.output_width; ++q)
-                for (int c = 0; c < shape.channels; ++c) body(n, p, q, c);
+                for (int c = 0; c < shape.channels; ++c) body(Window{n, p, q, c});
 }
 
 }  // namespace
 
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream) {
-    for_each_window(shape, [&](std::int64_t n, int p, int q, int c) {
+    for_each_window(shape, [&](const Window& window) {
         double best = 0;
         int place = -1;
-        for_each_pixel(shape, n, p, q, c, [&](int r, int s, std::int64_t at) {
+        for_each_pixel(shape, window, [&](int r, int s, std::int64_t at) {
             const double value = get(shape.dtype, x, at);
             if (place >= 0 && !(value > best || std::isnan(value))) return;
             best = value;
             place = r * shape.kernel + s;
         });
-        const std::int64_t to = output_index(shape, n, p, q, c);
+        const std::int64_t to = output_index(shape, window);
         put(shape.dtype, y, to, best);
         if (winner != nullptr) winner[to] = static_cast<std::uint8_t>(place);
     });
@@ -54,11 +61,11 @@ void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winn
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments, Stream) {
     const std::int64_t elements = shape.images * shape.height * shape.width * shape.channels;
     std::vector<double> dx(static_cast<std::size_t>(elements), 0.0);
-    for_each_window(shape, [&](std::int64_t n, int p, int q, int c) {
-        const std::int64_t from = output_index(shape, n, p, q, c);
+    for_each_window(shape, [&](const Window& window) {
+        const std::int64_t from = output_index(shape, window);
         double gradient = get(shape.dtype, arguments.dy0, from);
         if (arguments.dy1 != nullptr) gradient += get(shape.dtype, arguments.dy1, from);
-        for_each_pixel(shape, n, p, q, c, [&](int r, int s, std::int64_t at) {
+        for_each_pixel(shape, window, [&](int r, int s, std::int64_t at) {
             if (arguments.winner[from] == r * shape.kernel + s) {
                 dx[static_cast<std::size_t>(at)] += gradient;
             }
