@@ -122,18 +122,35 @@ __device__ inline Span windows_over(int at, int kernel, int stride, int padding,
     return {past < 0 ? 0 : past / stride, within((at + padding) / stride, 0, outputs - 1)};
 }
 
+/// y's gradient at one place.
+template <int N, bool Two, typename T>
+__device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t at) {
+    Pack<N> sum = load<N>(static_cast<const T*>(of.dy0) + at);
+    if constexpr (Two) {
+        const Pack<N> second = load<N>(static_cast<const T*>(of.dy1) + at);
+        for (int lane = 0; lane < N; ++lane) sum.lane[lane] += second.lane[lane];
+    }
+    return sum;
+}
+
+/// Adds a window's gradient where the pixel at `place` in it won.
+template <int N>
+__device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int place,
+                       Pack<N>& sum) {
+    for (int lane = 0; lane < N; ++lane) {
+        sum.lane[lane] += winner_of(winners, lane) == place ? gradient.lane[lane] : 0.0f;
+    }
+}
+
 /// One row of dx a block; every pixel gathers from the windows over it, so nothing is summed in an
 /// order that changes.
-template <int N, int Kernel, typename T>
+template <int N, bool Two, typename T>
 __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments of) {
-    const int kernel = Kernel > 0 ? Kernel : shape.kernel;
-    const int stride = Kernel > 0 ? 2 : shape.stride;
+    const int kernel = shape.kernel, stride = shape.stride;
     const int h = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.height);
     const int vectors = shape.channels / N, items = shape.width * vectors;
     const Span rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
-    const T* dy0 = static_cast<const T*>(of.dy0);
-    const T* dy1 = static_cast<const T*>(of.dy1);
     T* dx = static_cast<T*>(of.dx) +
             static_cast<std::int64_t>(blockIdx.x) * shape.width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
@@ -143,20 +160,67 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
         for (int p = rows.first; p <= rows.last; ++p) {
             const int row_place = (h + shape.padding - p * stride) * kernel;
             for (int q = columns.first; q <= columns.last; ++q) {
-                const int place = row_place + w + shape.padding - q * stride;
                 const std::int64_t at =
                     ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
                     channel;
-                const Winners<N> winners = load_winners<N>(of.winner + at);
-                const Pack<N> first = load<N>(dy0 + at);
-                const Pack<N> second = dy1 != nullptr ? load<N>(dy1 + at) : Pack<N>{};
-                for (int lane = 0; lane < N; ++lane) {
-                    const float gradient = first.lane[lane] + second.lane[lane];
-                    sum.lane[lane] += winner_of(winners, lane) == place ? gradient : 0.0f;
-                }
+                gather(load_winners<N>(of.winner + at), gradient_at<N, Two, T>(of, at),
+                       row_place + w + shape.padding - q * stride, sum);
             }
         }
         store(dx + static_cast<std::int64_t>(item) * N, sum);
+    }
+}
+
+/// For windows of 3 x 3, stride 2, padding 1: a thread has the pixels (2i, 2j) to (2i+1, 2j+1),
+/// over which lie the windows (i, j) to (i+1, j+1), so that each of these is read once for four
+/// pixels.
+template <int N, bool Two, typename T>
+__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+    const int i = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
+    const int vectors = shape.channels / N, items = shape.output_width * vectors;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int j = item / vectors, channel = (item - j * vectors) * N;
+        Winners<N> winners[2][2];
+        Pack<N> gradient[2][2], sum[2][2] = {};
+#pragma unroll
+        for (int dp = 0; dp < 2; ++dp) {
+#pragma unroll
+            for (int dq = 0; dq < 2; ++dq) {
+                const int p = within(i + dp, 0, shape.output_height - 1);
+                const int q = within(j + dq, 0, shape.output_width - 1);
+                const std::int64_t at =
+                    ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
+                    channel;
+                winners[dp][dq] = load_winners<N>(of.winner + at);
+                gradient[dp][dq] = gradient_at<N, Two, T>(of, at);
+                // Beyond the border there is no window, and place 255 is no pixel's.
+                if (p != i + dp || q != j + dq)
+                    winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
+            }
+        }
+#pragma unroll
+        for (int dp = 0; dp < 2; ++dp) {
+#pragma unroll
+            for (int dq = 0; dq < 2; ++dq) {
+#pragma unroll
+                for (int pixel = 0; pixel < 4; ++pixel) {
+                    const int row = pixel / 2, column = pixel % 2;
+                    if (row >= dp && column >= dq) {
+                        const int place = (row + 1 - 2 * dp) * 3 + column + 1 - 2 * dq;
+                        gather(winners[dp][dq], gradient[dp][dq], place, sum[row][column]);
+                    }
+                }
+            }
+        }
+        for (int row = 0; row < 2; ++row) {
+            for (int column = 0; column < 2; ++column) {
+                const int h = 2 * i + row, w = 2 * j + column;
+                if (h >= shape.height || w >= shape.width) continue;
+                const std::int64_t pixel = (image * shape.height + h) * shape.width + w;
+                store(static_cast<T*>(of.dx) + pixel * shape.channels + channel, sum[row][column]);
+            }
+        }
     }
 }
 
@@ -231,13 +295,17 @@ void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winn
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream) {
     check(shape);
-    const Grid grid = one_block_per(shape.images * shape.height, stream);
+    const bool patches = shape.kernel == 3 && shape.stride == 2 && shape.padding == 1;
+    const int rows = patches ? shape.output_height : shape.height;
+    const Grid grid = one_block_per(shape.images * rows, stream);
     with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
-        if (shape.kernel == 3 && shape.stride == 2) {
-            launch(max_pool_gradient_kernel<N, 3, T>, grid, shape, arguments);
-        } else {
-            launch(max_pool_gradient_kernel<N, 0, T>, grid, shape, arguments);
-        }
+        const auto run = [&]<bool Two>() {
+            launch(patches ? max_pool_gradient_patch_kernel<N, Two, T>
+                           : max_pool_gradient_kernel<N, Two, T>,
+                   grid, shape, arguments);
+        };
+        arguments.dy1 != nullptr ? run.template operator()<true>()
+                                 : run.template operator()<false>();
     });
 }
 
