@@ -10,9 +10,9 @@
 
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
 /// and Szegedy 2015. A span is what shares statistics: some samples, or the whole batch. Numbers of
-/// a channel are fp32, sums fp32 within a thread and double where they are combined, always in the
-/// same order. Activations begin at multiples of 16 bytes. Fast for C a multiple of 8, correct for
-/// any. The traffic that is given counts elements read and written per element of x.
+/// a channel are fp32; sums are fp32 within a block and double over blocks, always in the same
+/// order. Activations, statistics and the workspace begin at multiples of 16 bytes. Fast for C a
+/// multiple of 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
 namespace hpcai::kernels {
 
 struct BatchNormShape {

@@ -28,8 +28,13 @@ void for_each_channel(const BatchNormShape& shape, const Body& body) {
     }
 }
 
+struct Moments {
+    double mean = 0, variance = 0;  // biased
+};
+
 void write_affine(const BatchNormParameters& parameters, const BatchNormStatistics& statistics,
-                  std::int64_t channel, std::int64_t index, double mean, double variance) {
+                  std::int64_t channel, std::int64_t index, const Moments& moments) {
+    const auto& [mean, variance] = moments;
     const double inverse = 1 / std::sqrt(variance + parameters.epsilon);
     const double scale = parameters.gamma[channel] * inverse;
     statistics.scale[index] = static_cast<float>(scale);
@@ -39,7 +44,7 @@ void write_affine(const BatchNormParameters& parameters, const BatchNormStatisti
     statistics.inverse_deviation[index] = static_cast<float>(inverse);
 }
 
-/// `moments(span, channel)` gives mean and biased variance.
+/// `moments(span, channel)` gives those of a span.
 template <typename MomentsOf>
 void write_statistics(const BatchNormShape& shape, const BatchNormParameters& parameters,
                       const BatchNormStatistics& statistics, const MomentsOf& moments) {
@@ -52,11 +57,10 @@ void write_statistics(const BatchNormShape& shape, const BatchNormParameters& pa
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
         double mean_sum = 0, variance_sum = 0;
         for (std::int64_t span = 0; span < shape.spans; ++span) {
-            const auto [mean, variance] = moments(span, channel);
-            write_affine(parameters, statistics, channel, span * shape.channels + channel, mean,
-                         variance);
-            mean_sum += mean;
-            variance_sum += variance * count / std::max(count - 1, 1.0);
+            const Moments of_span = moments(span, channel);
+            write_affine(parameters, statistics, channel, span * shape.channels + channel, of_span);
+            mean_sum += of_span.mean;
+            variance_sum += of_span.variance * count / std::max(count - 1, 1.0);
         }
         move(parameters.running_mean[channel], mean_sum / spans);
         move(parameters.running_variance[channel], variance_sum / spans);
@@ -96,7 +100,7 @@ void batch_norm_statistics(const BatchNormShape& shape, const BatchNormStatistic
             const double difference = get(shape.dtype, of.x, element) - mean;
             variance += difference * difference / count;
         });
-        return std::pair(mean, variance);
+        return Moments{mean, variance};
     };
     write_statistics(shape, of.parameters, of.statistics, moments);
 }
@@ -107,7 +111,7 @@ void batch_norm_statistics_of_sums(const BatchNormShape& shape, const BatchNormS
     const auto moments = [&](std::int64_t span, std::int64_t channel) {
         const std::int64_t index = span * shape.channels + channel;
         const double mean = of.sum[index] / count;
-        return std::pair(mean, std::max(of.squares[index] / count - mean * mean, 0.0));
+        return Moments{mean, std::max(of.squares[index] / count - mean * mean, 0.0)};
     };
     write_statistics(shape, of.parameters, of.statistics, moments);
 }
@@ -116,8 +120,8 @@ void batch_norm_running_statistics(std::int64_t channels, const BatchNormParamet
                                    const BatchNormStatistics& statistics, Stream) {
     for (std::int64_t channel = 0; channel < channels; ++channel) {
         write_affine(parameters, {nullptr, nullptr, statistics.scale, statistics.shift}, channel,
-                     channel, parameters.running_mean[channel],
-                     parameters.running_variance[channel]);
+                     channel,
+                     {parameters.running_mean[channel], parameters.running_variance[channel]});
     }
 }
 

@@ -250,6 +250,8 @@ TEST_P(BatchNormKernel, AddsUpTwoOutputGradients) {
 
 TEST_P(BatchNormKernel, NormalizesSpansOfSamplesApart) {
     expect_like_references({.input = {6, 4, 3, 16}, .statistics_samples = 2});
+    // Spans of several chunks, which several warps combine.
+    expect_like_references({.input = {6, 25, 26, 64}, .statistics_samples = 2, .relu = true});
     expect_like_references({.input = {6, 4, 3, 3}, .statistics_samples = 3, .relu = true});
     for (const std::int64_t channels : {3, 16}) {
         expect_like_references(

@@ -50,7 +50,8 @@ private:
     static void enter();
     void resume(std::size_t index);
     void leave(State state);
-    bool release_warps();
+    void run_warp(std::size_t warp, bool backwards);
+    bool release_warp(std::size_t first, std::size_t lanes);
     bool release_block();
 
     const std::function<void()>& body_;
@@ -102,7 +103,8 @@ void Block::wait(State barrier, std::uint32_t mask) {
     leave(barrier);
 }
 
-/// Threads run forwards and backwards in turn: without a barrier between them, no order counts.
+/// A warp runs until all of it waits for the others or has ended; warps and their lanes forwards
+/// and backwards in turn. What no barrier orders comes in both orders, so that a missing one shows.
 void Block::run(Dim3 block, Dim3 blocks) {
     running = this;
     const std::size_t threads = fibers_.size();
@@ -115,45 +117,50 @@ void Block::run(Dim3 block, Dim3 blocks) {
         fiber.state = State::ready;
     }
     for (std::size_t round = block.x + block.y;; ++round) {
-        std::size_t finished = 0;
-        for (std::size_t turn = 0; turn < threads; ++turn) {
-            const std::size_t index = round % 2 == 0 ? turn : threads - 1 - turn;
-            if (fibers_[index].state == State::ready) resume(index);
-            if (failure_) std::rethrow_exception(failure_);
-            finished += fibers_[index].state == State::finished;
+        const std::size_t warps = exchange_.size();
+        for (std::size_t turn = 0; turn < warps; ++turn) {
+            run_warp(round % 2 == 0 ? turn : warps - 1 - turn, round % 2 != 0);
         }
-        if (finished == threads) return;
-        const bool warps = release_warps();
-        const bool all = release_block();
-        ensure(warps || all, "threads of block ({}, {}) wait at different barriers", block.x,
+        const auto has_ended = [](const Fiber& fiber) { return fiber.state == State::finished; };
+        if (std::all_of(fibers_.begin(), fibers_.end(), has_ended)) return;
+        ensure(release_block(), "threads of block ({}, {}) wait at different barriers", block.x,
                block.y);
     }
 }
 
-/// Lanes go on once all that the mask names have come, with the same mask.
-bool Block::release_warps() {
-    bool released = false;
-    for (std::size_t first = 0; first < fibers_.size(); first += kWarp) {
-        const std::size_t lanes = std::min<std::size_t>(kWarp, fibers_.size() - first);
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
-            const Fiber& one = fibers_[first + lane];
-            if (one.state != State::at_warp_barrier) continue;
-            const std::uint32_t mask = one.mask;
-            ensure(mask >> lane & 1, "lane {} shuffles with mask {:#x}, which is without it", lane,
-                   mask);
-            bool complete = true;
-            for (std::size_t other = 0; other < kWarp; ++other) {
-                if (!(mask >> other & 1)) continue;
-                complete = complete && other < lanes &&
-                           fibers_[first + other].state == State::at_warp_barrier &&
-                           fibers_[first + other].mask == mask;
-            }
-            if (!complete) continue;
-            for (std::size_t other = 0; other < lanes; ++other) {
-                if (mask >> other & 1) fibers_[first + other].state = State::ready;
-            }
-            released = true;
+void Block::run_warp(std::size_t warp, bool backwards) {
+    const std::size_t first = warp * kWarp;
+    const std::size_t lanes = std::min<std::size_t>(kWarp, fibers_.size() - first);
+    do {
+        for (std::size_t turn = 0; turn < lanes; ++turn) {
+            const std::size_t index = first + (backwards ? lanes - 1 - turn : turn);
+            if (fibers_[index].state == State::ready) resume(index);
+            if (failure_) std::rethrow_exception(failure_);
         }
+    } while (release_warp(first, lanes));
+}
+
+/// Lanes go on once all that the mask names have come, with the same mask.
+bool Block::release_warp(std::size_t first, std::size_t lanes) {
+    bool released = false;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const Fiber& one = fibers_[first + lane];
+        if (one.state != State::at_warp_barrier) continue;
+        const std::uint32_t mask = one.mask;
+        ensure(mask >> lane & 1, "lane {} shuffles with mask {:#x}, which is without it", lane,
+               mask);
+        bool complete = true;
+        for (std::size_t other = 0; other < kWarp; ++other) {
+            if (!(mask >> other & 1)) continue;
+            complete = complete && other < lanes &&
+                       fibers_[first + other].state == State::at_warp_barrier &&
+                       fibers_[first + other].mask == mask;
+        }
+        if (!complete) continue;
+        for (std::size_t other = 0; other < lanes; ++other) {
+            if (mask >> other & 1) fibers_[first + other].state = State::ready;
+        }
+        released = true;
     }
     return released;
 }
