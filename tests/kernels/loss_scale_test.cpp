@@ -19,7 +19,7 @@ bool finite(Buffer& gradients) {
 }
 
 TEST(CheckFinite, FindsOneBadNumberAnywhere) {
-    constexpr std::int64_t kMost = 1056 * 256 * 16 + 3;  // more than the grid takes at once
+    constexpr std::int64_t kMost = 2 * 1056 * 256 * 16 + 3;  // more than the grid takes at once
     for (const std::int64_t count : std::vector<std::int64_t>{1, 2, 3, 4, 5, 1023, kMost}) {
         Buffer gradients(DType::f32, std::vector<double>(static_cast<std::size_t>(count), 1.5));
         gradients.set(count / 2, std::numeric_limits<float>::max());

@@ -27,11 +27,11 @@ PoolShape shape_of(DType dtype, const ops::MaxPool& op) {
 
 // Input, kernel, stride, padding. Whole vectors of channels and none, windows that share pixels,
 // leave some out or cover all, rows longer than a block.
-const std::vector<ops::MaxPool> kPools{{{2, 112, 20, 16}, 3, 2, 1}, {{2, 9, 8, 24}, 3, 2, 1},
-                                       {{1, 7, 7, 5}, 3, 2, 1},     {{2, 8, 8, 8}, 2, 2, 0},
-                                       {{1, 9, 9, 3}, 2, 3, 0},     {{1, 6, 5, 8}, 3, 1, 1},
-                                       {{1, 17, 16, 8}, 16, 1, 15}, {{1, 3, 3, 4}, 3, 2, 0},
-                                       {{1, 1, 1, 8}, 3, 2, 1},     {{1, 8, 7, 8}, 5, 3, 2}};
+const std::vector<ops::MaxPool> kPools{
+    {{2, 112, 20, 16}, 3, 2, 1}, {{2, 9, 8, 24}, 3, 2, 1},  {{1, 7, 7, 5}, 3, 2, 1},
+    {{2, 8, 8, 8}, 2, 2, 0},     {{1, 9, 9, 3}, 2, 3, 0},   {{1, 6, 5, 8}, 3, 1, 1},
+    {{1, 17, 16, 8}, 16, 1, 15}, {{1, 3, 3, 4}, 3, 2, 0},   {{1, 1, 1, 8}, 3, 2, 1},
+    {{1, 8, 7, 8}, 5, 3, 2},     {{1, 3, 300, 8}, 3, 2, 1}, {{1, 4, 400, 8}, 2, 2, 0}};
 
 constexpr double kSumTolerance = 1e-5;  // up to 256 fp32 numbers whose sum may cancel
 
