@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cast.hpp"
+
+#include "cudnn_choice.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+std::size_t aligned(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// Between masters (K, R, R, C) in fp32 and the filters that cuDNN takes, in the compute type and
+/// with the channels that are stored.
+class FilterLayout {
+public:
+    FilterLayout() = default;
+    FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
+        : rows_{shape.dtype, op.filters * op.kernel * op.kernel, static_cast<int>(op.input[3]),
+                static_cast<int>(shape.channels)},
+          bytes_(bytes_of(Operand::filters, shape)),
+          equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
+
+    /// Bytes of a copy; none where the masters themselves will do.
+    std::size_t copy_bytes() const { return equal_ ? 0 : aligned(bytes_); }
+
+    void refresh(const float* masters, void* copy, const Context& context) const {
+        if (equal_) return;
+        const std::size_t filled =
+            static_cast<std::size_t>(rows_.rows * rows_.padded_channels) * size_of(rows_.dtype);
+        if (padded()) {
+            kernels::pad_channels(rows_, masters, copy, context.stream);
+        } else {
+            kernels::cast_from_f32(masters, rows_.dtype, copy, elements(), context.stream);
+        }
+        if (filled == bytes_) return;
+        check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled, 0, bytes_ - filled,
+                              context.stream),
+              "padding filters");
+    }
+
+    void return_gradient(const void* copy, float* gradient, const Context& context) const {
+        if (equal_) return;
+        if (padded()) {
+            kernels::strip_channels(rows_, copy, gradient, context.stream);
+        } else {
+            kernels::cast_to_f32(rows_.dtype, copy, gradient, elements(), context.stream);
+        }
+    }
+
+private:
+    bool padded() const { return rows_.channels != rows_.padded_channels; }
+    std::int64_t elements() const { return rows_.rows * rows_.channels; }
+
+    kernels::PaddedRows rows_;
+    std::size_t bytes_ = 0;
+    bool equal_ = true;
+};
+
+class ConvolutionKernel final : public Kernel {
+public:
+    ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
+                      const Context& context)
+        : context_(context), options_(options) {
+        const ConvolutionShape shape = convolution_shape(op, options);
+        layout_ = FilterLayout(op, shape);
+        forward_ = ChosenPlan(shape, ConvolutionPass::forward, context);
+        if (options.mode != Mode::training) return;
+        weight_gradient_ = ChosenPlan(shape, ConvolutionPass::weight_gradient, context);
+        if (!options.needs_input_gradient) return;
+        input_gradient_ = ChosenPlan(shape, ConvolutionPass::input_gradient, context);
+    }
+
+    KernelMemory memory() const override {
+        KernelMemory bytes;
+        bytes.prepared_bytes = layout_.copy_bytes();
+        bytes.workspace_bytes =
+            std::max({forward_.workspace_bytes(), input_gradient_.workspace_bytes(),
+                      gradient_bytes() + weight_gradient_.workspace_bytes()});
+        return bytes;
+    }
+
+    bool backward_reads_inputs() const override { return true; }
+
+    std::vector<ops::Pass> passes() const override {
+        std::vector<ops::Pass> passes{ops::Pass::prepare, ops::Pass::forward};
+        if (options_.mode == Mode::training) {
+            passes.push_back(ops::Pass::weight_gradient);
+            if (options_.needs_input_gradient) passes.push_back(ops::Pass::input_gradient);
+        }
+        return passes;
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        masters_ = tensors.parameters[0];
+        workspace_ = static_cast<std::byte*>(tensors.workspace);
+        filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : masters_;
+        forward_operands_[Operand::image] = tensors.inputs[0];
+        forward_operands_[Operand::filters] = filters_;
+        forward_operands_[Operand::output] = tensors.output;
+        if (options_.mode != Mode::training) return;
+        gradient_ = tensors.parameter_gradients[0];
+        weight_operands_[Operand::image] = tensors.inputs[0];
+        weight_operands_[Operand::output] = tensors.output_gradients[0];
+        weight_operands_[Operand::gradient] =
+            gradient_bytes() > 0 ? static_cast<void*>(workspace_) : gradient_;
+        if (!options_.needs_input_gradient) return;
+        input_operands_[Operand::output] = tensors.output_gradients[0];
+        input_operands_[Operand::filters] = filters_;
+        input_operands_[Operand::image] = tensors.input_gradients[0];
+    }
+
+    void run(ops::Pass pass) override {
+        switch (pass) {
+            case ops::Pass::prepare:
+                layout_.refresh(masters_, filters_, context_);
+                break;
+            case ops::Pass::forward:
+                forward_.run(forward_operands_, workspace_);
+                break;
+            case ops::Pass::weight_gradient:
+                weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
+                layout_.return_gradient(workspace_, gradient_, context_);
+                break;
+            case ops::Pass::input_gradient:
+                input_gradient_.run(input_operands_, workspace_);
+                break;
+        }
+    }
+
+private:
+    /// The filters' gradient as cuDNN writes it lies at the start of the workspace.
+    std::size_t gradient_bytes() const {
+        return options_.mode == Mode::training ? layout_.copy_bytes() : 0;
+    }
+
+    const Context& context_;
+    KernelOptions options_;
+    FilterLayout layout_;
+    ChosenPlan forward_, weight_gradient_, input_gradient_;
+    Operands forward_operands_, weight_operands_, input_operands_;
+    float* masters_ = nullptr;
+    float* gradient_ = nullptr;
+    void* filters_ = nullptr;
+    std::byte* workspace_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_convolution(const ops::Convolution& op, const KernelOptions& options,
+                                          const Context& context) {
+    return std::make_unique<ConvolutionKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cuda
