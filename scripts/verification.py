@@ -21,6 +21,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,15 +114,16 @@ def check(root, page):
     return [*twice(rows), *missing_tests(root, rows), *missing_rows(root, rows)]
 
 
+def mpirun():
+    return os.environ.get("HPCAI500_MPIRUN") or shutil.which("mpirun") or "mpirun"
+
+
 def environment(root, build):
     added = {"HPCAI500_SOURCE_DIR": str(root), "HPCAI500_BINARY": str(build / "hpcai500"),
              "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+             "HPCAI500_MPIRUN": mpirun()}
     return {**os.environ, **added}
-
-
-def mpirun():
-    return os.environ.get("HPCAI500_MPIRUN", "mpirun")
 
 
 def state_of(case):

@@ -27,8 +27,8 @@ DeterminismRecord describe_determinism(bool requested, std::span<const RankFacts
         over_threads ? ", whatever device.threads, bagging.M and the threads that read data"
                      : " with the same device.threads");
     record.conditions = fmt::format(
-        "{}; the same program, libraries, data, seed and configuration (docs/METRICS.md, Equal "
-        "digests){}",
+        "{}; the same program, libraries, data, seed, configuration and precision in force "
+        "(docs/METRICS.md, Equal digests){}",
         fmt::join(devices, " and "),
         degree > 1 ? "; an MPI that sums in an order free of timing, as Open MPI does" : "");
     return record;

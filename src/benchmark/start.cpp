@@ -74,6 +74,9 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     const device::Determinism determinism = device.determinism();
     mine.over_repeats = determinism.over_repeats;
     mine.over_threads = determinism.over_threads;
+    // A promise that is cut would say more than it may.
+    ensure(determinism.conditions.size() < sizeof mine.conditions, "conditions of {} letters",
+           determinism.conditions.size());
     determinism.conditions.copy(mine.conditions, sizeof mine.conditions - 1);
     std::vector<PackedFacts> all(static_cast<std::size_t>(everyone.size()));
     everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));

@@ -33,6 +33,16 @@ std::string message(const Divergence& divergence) {
                        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
 
+/// A rank that ends tells the others to wait no more: none may before all have every hash, or some
+/// would not know what differs.
+void wait_for_all(comm::Communicator& group) {
+    try {
+        group.barrier();
+    } catch (const Error&) {
+        // Another came through first and has ended.
+    }
+}
+
 }  // namespace
 
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
@@ -59,7 +69,11 @@ ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
 void ReplicaAudit::after_step(std::int64_t step) {
-    if (steps_between_ == 0 || step % steps_between_ != 0 || group_.size() == 1) return;
+    if (steps_between_ != 0 && step % steps_between_ == 0) now(step);
+}
+
+void ReplicaAudit::now(std::int64_t step) {
+    if (group_.size() == 1) return;
     compare({device_.hash(store_.parameters()), device_.hash(store_.momentum()), 0}, step);
 }
 
@@ -75,6 +89,7 @@ void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
     if (auto divergence = find_divergence(all, step)) {
         divergence->passed_before = passed_;
+        wait_for_all(group_);
         throw ReplicaDivergence(std::move(*divergence));
     }
     ++passed_;

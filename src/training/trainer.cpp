@@ -120,7 +120,8 @@ EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
             for (std::size_t i = 0; i < store_.ranges().size(); ++i) buckets_.ready(i);
         }
         buckets_.finish();
-        if (store_.status() != 0) {
+        // A count of ranks: less is a wrong bit, and must not part this rank from the others.
+        if (failure || store_.status() >= 0.5F) {
             comm::run_together(group_, [&] {
                 if (failure) std::rethrow_exception(failure);
             });
@@ -161,16 +162,31 @@ double Trainer::mean_loss(const data::Batch& batch) {
     return sum / static_cast<double>(std::max<std::int64_t>(batch.samples, 1));
 }
 
+/// How many hold parameters that are not finite. Where all do, numbers are the cause, and the bits
+/// of NaNs may differ between ranks that hold the same.
+std::int64_t Trainer::ranks_that_lost_parameters() {
+    std::int64_t ranks = all_finite(store_.read(store_.parameters())) ? 0 : 1;
+    group_.all_reduce_sum(std::span(&ranks, 1));
+    return ranks;
+}
+
 /// The last bias's gradient is a sum over all logits' gradients of all ranks: a number that is not
 /// finite in one logit shows there, on all ranks at the same step.
 void Trainer::check_gradients(std::int64_t step) {
     const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
-    require(all_finite(store_.read(store_.gradient(last))), ExitCode::internal,
-            "training diverged: the gradient of step {} is not finite; {}", step, kRemedy);
+    if (all_finite(store_.read(store_.gradient(last)))) return;
+    // A wrong bit of one rank, not the settings, may be the cause.
+    if (ranks_that_lost_parameters() < group_.size()) audit_.now(step);
+    throw Error(
+        ExitCode::internal,
+        fmt::format("training diverged: the gradient of step {} is not finite; {}", step, kRemedy));
 }
 
 /// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
+    const std::int64_t lost = ranks_that_lost_parameters();
+    if (lost == 0) return;
+    if (lost < group_.size()) audit_.now(steps_done_);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);

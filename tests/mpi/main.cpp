@@ -42,22 +42,46 @@ private:
     std::string name_;  // of the test that runs
 };
 
+/// A test that fails on some ranks fails on all of them, so that rank 0's result file tells of it.
+class SharedFailures final : public testing::EmptyTestEventListener {
+public:
+    explicit SharedFailures(comm::Communicator& everyone) : everyone_(everyone) {}
+
+    void OnTestEnd(const testing::TestInfo& test) override {
+        const bool mine = test.result()->Failed();
+        std::array<double, 1> failed{mine ? 1.0 : 0.0};
+        everyone_.all_reduce_max(failed);
+        if (failed[0] != 0 && !mine) ADD_FAILURE() << "failed on another rank";
+    }
+
+private:
+    comm::Communicator& everyone_;
+};
+
+/// Rank 0 prints what happens and writes the result file of --gtest_output; every rank prints its
+/// failures.
+void listen(int rank, comm::Communicator& everyone) {
+    testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+    if (rank != 0) {
+        delete listeners.Release(listeners.default_result_printer());
+        delete listeners.Release(listeners.default_xml_generator());
+        listeners.Append(new FailurePrinter(rank));
+    }
+    listeners.Append(new SharedFailures(everyone));  // the last hears of a test's end first
+}
+
 int run_tests(comm::MpiWorld& mpi) {
     comm::StartUp start = mpi.start_up();
     const std::vector<std::string> hostnames = start.hostnames();
     const std::vector<int> nodes = start.node_of_world_rank();
     const std::unique_ptr<comm::Communicator> everyone = std::move(start).split(0, mpi.rank());
+    const std::unique_ptr<comm::Communicator> for_failures = everyone->split(0, mpi.rank());
     World world{mpi, *everyone, hostnames, nodes};
     the_world = &world;
-    if (mpi.rank() != 0) {
-        testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
-        delete listeners.Release(listeners.default_result_printer());
-        listeners.Append(new FailurePrinter(mpi.rank()));
-    }
-    std::array<double, 1> failed{RUN_ALL_TESTS() == 0 ? 0.0 : 1.0};
-    everyone->all_reduce_max(failed);
+    listen(mpi.rank(), *for_failures);
+    const int failed = RUN_ALL_TESTS();
     the_world = nullptr;
-    return failed[0] == 0.0 ? 0 : 1;
+    return failed;
 }
 
 comm::GroupStatus status_after_work(comm::Communicator& group, int number) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -113,6 +114,24 @@ TEST_F(ReplicaAuditOverMpi, FindsAtTheNextAuditWhatHappenedSinceTheLast) {
     });
     expect_divergence(audited, victim, 4, {"parameters", "momentum"});
     EXPECT_EQ(audited.steps, 4);
+}
+
+TEST_F(ReplicaAuditOverMpi, NamesTheRankWhoseWrongBitMadeTheGradientsOfAllInfinite) {
+    for (int victim = 0; victim < world().everyone.size(); ++victim) {
+        const Audited audited = train(0, victim, [](std::int64_t step, auto& store) {
+            if (step == 2) store.parameters()[0] = std::numeric_limits<float>::infinity();
+        });
+        expect_divergence(audited, victim, 2, {"parameters"});
+        EXPECT_EQ(audited.steps, 2);
+    }
+}
+
+TEST_F(ReplicaAuditOverMpi, NamesTheRankThatAloneEndsAnEpochWithAnInfiniteParameter) {
+    const int victim = world().everyone.size() - 1;
+    const Audited audited = train(0, victim, [](std::int64_t step, auto& store) {
+        if (step == kSteps) store.parameters()[0] = std::numeric_limits<float>::infinity();
+    });
+    expect_divergence(audited, victim, kSteps, {"parameters"});
 }
 
 TEST_F(ReplicaAuditOverMpi, ComparesTheStatisticsOnlyOnceTheyAreAveraged) {

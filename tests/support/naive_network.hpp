@@ -32,6 +32,33 @@ public:
     /// times `loss_scale`.
     NetworkResult run(const std::map<std::string, Tensor>& inputs,
                       const std::vector<Tensor>& parameters, double loss_scale) {
+        NetworkResult result = forward(inputs, parameters, loss_scale);
+        result.gradients = backward(parameters);
+        return result;
+    }
+
+    /// Sum of the rows' losses under batch statistics.
+    double loss(const std::map<std::string, Tensor>& inputs,
+                const std::vector<Tensor>& parameters) {
+        double total = 0;
+        for (const double row : forward(inputs, parameters, 1).losses) total += row;
+        return total;
+    }
+
+private:
+    static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+    static bool is_fp32(const graph::Node& node) {
+        return std::holds_alternative<ops::Linear>(node.operation) ||
+               std::holds_alternative<ops::SoftmaxCrossEntropy>(node.operation);
+    }
+    void round(Tensor& tensor) const {
+        if (stored_ == tensor::DType::f32) return;
+        for (double& value : tensor.values) value = round_to(stored_, value);
+    }
+
+    NetworkResult forward(const std::map<std::string, Tensor>& inputs,
+                          const std::vector<Tensor>& parameters, double loss_scale) {
         std::vector<Tensor> values(graph_.values().size());
         for (const auto& [name, tensor] : inputs) values[index(graph_.find(name))] = tensor;
         NetworkResult result;
@@ -45,20 +72,7 @@ public:
             if (i + 1 == problems_.size()) result.losses = solution.losses.values;
         }
         result.probabilities = values.back().values;
-        result.gradients = backward(parameters);
         return result;
-    }
-
-private:
-    static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
-
-    static bool is_fp32(const graph::Node& node) {
-        return std::holds_alternative<ops::Linear>(node.operation) ||
-               std::holds_alternative<ops::SoftmaxCrossEntropy>(node.operation);
-    }
-    void round(Tensor& tensor) const {
-        if (stored_ == tensor::DType::f32) return;
-        for (double& value : tensor.values) value = round_to(stored_, value);
     }
 
     Problem problem_of(const graph::Node& node, const std::vector<Tensor>& values,

@@ -14,6 +14,7 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
 
+#include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 #include "support/naive_random.hpp"
 
@@ -48,13 +49,14 @@ struct RunnerOptions {
     tensor::DType compute = tensor::DType::f32;
     device::CpuLayout layout = device::CpuLayout::automatic;
     int threads = 1;
+    bool deterministic = false;
 };
 
 /// A network on the CPU engine with its own store.
 class NetworkRunner {
 public:
     explicit NetworkRunner(const Graph& graph, const RunnerOptions& options = {})
-        : device(device::make_cpu_device({options.threads, options.layout})),
+        : device(device::make_cpu_device({options.threads, options.layout, options.deterministic})),
           store(graph, *device),
           network(graph, *device, store, {device::Mode::training, options.compute}) {}
 
@@ -129,6 +131,18 @@ inline double relative_distance(const std::vector<double>& got, const std::vecto
         length += want[i] * want[i];
     }
     return std::sqrt(distance / std::max(length, 1e-300));
+}
+
+/// Adds the distances of losses, probabilities and every parameter's gradient.
+inline void add_step(tests::LargestError& error, const naive::NetworkResult& got,
+                     const naive::NetworkResult& want, const Graph& graph) {
+    error.add(relative_distance(got.losses, want.losses), "losses");
+    error.add(relative_distance(got.probabilities, want.probabilities), "probabilities");
+    ASSERT_EQ(got.gradients.size(), want.gradients.size());
+    for (std::size_t id = 0; id < want.gradients.size(); ++id) {
+        error.add(relative_distance(got.gradients[id].values, want.gradients[id].values),
+                  graph.parameters()[id].name);
+    }
 }
 
 /// Losses, probabilities and every parameter's gradient within `tolerance` of their length.

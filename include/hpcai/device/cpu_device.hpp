@@ -15,8 +15,10 @@ enum class CpuLayout { automatic, blocked, channels_last };
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// Every result has the same bits whatever `threads` is: kernels split their work into parts
-    /// that depend on shapes only, which costs speed.
+    /// Every result has the same bits whatever `threads` is: oneDNN works on parts of the batch, up
+    /// to 16, each on one thread, and own loops sum in a fixed order. More threads than parts gain
+    /// nothing; partial gradients of filters cost time, and memory of 16 MiB or of four times the
+    /// largest filter.
     bool deterministic = false;
 };
 

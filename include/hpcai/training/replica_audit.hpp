@@ -59,6 +59,9 @@ public:
     /// ReplicaDivergence on all ranks. Collective.
     void after_step(std::int64_t step);
 
+    /// The same whether it is due or not.
+    void now(std::int64_t step);
+
     /// Compares parameters, momentum and running statistics, once the ranks have averaged these.
     /// Throws likewise. Collective.
     void at_the_end(std::int64_t step);

@@ -64,8 +64,9 @@ public:
     /// One pass over `source`. Every run.audit_steps steps, after `listener` was told of the last,
     /// the ranks compare their replicas: all throw ReplicaDivergence when they differ. When a
     /// rank's source fails, all ranks leave after the same step and throw that failure. Numbers
-    /// that are not finite throw Error(internal) on all ranks: after the step when they reach the
-    /// loss, else at the end of the epoch.
+    /// that are not finite make the ranks compare their replicas, too, and then throw
+    /// Error(internal) on all: after the step when they reach the loss, else at the end of the
+    /// epoch.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -83,6 +84,7 @@ public:
 private:
     void compute_gradients(const data::Batch& batch);
     double mean_loss(const data::Batch& batch);
+    std::int64_t ranks_that_lost_parameters();
     void check_gradients(std::int64_t step);
     void check_parameters(int epoch);
 

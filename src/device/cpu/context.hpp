@@ -31,6 +31,7 @@ struct Context {
     dnnl::stream stream;
     Layouts layouts;
     const Loops* loops = nullptr;
+    bool is_deterministic = false;
 };
 
 dnnl::memory::data_type dnnl_type(DType dtype);

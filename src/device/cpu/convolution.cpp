@@ -1,40 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "staged_primitive.hpp"
-#include "working_copy.hpp"
+#include "batch_primitive.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
 
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
 using Flow = StagedPrimitive::Flow;
 
-/// The operands of a convolution: values as the engine lays them out and as oneDNN is asked to
-/// take them, which is its choice where it has nothing fast for the engine's layout; filters in
-/// oneDNN's choice.
-struct Operands {
-    dnnl::memory::desc source, target, wanted_source, wanted_target, filters, filter_gradients;
-    dnnl::memory::dims strides, padding;
+Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
+    return {dims, type, dnnl::memory::format_tag::any};
+}
 
-    Operands(const ops::Convolution& op, const KernelOptions& options, const Layouts& layouts)
+/// The values of a convolution as the engine lays them out and as oneDNN is asked to take them,
+/// which is its choice where it has nothing fast for the engine's layout.
+struct Values {
+    Desc source, target, wanted_source, wanted_target;
+
+    Values(const ops::Convolution& op, const KernelOptions& options, const Layouts& layouts)
         : source(value_desc(layouts, op.input, options.compute)),
           target(value_desc(layouts, output_shape(op), options.compute)),
           wanted_source(source),
-          wanted_target(target),
-          strides{op.stride, op.stride},
-          padding{op.padding, op.padding} {
-        const dnnl::memory::dims dims{op.filters, op.input[3], op.kernel, op.kernel};
-        filters = any_layout(dims, dnnl_type(options.compute));
-        filter_gradients = any_layout(dims, dnnl::memory::data_type::f32);
+          wanted_target(target) {
         const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
         if (suits_convolutions(layouts, op.input, output_shape(op), gradient)) return;
         wanted_source = any_layout(source.dims(), source.data_type());
         wanted_target = any_layout(target.dims(), target.data_type());
-    }
-
-    static dnnl::memory::desc any_layout(const dnnl::memory::dims& dims,
-                                         dnnl::memory::data_type type) {
-        return {dims, type, dnnl::memory::format_tag::any};
     }
 };
 
@@ -44,16 +37,32 @@ class ConvolutionKernel final : public Kernel {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
-        : context_(context), options_(options) {
-        const Operands operands(op, options, context.layouts);
+        : context_(context),
+          options_(options),
+          op_(op),
+          strides_{op.stride, op.stride},
+          padding_{op.padding, op.padding} {
+        const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
-        master_ = dnnl::memory::desc({op.filters, op.input[3], op.kernel, op.kernel},
-                                     dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        const auto plan = plan_forward(operands);
-        if (options.mode == Mode::training) {
-            plan_weight_gradient(operands, plan);
-            if (options.needs_input_gradient) plan_input_gradient(operands, plan);
-        }
+        const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
+        // oneDNN chooses with the first part; the others have to take the same.
+        forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
+        gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
+        const auto parts = batch_parts(context, op.input[0]);
+        forward_ = BatchPrimitive(context, parts,
+                                  [&](std::int64_t samples) { return plan_forward(samples); });
+        forward_filters_ = WorkingCopy(master, forward_layout_, context);
+        if (options.mode == Mode::inference) return;
+        const auto gradients = batch_parts(context, op.input[0], master.get_size());
+        weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
+            return plan_weight_gradient(samples);
+        });
+        gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
+        if (!options.needs_input_gradient) return;
+        input_gradient_ = BatchPrimitive(
+            context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
+        if (backward_layout_ == forward_layout_) return;
+        backward_filters_ = WorkingCopy(master, backward_layout_, context);
     }
 
     KernelMemory memory() const override {
@@ -82,22 +91,22 @@ public:
         void* filters = forward_filters_.bind(tensors.parameters[0], prepared);
         forward_.bind_workspace(workspace);
         forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.bind(DNNL_ARG_WEIGHTS, filters);
+        forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (options_.mode != Mode::training) return;
+        gradient_.bind(workspace, tensors.parameter_gradients[0]);
         weight_gradient_.bind_workspace(workspace + gradient_.bytes());
         weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
         weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        weight_gradient_.bind(DNNL_ARG_DIFF_WEIGHTS,
-                              gradient_.bind(workspace, tensors.parameter_gradients[0]));
+        weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
-        if (!backward_shares_filters_) {
+        if (backward_layout_ != forward_layout_) {
             filters =
                 backward_filters_.bind(tensors.parameters[0], prepared + forward_filters_.bytes());
         }
         input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        input_gradient_.bind(DNNL_ARG_WEIGHTS, filters);
+        input_gradient_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
         input_gradient_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
     }
 
@@ -123,58 +132,73 @@ public:
 private:
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
 
-    ForwardPlan plan_forward(const Operands& operands) {
+    Values values_of(std::int64_t samples) const {
+        ops::Convolution part = op_;
+        part.input[0] = samples;
+        return {part, options_, context_.layouts};
+    }
+
+    /// What backward passes take as a hint, too.
+    ForwardPlan forward_plan(const Values& values) const {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
                                                           : dnnl::prop_kind::forward_inference;
-        const ForwardPlan plan(
-            {kind, kDirect, operands.wanted_source, operands.filters, operands.wanted_target,
-             operands.strides, operands.padding, operands.padding},
-            caller_scratchpad(), context_.engine);
-        forward_ =
-            StagedPrimitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
-        forward_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
-        forward_.add(DNNL_ARG_WEIGHTS, Flow::in, plan.weights_desc(), plan.weights_desc());
-        forward_.add(DNNL_ARG_DST, Flow::out, operands.target, plan.dst_desc());
-        forward_filters_ = WorkingCopy(master_, plan.weights_desc(), context_);
-        return plan;
+        return {{kind, kDirect, values.wanted_source, forward_layout_, values.wanted_target,
+                 strides_, padding_, padding_},
+                caller_scratchpad(),
+                context_.engine};
     }
 
-    void plan_weight_gradient(const Operands& operands, const ForwardPlan& hint) {
+    StagedPrimitive plan_forward(std::int64_t samples) {
+        const Values values = values_of(samples);
+        const ForwardPlan plan = forward_plan(values);
+        forward_layout_ = plan.weights_desc();
+        StagedPrimitive primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(),
+                                  context_);
+        primitive.add(DNNL_ARG_SRC, Flow::in, values.source, plan.src_desc());
+        primitive.add(DNNL_ARG_WEIGHTS, forward_layout_);
+        primitive.add(DNNL_ARG_DST, Flow::out, values.target, plan.dst_desc());
+        return primitive;
+    }
+
+    StagedPrimitive plan_weight_gradient(std::int64_t samples) {
+        const Values values = values_of(samples);
         const dnnl::convolution_backward_weights::primitive_desc plan(
-            {kDirect, operands.wanted_source, operands.filter_gradients, operands.wanted_target,
-             operands.strides, operands.padding, operands.padding},
-            caller_scratchpad(), context_.engine, hint);
-        weight_gradient_ = StagedPrimitive(dnnl::convolution_backward_weights(plan),
-                                           plan.scratchpad_desc(), context_);
-        weight_gradient_.add(DNNL_ARG_SRC, Flow::in, operands.source, plan.src_desc());
-        weight_gradient_.add(DNNL_ARG_DIFF_DST, Flow::in, operands.target, plan.diff_dst_desc());
-        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, Flow::out, plan.diff_weights_desc(),
-                             plan.diff_weights_desc());
-        gradient_ = GradientCopy(plan.diff_weights_desc(), master_, context_);
+            {kDirect, values.wanted_source, gradient_layout_, values.wanted_target, strides_,
+             padding_, padding_},
+            caller_scratchpad(), context_.engine, forward_plan(values));
+        gradient_layout_ = plan.diff_weights_desc();
+        StagedPrimitive primitive(dnnl::convolution_backward_weights(plan), plan.scratchpad_desc(),
+                                  context_);
+        primitive.add(DNNL_ARG_SRC, Flow::in, values.source, plan.src_desc());
+        primitive.add(DNNL_ARG_DIFF_DST, Flow::in, values.target, plan.diff_dst_desc());
+        primitive.add(DNNL_ARG_DIFF_WEIGHTS, gradient_layout_);
+        return primitive;
     }
 
-    void plan_input_gradient(const Operands& operands, const ForwardPlan& hint) {
+    StagedPrimitive plan_input_gradient(std::int64_t samples) {
+        const Values values = values_of(samples);
         const dnnl::convolution_backward_data::primitive_desc plan(
-            {kDirect, operands.wanted_source, operands.filters, operands.wanted_target,
-             operands.strides, operands.padding, operands.padding},
-            caller_scratchpad(), context_.engine, hint);
-        input_gradient_ = StagedPrimitive(dnnl::convolution_backward_data(plan),
-                                          plan.scratchpad_desc(), context_);
-        input_gradient_.add(DNNL_ARG_DIFF_DST, Flow::in, operands.target, plan.diff_dst_desc());
-        input_gradient_.add(DNNL_ARG_WEIGHTS, Flow::in, plan.weights_desc(), plan.weights_desc());
-        input_gradient_.add(DNNL_ARG_DIFF_SRC, Flow::out, operands.source, plan.diff_src_desc());
-        backward_shares_filters_ = plan.weights_desc() == hint.weights_desc();
-        if (backward_shares_filters_) return;
-        backward_filters_ = WorkingCopy(master_, plan.weights_desc(), context_);
+            {kDirect, values.wanted_source, backward_layout_, values.wanted_target, strides_,
+             padding_, padding_},
+            caller_scratchpad(), context_.engine, forward_plan(values));
+        backward_layout_ = plan.weights_desc();
+        StagedPrimitive primitive(dnnl::convolution_backward_data(plan), plan.scratchpad_desc(),
+                                  context_);
+        primitive.add(DNNL_ARG_DIFF_DST, Flow::in, values.target, plan.diff_dst_desc());
+        primitive.add(DNNL_ARG_WEIGHTS, backward_layout_);
+        primitive.add(DNNL_ARG_DIFF_SRC, Flow::out, values.source, plan.diff_src_desc());
+        return primitive;
     }
 
     const Context& context_;
     KernelOptions options_;
-    dnnl::memory::desc master_;
-    StagedPrimitive forward_, weight_gradient_, input_gradient_;
-    WorkingCopy forward_filters_, backward_filters_;
-    bool backward_shares_filters_ = false;
-    GradientCopy gradient_;
+    ops::Convolution op_;
+    Dims strides_, padding_;
+    Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
+    BatchPrimitive forward_, weight_gradient_, input_gradient_;
+    WorkingCopy forward_filters_,
+        backward_filters_;  // the latter unused where layouts are equal
+    ParameterGradient gradient_;
 };
 
 }  // namespace

@@ -92,25 +92,27 @@ struct Build {
 
 class CpuDevice final : public Device {
 public:
-    explicit CpuDevice(const CpuDeviceOptions& options)
-        : threads_(options.threads), deterministic_(options.deterministic) {
+    explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
         ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
         // oneDNN and the engine's loops both take the number of threads from OpenMP.
         omp_set_dynamic(0);
-        omp_set_num_threads(threads_);
         context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
         context_.stream = dnnl::stream(context_.engine);
-        context_.layouts = choose_layouts(context_.engine, options.layout);
         context_.loops = &loops_for_this_cpu();
+        context_.is_deterministic = options.deterministic;
+        omp_set_num_threads(options.deterministic ? 1 : threads_);
+        context_.layouts = choose_layouts(context_.engine, options.layout);
+        omp_set_num_threads(threads_);
     }
 
     std::string description() const override {
         return fmt::format(
-            "{} thread{} of {}, oneDNN {}, {}", threads_, threads_ == 1 ? "" : "s",
+            "{} thread{} of {}, oneDNN {}, {}{}", threads_, threads_ == 1 ? "" : "s",
             processor_name(), onednn_version(),
             context_.layouts.channel_block > 0
                 ? fmt::format("channels in blocks of {}", context_.layouts.channel_block)
-                : "channels last");
+                : "channels last",
+            context_.is_deterministic ? ", deterministic" : "");
     }
 
     std::vector<tensor::DType> compute_dtypes() const override {
@@ -121,7 +123,7 @@ public:
     int threads() const override { return threads_; }
 
     Determinism determinism() const override {
-        if (!deterministic_) return {};
+        if (!context_.is_deterministic) return {};
         return {true, true, fmt::format("oneDNN {} on {}", onednn_version(), processor_name())};
     }
 
@@ -201,7 +203,6 @@ private:
     }
 
     int threads_;
-    bool deterministic_;
     Context context_;
 };
 

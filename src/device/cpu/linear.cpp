@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "working_copy.hpp"
+#include "batch_primitive.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
 
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
 using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
@@ -14,26 +16,36 @@ using BackwardWeights = dnnl::inner_product_backward_weights;
 class LinearKernel final : public Kernel {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
-        : context_(context), options_(options) {
-        using tag = dnnl::memory::format_tag;
-        const auto compute = dnnl_type(options.compute);
-        const dnnl::memory::dims inputs{op.input[0], op.input[1]},
-            filters{op.features, op.input[1]}, outputs{op.input[0], op.features};
-        source_ = dnnl::memory::desc(inputs, compute, tag::nc);
-        target_ = dnnl::memory::desc(outputs, dnnl::memory::data_type::f32, tag::nc);
-        target_gradient_ = dnnl::memory::desc(outputs, compute, tag::nc);
-        any_weights_ = dnnl::memory::desc(filters, compute, tag::any);
-        master_ = dnnl::memory::desc(filters, dnnl::memory::data_type::f32, tag::nc);
-        bias_ = dnnl::memory::desc({op.features}, dnnl::memory::data_type::f32, tag::x);
-        plan_forward();
-        if (options.mode == Mode::training) plan_backward();
+        : context_(context), options_(options), op_(op) {
+        const Dims dims{op.features, op.input[1]};
+        const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
+        bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
+        // oneDNN chooses with the first part; the others have to take the same.
+        forward_layout_ = backward_layout_ =
+            Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
+        gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+        const auto parts = batch_parts(context, op.input[0]);
+        forward_ = BatchPrimitive(context, parts,
+                                  [&](std::int64_t samples) { return plan_forward(samples); });
+        forward_weights_ = WorkingCopy(master, forward_layout_, context);
+        if (options.mode == Mode::inference) return;
+        input_gradient_ = BatchPrimitive(
+            context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
+        backward_weights_ = WorkingCopy(master, backward_layout_, context);
+        const auto gradients = batch_parts(context, op.input[0], master.get_size());
+        weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
+            return plan_weight_gradient(samples);
+        });
+        gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
+        bias_gradient_ = ParameterGradient(bias_, bias_, gradients.size(), context);
     }
 
     KernelMemory memory() const override {
         return {0, forward_weights_.bytes() + backward_weights_.bytes(),
-                std::max({forward_.scratchpad_bytes(),
-                          gradient_.bytes() + weight_gradient_.scratchpad_bytes(),
-                          input_gradient_.scratchpad_bytes()})};
+                std::max({forward_.workspace_bytes(),
+                          gradient_.bytes() + bias_gradient_.bytes() +
+                              weight_gradient_.workspace_bytes(),
+                          input_gradient_.workspace_bytes()})};
     }
     bool backward_reads_inputs() const override { return true; }
     std::vector<ops::Pass> passes() const override {
@@ -45,24 +57,27 @@ public:
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
-        forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.set(DNNL_ARG_WEIGHTS, forward_weights_.bind(tensors.parameters[0], prepared));
-        forward_.set(DNNL_ARG_BIAS, tensors.parameters[1]);
-        forward_.set(DNNL_ARG_DST, tensors.output);
-        forward_.set_scratchpad(workspace);
+        forward_.bind_workspace(workspace);
+        forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+        forward_.bind_parameter(DNNL_ARG_WEIGHTS,
+                                forward_weights_.bind(tensors.parameters[0], prepared));
+        forward_.bind_parameter(DNNL_ARG_BIAS, tensors.parameters[1]);
+        forward_.bind(DNNL_ARG_DST, tensors.output);
         if (options_.mode == Mode::inference) return;
-        input_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        input_gradient_.set(
+        input_gradient_.bind_workspace(workspace);
+        input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        input_gradient_.bind_parameter(
             DNNL_ARG_WEIGHTS,
             backward_weights_.bind(tensors.parameters[0], prepared + forward_weights_.bytes()));
-        input_gradient_.set(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
-        input_gradient_.set_scratchpad(workspace);
-        weight_gradient_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        weight_gradient_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        weight_gradient_.set(DNNL_ARG_DIFF_WEIGHTS,
-                             gradient_.bind(workspace, tensors.parameter_gradients[0]));
-        weight_gradient_.set(DNNL_ARG_DIFF_BIAS, tensors.parameter_gradients[1]);
-        weight_gradient_.set_scratchpad(workspace + gradient_.bytes());
+        input_gradient_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
+        gradient_.bind(workspace, tensors.parameter_gradients[0]);
+        workspace += gradient_.bytes();
+        bias_gradient_.bind(workspace, tensors.parameter_gradients[1]);
+        weight_gradient_.bind_workspace(workspace + bias_gradient_.bytes());
+        weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+        weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
+        weight_gradient_.bind_gradient(DNNL_ARG_DIFF_BIAS, bias_gradient_);
     }
 
     void run(ops::Pass pass) override {
@@ -72,63 +87,84 @@ public:
                 backward_weights_.refresh(context_);
                 break;
             case ops::Pass::forward:
-                forward_.run(context_);
+                forward_.run();
                 break;
             case ops::Pass::weight_gradient:
-                weight_gradient_.run(context_);
+                weight_gradient_.run();
                 gradient_.run(context_);
+                bias_gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
-                input_gradient_.run(context_);
+                input_gradient_.run();
                 break;
         }
     }
 
 private:
-    void plan_forward() {
-        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
-                                                          : dnnl::prop_kind::forward_inference;
-        const Forward::primitive_desc plan({kind, source_, any_weights_, bias_, target_},
-                                           caller_scratchpad(), context_.engine);
-        forward_ = Primitive(Forward(plan), plan.scratchpad_desc(), context_);
-        forward_.add(DNNL_ARG_SRC, source_, context_);
-        forward_.add(DNNL_ARG_WEIGHTS, plan.weights_desc(), context_);
-        forward_.add(DNNL_ARG_BIAS, bias_, context_);
-        forward_.add(DNNL_ARG_DST, target_, context_);
-        forward_weights_ = WorkingCopy(master_, plan.weights_desc(), context_);
+    Desc inputs(std::int64_t samples) const {
+        return value_desc(context_.layouts, {samples, op_.input[1]}, options_.compute);
+    }
+    Desc outputs(std::int64_t samples, DType dtype) const {
+        return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
-    void plan_backward() {
-        const Forward::primitive_desc hint(
-            {dnnl::prop_kind::forward_training, source_, any_weights_, target_gradient_},
-            context_.engine);
-        const BackwardData::primitive_desc data({source_, any_weights_, target_gradient_},
-                                                caller_scratchpad(), context_.engine, hint);
-        input_gradient_ = Primitive(BackwardData(data), data.scratchpad_desc(), context_);
-        input_gradient_.add(DNNL_ARG_DIFF_DST, target_gradient_, context_);
-        input_gradient_.add(DNNL_ARG_WEIGHTS, data.weights_desc(), context_);
-        input_gradient_.add(DNNL_ARG_DIFF_SRC, source_, context_);
-        backward_weights_ = WorkingCopy(master_, data.weights_desc(), context_);
+    StagedPrimitive plan_forward(std::int64_t samples) {
+        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
+                                                          : dnnl::prop_kind::forward_inference;
+        const auto source = inputs(samples), target = outputs(samples, DType::f32);
+        const Forward::primitive_desc plan({kind, source, forward_layout_, bias_, target},
+                                           caller_scratchpad(), context_.engine);
+        forward_layout_ = plan.weights_desc();
+        StagedPrimitive primitive(Forward(plan), plan.scratchpad_desc(), context_);
+        primitive.add(DNNL_ARG_SRC, source);
+        primitive.add(DNNL_ARG_WEIGHTS, forward_layout_);
+        primitive.add(DNNL_ARG_BIAS, bias_);
+        primitive.add(DNNL_ARG_DST, target);
+        return primitive;
+    }
 
-        const dnnl::memory::desc any_gradient(master_.dims(), dnnl::memory::data_type::f32,
-                                              dnnl::memory::format_tag::any);
-        const BackwardWeights::primitive_desc weights(
-            {source_, any_gradient, bias_, target_gradient_}, caller_scratchpad(), context_.engine,
-            hint);
-        weight_gradient_ = Primitive(BackwardWeights(weights), weights.scratchpad_desc(), context_);
-        weight_gradient_.add(DNNL_ARG_SRC, source_, context_);
-        weight_gradient_.add(DNNL_ARG_DIFF_DST, target_gradient_, context_);
-        weight_gradient_.add(DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc(), context_);
-        weight_gradient_.add(DNNL_ARG_DIFF_BIAS, bias_, context_);
-        gradient_ = GradientCopy(weights.diff_weights_desc(), master_, context_);
+    Forward::primitive_desc hint(std::int64_t samples) const {
+        return {{dnnl::prop_kind::forward_training, inputs(samples),
+                 Desc(forward_layout_.dims(), forward_layout_.data_type(),
+                      dnnl::memory::format_tag::any),
+                 outputs(samples, options_.compute)},
+                context_.engine};
+    }
+
+    StagedPrimitive plan_input_gradient(std::int64_t samples) {
+        const auto source = inputs(samples), target = outputs(samples, options_.compute);
+        const BackwardData::primitive_desc plan({source, backward_layout_, target},
+                                                caller_scratchpad(), context_.engine,
+                                                hint(samples));
+        backward_layout_ = plan.weights_desc();
+        StagedPrimitive primitive(BackwardData(plan), plan.scratchpad_desc(), context_);
+        primitive.add(DNNL_ARG_DIFF_DST, target);
+        primitive.add(DNNL_ARG_WEIGHTS, backward_layout_);
+        primitive.add(DNNL_ARG_DIFF_SRC, source);
+        return primitive;
+    }
+
+    StagedPrimitive plan_weight_gradient(std::int64_t samples) {
+        const auto source = inputs(samples), target = outputs(samples, options_.compute);
+        const BackwardWeights::primitive_desc plan({source, gradient_layout_, bias_, target},
+                                                   caller_scratchpad(), context_.engine,
+                                                   hint(samples));
+        gradient_layout_ = plan.diff_weights_desc();
+        StagedPrimitive primitive(BackwardWeights(plan), plan.scratchpad_desc(), context_);
+        primitive.add(DNNL_ARG_SRC, source);
+        primitive.add(DNNL_ARG_DIFF_DST, target);
+        primitive.add(DNNL_ARG_DIFF_WEIGHTS, gradient_layout_);
+        primitive.add(DNNL_ARG_DIFF_BIAS, bias_);
+        return primitive;
     }
 
     const Context& context_;
     KernelOptions options_;
-    dnnl::memory::desc source_, target_, target_gradient_, any_weights_, master_, bias_;
-    Primitive forward_, weight_gradient_, input_gradient_;
+    ops::Linear op_;
+    Desc forward_layout_, backward_layout_, gradient_layout_, bias_;
+    BatchPrimitive forward_, weight_gradient_, input_gradient_;
     WorkingCopy forward_weights_, backward_weights_;
-    GradientCopy gradient_;
+    ParameterGradient gradient_, bias_gradient_;
 };
 
 }  // namespace

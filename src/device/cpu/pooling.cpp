@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "context.hpp"
+#include "batch_primitive.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -12,62 +12,94 @@ using PoolBackward = dnnl::pooling_backward;
 class MaxPoolKernel final : public Kernel {
 public:
     MaxPoolKernel(const ops::MaxPool& op, const KernelOptions& options, const Context& context)
-        : context_(context), mode_(options.mode) {
-        const auto source = value_desc(context.layouts, op.input, options.compute);
-        const auto target = value_desc(context.layouts, output_shape(op), options.compute);
-        const dnnl::memory::dims strides{op.stride, op.stride}, window{op.kernel, op.kernel},
-            padding{op.padding, op.padding};
-        constexpr auto kMaximum = dnnl::algorithm::pooling_max;
-        const auto kind = mode_ == Mode::training ? dnnl::prop_kind::forward_training
-                                                  : dnnl::prop_kind::forward_inference;
-        const PoolForward::primitive_desc plan(
-            {kind, kMaximum, source, target, strides, window, padding, padding},
-            caller_scratchpad(), context.engine);
-        forward_ = Primitive(PoolForward(plan), plan.scratchpad_desc(), context);
-        forward_.add(DNNL_ARG_SRC, source, context);
-        forward_.add(DNNL_ARG_DST, target, context);
-        if (mode_ == Mode::inference) return;
-        // oneDNN's workspace holds the place of each window's maximum.
-        winner_bytes_ = plan.workspace_desc().get_size();
-        forward_.add(DNNL_ARG_WORKSPACE, plan.workspace_desc(), context);
-        const PoolBackward::primitive_desc backward(
-            {kMaximum, source, target, strides, window, padding, padding}, caller_scratchpad(),
-            context.engine, plan);
-        backward_ = Primitive(PoolBackward(backward), backward.scratchpad_desc(), context);
-        backward_.add(DNNL_ARG_DIFF_DST, target, context);
-        backward_.add(DNNL_ARG_DIFF_SRC, source, context);
-        backward_.add(DNNL_ARG_WORKSPACE, plan.workspace_desc(), context);
+        : context_(context), options_(options), op_(op) {
+        const auto parts = batch_parts(context, op.input[0]);
+        forward_ = BatchPrimitive(context, parts,
+                                  [&](std::int64_t samples) { return plan_forward(samples); });
+        if (options.mode == Mode::inference) return;
+        backward_ = BatchPrimitive(context, parts,
+                                   [&](std::int64_t samples) { return plan_backward(samples); });
     }
 
     KernelMemory memory() const override {
         return {winner_bytes_, 0,
-                std::max(forward_.scratchpad_bytes(), backward_.scratchpad_bytes())};
+                std::max(forward_.workspace_bytes(), backward_.workspace_bytes())};
     }
     std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
         return {ops::Pass::forward, ops::Pass::input_gradient};
     }
 
     void bind(const KernelTensors& tensors) override {
-        forward_.set(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.set(DNNL_ARG_DST, tensors.output);
-        forward_.set_scratchpad(tensors.workspace);
-        if (mode_ == Mode::inference) return;
-        forward_.set(DNNL_ARG_WORKSPACE, tensors.saved);
-        backward_.set(DNNL_ARG_WORKSPACE, tensors.saved);
-        backward_.set(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
-        backward_.set(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
-        backward_.set_scratchpad(tensors.workspace);
+        forward_.bind_workspace(tensors.workspace);
+        forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+        forward_.bind(DNNL_ARG_DST, tensors.output);
+        if (options_.mode == Mode::inference) return;
+        forward_.bind(DNNL_ARG_WORKSPACE, tensors.saved);
+        backward_.bind_workspace(tensors.workspace);
+        backward_.bind(DNNL_ARG_WORKSPACE, tensors.saved);
+        backward_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        backward_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
     }
 
-    void run(ops::Pass pass) override {
-        (pass == ops::Pass::forward ? forward_ : backward_).run(context_);
-    }
+    void run(ops::Pass pass) override { (pass == ops::Pass::forward ? forward_ : backward_).run(); }
 
 private:
+    static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
+
+    /// A part of the batch, and the forward pass that backward takes as a hint.
+    struct Part {
+        dnnl::memory::desc source, target;
+        dnnl::memory::dims strides, window, padding;
+        PoolForward::primitive_desc forward;
+    };
+
+    Part part_of(std::int64_t samples) const {
+        ops::MaxPool op = op_;
+        op.input[0] = samples;
+        Part part{.source = value_desc(context_.layouts, op.input, options_.compute),
+                  .target = value_desc(context_.layouts, output_shape(op), options_.compute),
+                  .strides = {op.stride, op.stride},
+                  .window = {op.kernel, op.kernel},
+                  .padding = {op.padding, op.padding}};
+        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
+                                                          : dnnl::prop_kind::forward_inference;
+        part.forward = {{kind, kMaximum, part.source, part.target, part.strides, part.window,
+                         part.padding, part.padding},
+                        caller_scratchpad(),
+                        context_.engine};
+        return part;
+    }
+
+    StagedPrimitive plan_forward(std::int64_t samples) {
+        const Part part = part_of(samples);
+        StagedPrimitive primitive(PoolForward(part.forward), part.forward.scratchpad_desc(),
+                                  context_);
+        primitive.add(DNNL_ARG_SRC, part.source);
+        primitive.add(DNNL_ARG_DST, part.target);
+        if (options_.mode == Mode::inference) return primitive;
+        // oneDNN's workspace holds the place of each window's maximum.
+        primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
+        winner_bytes_ += part.forward.workspace_desc().get_size();
+        return primitive;
+    }
+
+    StagedPrimitive plan_backward(std::int64_t samples) {
+        const Part part = part_of(samples);
+        const PoolBackward::primitive_desc plan({kMaximum, part.source, part.target, part.strides,
+                                                 part.window, part.padding, part.padding},
+                                                caller_scratchpad(), context_.engine, part.forward);
+        StagedPrimitive primitive(PoolBackward(plan), plan.scratchpad_desc(), context_);
+        primitive.add(DNNL_ARG_DIFF_DST, part.target);
+        primitive.add(DNNL_ARG_DIFF_SRC, part.source);
+        primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
+        return primitive;
+    }
+
     const Context& context_;
-    Mode mode_;
-    Primitive forward_, backward_;
+    KernelOptions options_;
+    ops::MaxPool op_;
+    BatchPrimitive forward_, backward_;
     std::size_t winner_bytes_ = 0;
 };
 

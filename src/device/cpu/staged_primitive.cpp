@@ -12,7 +12,10 @@ StagedPrimitive::StagedPrimitive(const dnnl::primitive& primitive,
 void StagedPrimitive::add(int argument, Flow flow, const dnnl::memory::desc& outside,
                           const dnnl::memory::desc& inside) {
     primitive_.add(argument, inside, *context_);
-    Staging staging{.flow = flow, .offset = staged_bytes_, .is_needed = outside != inside};
+    Staging staging{.flow = flow,
+                    .offset = staged_bytes_,
+                    .outside_bytes = outside.get_size(),
+                    .is_needed = outside != inside};
     if (staging.is_needed) {
         staging.reorder = flow == Flow::in ? Reorder(outside, inside, *context_)
                                            : Reorder(inside, outside, *context_);
@@ -22,7 +25,7 @@ void StagedPrimitive::add(int argument, Flow flow, const dnnl::memory::desc& out
 }
 
 std::size_t StagedPrimitive::workspace_bytes() const {
-    return staged_bytes_ + primitive_.scratchpad_bytes();
+    return staged_bytes_ + (primitive_.scratchpad_bytes() + 63) / 64 * 64;
 }
 
 void StagedPrimitive::bind_workspace(void* workspace) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include "context.hpp"
 
 namespace hpcai::device::cpu {
@@ -20,7 +18,12 @@ public:
     /// Names an argument (DNNL_ARG_...) with its layout outside and inside the primitive.
     void add(int argument, Flow flow, const dnnl::memory::desc& outside,
              const dnnl::memory::desc& inside);
+    /// One with the same layout on both sides.
+    void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
+    /// Whole cache lines.
     std::size_t workspace_bytes() const;
+    /// Of an argument outside the primitive.
+    std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }
 
     /// `workspace` has workspace_bytes().
     void bind_workspace(void* workspace);
@@ -33,6 +36,7 @@ private:
         Flow flow = Flow::in;
         Reorder reorder;
         std::size_t offset = 0;
+        std::size_t outside_bytes = 0;
         bool is_needed = false;
     };
 

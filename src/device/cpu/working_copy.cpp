@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "working_copy.hpp"
 
+#include <algorithm>
+
 namespace hpcai::device::cpu {
 
 using dnnl::memory;
@@ -19,33 +21,56 @@ void* WorkingCopy::bind(float* master, void* place) {
     return place;
 }
 
-GradientCopy::GradientCopy(const memory::desc& written, const memory::desc& master,
-                           const Context& context)
-    : bytes_(written == master ? 0 : aligned_bytes(written)) {
+ParameterGradient::ParameterGradient(const memory::desc& written, const memory::desc& master,
+                                     std::size_t parts, const Context& context)
+    : parts_(parts),
+      places_(written == master ? parts - 1 : parts),
+      part_bytes_(aligned_bytes(written)),
+      elements_(written.get_size() / sizeof(float)) {
     const memory::dims dims = master.dims();  // (K, C, R, S)
     if (dims.size() == 4) {
         filters_ = dims[0];
         channels_ = dims[1];
         taps_ = dims[2] * dims[3];
         const memory::desc blocks(dims, memory::data_type::f32, memory::format_tag::OIhw16i16o);
-        blocked_ = bytes_ > 0 && filters_ % 16 == 0 && channels_ % 16 == 0 && written == blocks;
+        blocked_ = filters_ % 16 == 0 && channels_ % 16 == 0 && written == blocks;
     }
     if (!blocked_) reorder_ = Reorder(written, master, context);
 }
 
-void* GradientCopy::bind(void* place, float* master) {
-    if (bytes_ == 0) return master;
-    reorder_.set(place, master);
-    from_ = static_cast<const float*>(place);
-    to_ = master;
-    return place;
+void ParameterGradient::bind(void* place, float* master) {
+    place_ = static_cast<float*>(place);
+    master_ = master;
+    reorder_.set(part(0), master);
 }
 
-void GradientCopy::run(const Context& context) const {
+float* ParameterGradient::part(std::size_t index) const {
+    const std::size_t in_master = parts_ - places_;
+    if (index < in_master) return master_;
+    return place_ + (index - in_master) * part_bytes_ / sizeof(float);
+}
+
+void ParameterGradient::run(const Context& context) const {
+    if (parts_ > 1) sum_parts();
     blocked_ ? transpose_blocks(context) : reorder_.run(context);
 }
 
-void GradientCopy::transpose_blocks(const Context& context) const {
+void ParameterGradient::sum_parts() const {
+    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache from part to part
+    const std::size_t blocks = (elements_ + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static)
+    for (std::size_t block = 0; block < blocks; ++block) {
+        const std::size_t end = std::min(elements_, (block + 1) * kBlock);
+        float* sum = part(0);
+        for (std::size_t index = 1; index < parts_; ++index) {
+            const float* term = part(index);
+            for (std::size_t i = block * kBlock; i < end; ++i) sum[i] += term[i];
+        }
+    }
+}
+
+void ParameterGradient::transpose_blocks(const Context& context) const {
+    const float* from = part(0);  // (K/16, C/16, R S, 16 channels, 16 filters)
     const std::int64_t filter_blocks = filters_ / 16, channel_blocks = channels_ / 16;
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t filter = 0; filter < filter_blocks; ++filter) {
@@ -53,8 +78,8 @@ void GradientCopy::transpose_blocks(const Context& context) const {
             for (std::int64_t tap = 0; tap < taps_; ++tap) {
                 const std::int64_t block = (filter * channel_blocks + channel) * taps_ + tap;
                 context.loops->transpose_16x16(
-                    from_ + block * 256,
-                    to_ + (filter * 16 * taps_ + tap) * channels_ + channel * 16,
+                    from + block * 256,
+                    master_ + (filter * 16 * taps_ + tap) * channels_ + channel * 16,
                     taps_ * channels_);
             }
         }

@@ -5,8 +5,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A parameter in the layout and type that primitives read, kept beside its fp32 master; the
-/// master itself where that suits them.
+/// A parameter in the layout and type that primitives read, kept beside its fp32 master; the master
+/// itself where that suits them.
 class WorkingCopy {
 public:
     WorkingCopy() = default;
@@ -25,30 +25,38 @@ private:
     Reorder reorder_;
 };
 
-/// Brings a parameter's gradient from the layout that primitives write to the master's. Its own
-/// loop serves the layout that oneDNN chooses for filters on processors with AVX-512, where
-/// oneDNN's reorder is several times slower than memory.
-class GradientCopy {
+/// A parameter's gradient between the primitives that write it, each for its part of the batch and
+/// in its own layout, and the master's gradient: it sums the parts in their order and brings the
+/// sum into the master's layout. Its own loop serves the layout that oneDNN chooses for filters on
+/// processors with AVX-512, where oneDNN's reorder is several times slower than memory.
+class ParameterGradient {
 public:
-    GradientCopy() = default;
-    GradientCopy(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
-                 const Context& context);
+    ParameterGradient() = default;
+    /// Both descriptions are of fp32.
+    ParameterGradient(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
+                      std::size_t parts, const Context& context);
 
-    /// Of the place that bind() takes; 0 where primitives write the master's gradient itself.
-    std::size_t bytes() const { return bytes_; }
-    /// The address that primitives write.
-    void* bind(void* place, float* master);
+    /// Of the place that bind() takes; 0 where a primitive writes the master's gradient itself.
+    std::size_t bytes() const { return places_ * part_bytes_; }
+    void bind(void* place, float* master);
+    /// The address that the primitive of this part writes; after bind().
+    float* part(std::size_t index) const;
+    /// Called when all parts are written.
     void run(const Context& context) const;
 
 private:
+    void sum_parts() const;
     void transpose_blocks(const Context& context) const;
 
-    std::size_t bytes_ = 0;
+    std::size_t parts_ = 0;
+    std::size_t places_ = 0;  // one fewer where the first part lies in the master
+    std::size_t part_bytes_ = 0;
+    std::size_t elements_ = 0;  // of a part, padding included
+    float* place_ = nullptr;
     Reorder reorder_;  // where the own loop does not fit
     bool blocked_ = false;
     std::int64_t filters_ = 0, channels_ = 0, taps_ = 0;
-    const float* from_ = nullptr;  // (K/16, C/16, R S, 16 channels, 16 filters)
-    float* to_ = nullptr;          // (K, R S, C)
+    float* master_ = nullptr;  // (K, R S, C)
 };
 
 /// Bytes of a value in layout `desc`, rounded up to whole cache lines.

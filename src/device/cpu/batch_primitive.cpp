@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch_primitive.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+
+#include <omp.h>
+
+namespace hpcai::device::cpu {
+namespace {
+
+// Writing and summing the gradients of 16 parts made ResNet-50's weight gradients up to 1.7 times
+// slower; within the limit they are about a tenth slower.
+constexpr std::size_t kMostParts = 16, kFewParts = 4;
+constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
+
+/// While it lives, oneDNN plans primitives for one thread.
+class OneThread {
+public:
+    OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+    ~OneThread() { omp_set_num_threads(before_); }
+    OneThread(const OneThread&) = delete;
+    OneThread& operator=(const OneThread&) = delete;
+
+private:
+    int before_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
+                                      std::size_t gradient_bytes) {
+    if (!context.is_deterministic) return {samples};
+    std::size_t most = kMostParts;
+    while (most > kFewParts && most * gradient_bytes > kGradientBytes) most /= 2;
+    const std::int64_t count = std::min(static_cast<std::int64_t>(most), samples);
+    std::vector<std::int64_t> parts;
+    for (std::int64_t part = 0; part < count; ++part) {
+        parts.push_back((part + 1) * samples / count - part * samples / count);
+    }
+    return parts;
+}
+
+BatchPrimitive::BatchPrimitive(const Context& context, const std::vector<std::int64_t>& parts,
+                               const Plan& plan)
+    : is_deterministic_(context.is_deterministic) {
+    std::optional<OneThread> one_thread;
+    if (is_deterministic_) one_thread.emplace();
+    for (const std::int64_t samples : parts) parts_.push_back(plan(samples));
+}
+
+std::size_t BatchPrimitive::workspace_bytes() const {
+    std::size_t bytes = 0;
+    for (const StagedPrimitive& part : parts_) bytes += part.workspace_bytes();
+    return bytes;
+}
+
+void BatchPrimitive::bind_workspace(void* workspace) {
+    auto* place = static_cast<std::byte*>(workspace);
+    for (StagedPrimitive& part : parts_) {
+        part.bind_workspace(place);
+        place += part.workspace_bytes();
+    }
+}
+
+void BatchPrimitive::bind(int argument, void* address) {
+    auto* place = static_cast<std::byte*>(address);
+    for (StagedPrimitive& part : parts_) {
+        part.bind(argument, place);
+        place += part.bytes(argument);
+    }
+}
+
+void BatchPrimitive::bind_parameter(int argument, void* address) {
+    for (StagedPrimitive& part : parts_) part.bind(argument, address);
+}
+
+void BatchPrimitive::bind_gradient(int argument, const ParameterGradient& gradient) {
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+        parts_[part].bind(argument, gradient.part(part));
+    }
+}
+
+void BatchPrimitive::run() const {
+    is_deterministic_ ? run_parts() : parts_.front().run();
+}
+
+void BatchPrimitive::run_parts() const {
+    std::exception_ptr failure;
+#pragma omp parallel
+    {
+        omp_set_num_threads(1);  // inside this region only; oneDNN asks for it
+#pragma omp for schedule(static)
+        for (std::size_t part = 0; part < parts_.size(); ++part) {
+            try {
+                parts_[part].run();
+            } catch (...) {
+#pragma omp critical
+                failure = std::current_exception();
+            }
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace hpcai::device::cpu

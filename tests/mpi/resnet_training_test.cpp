@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/data/sources.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/models/resnet50.hpp>
+#include <hpcai/training/initialize.hpp>
+#include <hpcai/training/trainer.hpp>
+
+#include "support/largest_error.hpp"
+#include "world.hpp"
+
+/// A small ResNet on the product's batches: ranks together against one rank alone.
+namespace hpcai::training {
+namespace {
+
+using mpi_tests::world;
+using tensor::DType;
+using tests::LargestError;
+
+constexpr int kBatch = 32;      // of the model
+constexpr int kBatches = 2;     // in the data, which a training sees again and again
+constexpr int kStatistics = 8;  // samples that share statistics, whatever the number of ranks
+
+struct Options {
+    DType compute = DType::f32;
+    int steps = 1;
+    bool zero_gamma = false;  // gentle, but then most gradients of the first step are 0
+    bool fixed_statistics = true;
+    double bucket_mib = 25;
+    bool overlap = true;
+};
+
+/// What a training leaves to compare, the same on all ranks of a group.
+struct Course {
+    std::vector<double> losses;                 // of the model's whole batch, by step
+    std::vector<std::vector<float>> gradients;  // of the first step, by parameter
+    std::vector<float> parameters;              // at the end
+    std::vector<float> statistics;
+};
+
+config::Config configuration(const Options& options) {
+    config::Config config;
+    config.workload.classes = 4;
+    config.workload.image_size = 64;
+    config.workload.epochs = 1;
+    config.data.synthetic_samples = kBatch * kBatches;
+    config.training.batch_size = kBatch;
+    config.training.learning_rate = 0.01;
+    config.training.learning_rate_batch = kBatch;
+    config.training.schedule = config::Schedule::constant;
+    config.training.warmup_epochs = 0;
+    config.communication.bucket_mib = options.bucket_mib;
+    config.communication.overlap = options.overlap;
+    return config;
+}
+
+graph::Graph small_resnet(const config::Config& config, int ranks, const Options& options) {
+    models::ResNet50 model;
+    model.batch = kBatch / ranks;
+    model.image_size = config.workload.image_size;
+    model.classes = config.workload.classes;
+    model.zero_gamma = options.zero_gamma;
+    model.statistics_samples = options.fixed_statistics ? kStatistics : 0;
+    model.width = 16;
+    model.blocks = {1, 1, 1, 1};
+    return graph::fuse(models::make_resnet50(model));
+}
+
+/// This rank's share of the model's batches.
+data::TrainingSource source_for(const config::Config& config, const comm::Communicator& group) {
+    data::SourceSettings settings;
+    settings.batch_size = kBatch;
+    settings.group_rank = group.rank();
+    settings.degree = group.size();
+    return {data::make_synthetic_samples(config, data::Split::training), settings, 1, 0};
+}
+
+Course train(comm::Communicator& group, const Options& options) {
+    const config::Config config = configuration(options);
+    const auto device = device::make_cpu_device({});
+    const graph::Graph graph = small_resnet(config, group.size(), options);
+    graph::ParameterStore store(graph, *device);
+    graph::Network network(graph, *device, store, {device::Mode::training, options.compute});
+    initialize(graph, 1, 0, store);
+    Trainer trainer({config, network, options.steps}, *device, store, group);
+    data::TrainingSource source = source_for(config, group);
+    std::vector<std::uint32_t> order;
+    for (int i = 0; i < kBatch * options.steps; ++i) {
+        order.push_back(static_cast<std::uint32_t>(i * 37 % (kBatch * kBatches)));
+    }
+    source.begin_epoch(0, order);
+
+    Course course;
+    trainer.train_epoch(0, source, [&](const StepReport& step) {
+        course.losses.push_back(step.loss / group.size());
+        if (step.step > 1) return;
+        for (std::size_t id = 0; id < store.ranges().size(); ++id) {
+            const auto gradient = store.gradient(static_cast<graph::ParameterId>(id));
+            course.gradients.emplace_back(gradient.begin(), gradient.end());
+        }
+    });
+    group.all_reduce_sum(course.losses);
+    trainer.average_statistics();
+    course.parameters.assign(store.parameters().begin(), store.parameters().end());
+    course.statistics.assign(store.statistics().begin(), store.statistics().end());
+    return course;
+}
+
+/// Euclidean distance relative to the length of `want`.
+double distance(const std::vector<float>& got, const std::vector<float>& want) {
+    EXPECT_EQ(got.size(), want.size());
+    double distance = 0, length = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        distance += std::pow(static_cast<double>(got[i]) - want[i], 2);
+        length += std::pow(static_cast<double>(want[i]), 2);
+    }
+    return std::sqrt(distance / length);
+}
+
+/// Adds the error of each parameter's gradient, of the first step.
+void compare_gradients(const Course& got, const Course& want, LargestError& error) {
+    ASSERT_EQ(got.gradients.size(), want.gradients.size());
+    for (std::size_t id = 0; id < want.gradients.size(); ++id) {
+        error.add(distance(got.gradients[id], want.gradients[id]), fmt::format("parameter {}", id));
+    }
+}
+
+struct Band {
+    DType compute;
+    const char* name;
+    double gradients, losses, state;  // tolerances
+};
+
+void PrintTo(const Band& band, std::ostream* out) {
+    *out << band.name;
+}
+
+// The first step sums the same numbers in another order, in fp32 for both types. From then on a
+// ReLU may switch at its kink, or a number round to another bf16, and later steps amplify that; a
+// gradient that is wrong by a hundredth would move the losses by more than 1e-3.
+constexpr Band kBands[] = {{DType::f32, "fp32", 1e-5, 2e-5, 3e-5},
+                           {DType::bf16, "bf16", 1e-5, 2e-3, 2e-3}};
+
+class ResNetOverMpi : public testing::TestWithParam<Band> {
+protected:
+    void SetUp() override {
+        const auto dtypes = device::make_cpu_device({})->compute_dtypes();
+        if (std::ranges::find(dtypes, GetParam().compute) == dtypes.end()) {
+            GTEST_SKIP() << "this machine does not compute in " << GetParam().name;
+        }
+    }
+
+    std::string number(const std::string& what) const {
+        return fmt::format("{}, {}", what, GetParam().name);
+    }
+
+    /// Calls `check` with groups of 2 and 4 ranks as far as there are so many, else with the one.
+    void for_each_degree(const std::function<void(comm::Communicator& group)>& check) const {
+        comm::Communicator& everyone = world().everyone;
+        for (const int degree : {2, 4}) {
+            if (degree > std::max(2, everyone.size())) continue;
+            const auto group = everyone.split(everyone.rank() / degree, everyone.rank());
+            check(*group);
+        }
+    }
+
+    std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
+    Options options_{.compute = GetParam().compute};
+};
+
+INSTANTIATE_TEST_SUITE_P(DTypes, ResNetOverMpi, testing::ValuesIn(kBands),
+                         [](const auto& band) { return band.param.name; });
+
+TEST_P(ResNetOverMpi, LearnsAsOneRankLearns) {
+    LargestError losses(number("losses of 12 steps on 2 and 4 ranks against 1"), GetParam().losses);
+    LargestError parameters(number("parameters after 12 steps on 2 and 4 ranks against 1"),
+                            GetParam().state);
+    LargestError statistics(number("running statistics on 2 and 4 ranks against 1"),
+                            GetParam().state);
+    options_.steps = 12;
+    options_.zero_gamma = true;
+    const Course alone = train(*self_, options_);
+    EXPECT_LT(alone.losses.back(), 0.9 * alone.losses.front());
+    for_each_degree([&](comm::Communicator& group) {
+        const Course together = train(group, options_);
+        ASSERT_EQ(together.losses.size(), 12U);
+        for (std::size_t step = 0; step < 12; ++step) {
+            losses.add(std::abs(together.losses[step] / alone.losses[step] - 1),
+                       fmt::format("step {} of {} ranks", step, group.size()));
+        }
+        parameters.add(distance(together.parameters, alone.parameters));
+        statistics.add(distance(together.statistics, alone.statistics));
+    });
+}
+
+TEST_P(ResNetOverMpi, HasTheSameGradientsHoweverTheyAreSummed) {
+    LargestError gradients(number("gradients on 2 and 4 ranks against 1"), GetParam().gradients);
+    const Course alone = train(*self_, options_);
+    for (const double bucket_mib : {0.001, 0.2, 25.0}) {
+        for (const bool overlap : {true, false}) {
+            options_.bucket_mib = bucket_mib;
+            options_.overlap = overlap;
+            for_each_degree([&](comm::Communicator& group) {
+                compare_gradients(train(group, options_), alone, gradients);
+            });
+        }
+    }
+}
+
+TEST_P(ResNetOverMpi, LearnsOtherwiseWhenStatisticsAreOfARanksShare) {
+    // Or the tests above would pass without training.batch_norm_samples.
+    if (world().everyone.size() == 1) GTEST_SKIP() << "one rank has the whole batch";
+    options_.fixed_statistics = false;
+    const Course alone = train(*self_, options_);
+    for_each_degree([&](comm::Communicator& group) {
+        const Course together = train(group, options_);
+        EXPECT_GT(std::abs(together.losses[0] / alone.losses[0] - 1), 1e-3);
+    });
+}
+
+}  // namespace
+}  // namespace hpcai::training
