@@ -120,6 +120,7 @@ def mpirun():
 
 def environment(root, build):
     added = {"HPCAI500_SOURCE_DIR": str(root), "HPCAI500_BINARY": str(build / "hpcai500"),
+             "HPCAI500_FLIP_BIT": str(build / "tests" / "libflip_bit.so"),
              "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
              "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
              "HPCAI500_MPIRUN": mpirun()}
@@ -180,7 +181,8 @@ def filled(row, outcomes):
     if seen:
         row = row._replace(**largest(seen))
     elif "passed" in states:
-        row = row._replace(error="equal" if row.tolerance == "exact" else "within")
+        bounded = {"exact": "equal", "": "nothing recorded"}
+        row = row._replace(error=bounded.get(row.tolerance, "within"))
     if not mine or "FAILED" in states:
         return row._replace(error="FAILED" if mine else "no such test")
     return row._replace(error="skipped") if states == {"skipped"} else row
@@ -235,7 +237,7 @@ def fill(root, page, build):
     for at, row in rows.items():
         page.set_row(at, filled(row, outcomes))
     problems += [f"{row.number}: {row.error}" for row in page.rows().values()
-                 if row.error in ("FAILED", "no such test", "")]
+                 if row.error in ("FAILED", "no such test", "nothing recorded", "")]
     page.set_block("measured", measured(root))
     page.write()
     return problems
