@@ -18,8 +18,10 @@ constexpr const char* kEngine = "libhpcai_cuda.so";
 
 /// RTLD_NODELETE, because devices, kernels and exceptions that the engine made are code of the
 /// engine to their end.
-void* open_library(const std::string& name) {
-    return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+void* open_library(const std::string& name, const char* failure) {
+    void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle == nullptr) throw Error(ExitCode::usage, fmt::format("{}: {}", failure, dlerror()));
+    return handle;
 }
 
 /// The engine that belongs to this program, or its bare name for the system to find.
@@ -35,11 +37,9 @@ std::string engine_path() {
 }  // namespace
 
 std::shared_ptr<const CudaLibrary> CudaLibrary::open() {
-    require(open_library(kDriver) != nullptr, ExitCode::usage,
-            "no GPU can be used, because this machine has no NVIDIA driver: {}", dlerror());
+    open_library(kDriver, "no GPU can be used, because this machine has no NVIDIA driver");
     const std::string path = engine_path();
-    void* handle = open_library(path);
-    require(handle != nullptr, ExitCode::usage, "the CUDA engine cannot be opened: {}", dlerror());
+    void* handle = open_library(path, "the CUDA engine cannot be opened");
     return std::shared_ptr<const CudaLibrary>(new CudaLibrary(handle, path));
 }
 
