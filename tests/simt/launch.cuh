@@ -3,12 +3,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
+#include <tuple>
 #include <type_traits>
 
 #include <cuda_runtime.h>
 
 #include "simt/machine.hpp"
+#include "simt/streams.hpp"
 
 /// Stands in for kernels/launch.cuh where a kernel is compiled by the host's compiler: the parts
 /// of CUDA C++ that this project's kernels use, on the CPU.
@@ -122,10 +123,16 @@ struct Grid {
     cudaStream_t stream = nullptr;
 };
 
+/// Copies the arguments, as CUDA does, before it returns.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
-    simt::run_grid({grid.blocks_x, grid.blocks_y, 1}, grid.threads,
-                   [&] { kernel(static_cast<Parameters>(arguments)...); });
+    const simt::Dim3 blocks{grid.blocks_x, grid.blocks_y, 1};
+    simt::check_grid(blocks, grid.threads);
+    simt::enqueue(grid.stream, [kernel, blocks, threads = grid.threads,
+                                copies = std::tuple<Parameters...>(
+                                    static_cast<Parameters>(arguments)...)] {
+        simt::run_grid(blocks, threads, [&] { std::apply(kernel, copies); });
+    });
 }
 
 }  // namespace hpcai::kernels

@@ -182,9 +182,13 @@ const Place& place() {
     return running->current().place;
 }
 
-void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body) {
+void check_grid(Dim3 blocks, unsigned threads) {
     ensure(threads > 0 && threads <= 1024 && blocks.x > 0 && blocks.y > 0 && blocks.y < 65536,
            "a grid of {} x {} blocks of {} threads", blocks.x, blocks.y, threads);
+}
+
+void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body) {
+    check_grid(blocks, threads);
     Block block(threads, body);
     for (unsigned y = 0; y < blocks.y; ++y) {
         for (unsigned x = 0; x < blocks.x; ++x) block.run({x, y, 0}, blocks);

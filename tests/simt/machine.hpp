@@ -19,6 +19,9 @@ struct Place {
 };
 const Place& place();
 
+/// Throws Error(internal) for a grid that CUDA does not launch.
+void check_grid(Dim3 blocks, unsigned threads);
+
 /// Runs `body` once for every thread of the grid; one-dimensional blocks. Throws Error(internal)
 /// when threads of a block wait at different barriers or a thread ends while others wait for it.
 void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body);
