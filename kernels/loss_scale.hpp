@@ -12,14 +12,6 @@ namespace hpcai::kernels {
 /// NaN. With gradients that are sums over ranks, every rank comes to the same answer.
 void check_finite(const float* gradients, std::int64_t count, StepNumbers* numbers, Stream stream);
 
-/// How the loss scale moves: PyTorch's GradScaler with factors 2 and 1/2.
-struct LossScalePolicy {
-    bool dynamic = false;  // false: it stays what it is
-    std::uint32_t good_steps_to_double = 2000;
-    float smallest = 1;
-    float largest = 16777216;
-    float loss_weight = 1;  // of a row loss in the loss that is minimized: 1 / batch size
-};
 /// Ends a step. After finite gradients one more step is good, and after enough of them the scale
 /// doubles unless it would pass `largest`; otherwise the step counts as skipped and the scale
 /// halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.

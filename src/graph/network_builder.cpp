@@ -40,7 +40,7 @@ void Network::Builder::plan_kernels() {
         auto kernel = network_.device_.build(
             node.operation,
             {options_.compute, is_trained ? device::Mode::training : device::Mode::inference,
-             !is_first_layer});
+             !is_first_layer, options_.tf32});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -174,7 +174,7 @@ void Network::Builder::bind() {
         tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + plan_.total_bytes;
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
-        tensors.loss_scale = &network_.loss_scale_;
+        tensors.loss_scale = &network_.step_numbers()->loss_scale;
         if (binding.node != nullptr) {
             for (const ParameterId parameter : binding.node->parameters) {
                 tensors.parameters.push_back(store_.parameter(parameter).data());

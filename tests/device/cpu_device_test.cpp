@@ -6,6 +6,7 @@
 
 #include "device/kernel_runner.hpp"
 #include "support/naive_random.hpp"
+#include "support/sgd_step.hpp"
 
 namespace hpcai::device {
 namespace {
@@ -107,17 +108,18 @@ TEST_P(Storage, RefusesAnotherNumberOfValues) {
 INSTANTIATE_TEST_SUITE_P(Devices, Storage, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
-/// The optimizer step in doubles, over `steps` steps with a constant gradient.
-struct Sgd {
-    SgdStep step;
+/// The optimizer step in doubles, over steps with a constant gradient.
+struct SgdCase {
+    Sgd sgd;
+    double learning_rate;
     std::size_t length;
     int threads;
 };
 
-class SgdOf : public testing::TestWithParam<Sgd> {};
+class SgdOf : public testing::TestWithParam<SgdCase> {};
 
 TEST_P(SgdOf, AgreesWithReference) {
-    const auto& [step, length, threads] = GetParam();
+    const auto& [sgd, learning_rate, length, threads] = GetParam();
     const auto device = make_cpu_device({.threads = threads});
     naive::Random random(tensor::DType::f32, 9);
     const tensor::Shape shape{static_cast<std::int64_t>(length)};
@@ -126,14 +128,15 @@ TEST_P(SgdOf, AgreesWithReference) {
     std::vector<float> w(parameter.values.begin(), parameter.values.end()),
         g(gradient.values.begin(), gradient.values.end()),
         v(velocity.values.begin(), velocity.values.end());
+    SgdSteps steps(*device, sgd, {w, g, v, nullptr});
     for (int repeat = 0; repeat < 3; ++repeat) {
-        device->sgd(step, w, g, v);
+        steps.step(learning_rate);
         for (std::size_t i = 0; i < length; ++i) {
-            const double slope = gradient.values[i] + step.weight_decay * parameter.values[i];
+            const double slope = gradient.values[i] + sgd.weight_decay * parameter.values[i];
             double& speed = velocity.values[i];
-            speed = step.momentum * speed + slope;
+            speed = sgd.momentum * speed + slope;
             parameter.values[i] -=
-                step.learning_rate * (step.nesterov ? slope + step.momentum * speed : speed);
+                learning_rate * (sgd.nesterov ? slope + sgd.momentum * speed : speed);
         }
     }
     for (std::size_t i = 0; i < length; ++i) {
@@ -143,11 +146,11 @@ TEST_P(SgdOf, AgreesWithReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, SgdOf,
-                         testing::Values(Sgd{{0.1f, 0.9f, 1e-2f, false}, 100, 1},
-                                         Sgd{{0.1f, 0.9f, 1e-2f, true}, 100, 1},
-                                         Sgd{{0.5f, 0, 0, false}, 1, 2},
-                                         Sgd{{0.1f, 0.9f, 0, false}, (1 << 15) + 7, 2},
-                                         Sgd{{0.1f, 0.9f, 0, false}, 0, 2}));
+                         testing::Values(SgdCase{{0.9f, 1e-2f, false, {}}, 0.1, 100, 1},
+                                         SgdCase{{0.9f, 1e-2f, true, {}}, 0.1, 100, 1},
+                                         SgdCase{{0, 0, false, {}}, 0.5, 1, 2},
+                                         SgdCase{{0.9f, 0, false, {}}, 0.1, (1 << 15) + 7, 2},
+                                         SgdCase{{0.9f, 0, false, {}}, 0.1, 0, 2}));
 
 }  // namespace
 }  // namespace hpcai::device

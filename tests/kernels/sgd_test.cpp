@@ -5,6 +5,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "kernels/buffer.hpp"
+#include "support/sgd_step.hpp"
 
 namespace hpcai::kernels {
 namespace {
@@ -123,10 +124,14 @@ TEST(SgdTwin, IsTheStepOfTheCpuDevice) {
         auto arguments = got.arguments();
         arguments.nesterov = nesterov;
         arguments.working_copy = nullptr;
+        device::SgdSteps steps(*device, {0.9f, 0.05f, nesterov, {}},
+                               {{cpu.parameters.as<float>(), 1003},
+                                {cpu.gradients.as<float>(), 1003},
+                                {cpu.momentum.as<float>(), 1003},
+                                nullptr});
         for (int step = 0; step < 3; ++step) {
             sgd(arguments, nullptr);
-            device->sgd({0.1f, 0.9f, 0.05f, nesterov}, {cpu.parameters.as<float>(), 1003},
-                        {cpu.gradients.as<float>(), 1003}, {cpu.momentum.as<float>(), 1003});
+            steps.step(0.1);
         }
         expect_agreement(got, cpu);
     }

@@ -17,6 +17,7 @@
 #include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 #include "support/naive_random.hpp"
+#include "support/sgd_step.hpp"
 
 namespace hpcai::graph {
 
@@ -94,6 +95,13 @@ public:
             result.gradients.push_back(std::move(gradient));
         }
         return result;
+    }
+
+    /// A step of SGD on all parameters.
+    void sgd(const device::Sgd& settings, double learning_rate) {
+        device::SgdSteps(*device, settings,
+                         {store.parameters(), store.gradients(), store.momentum(), nullptr})
+            .step(learning_rate);
     }
 
     /// Losses and probabilities of the last forward pass.

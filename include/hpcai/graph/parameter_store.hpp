@@ -27,7 +27,10 @@ public:
     std::span<float> gradients() { return span(*gradients_, elements_); }
     /// The gradients and, behind them, one number that travels with their sums over the ranks.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
-    void set_status(float status) { write({&status, 1}, status_part()); }
+    /// Written after the work enqueued before.
+    void enqueue_status(float status) {
+        device_.enqueue_upload(status_part().data(), std::as_bytes(std::span(&status, 1)));
+    }
     float status() { return read(status_part()).front(); }
     Range status_range() const { return {elements_, elements_ + 1}; }
     std::span<float> momentum() { return span(*momentum_, elements_); }
