@@ -33,7 +33,7 @@ void print_start(const Start& start, std::ostream& log) {
     }
     log << plan::draw_group_map(start.controller, settings)
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
-        << name_of(start.compute) << "\nresult directory: " << start.output.string() << "\n"
+        << name_of(start.precision) << "\nresult directory: " << start.output.string() << "\n"
         << std::flush;
 }
 

@@ -2,6 +2,7 @@
 #include "start.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -10,7 +11,6 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/device/cpu_device.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::benchmark {
@@ -42,6 +42,12 @@ int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
     int most = 1;
     for (const int node : node_of_world_rank) most = std::max(most, ++ranks[node]);
     return most;
+}
+
+/// How many ranks of lower number share the rank's node.
+int rank_on_node(const std::vector<int>& node_of_world_rank, int world_rank) {
+    const auto mine = node_of_world_rank.begin() + world_rank;
+    return static_cast<int>(std::count(node_of_world_rank.begin(), mine, *mine));
 }
 
 /// Ranks of this rank's node that may use the same cores, itself among them.
@@ -111,39 +117,15 @@ void make_output(const fs::path& wanted, const std::string& config) {
     }
 }
 
+/// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
+device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
+    const double number = mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
+    std::array<double, 2> ends{number, -number};
+    everyone.all_reduce_max(ends);
+    return ends[0] == -ends[1] ? mine : device::Precision{};
+}
+
 }  // namespace
-
-std::unique_ptr<device::Device> open_device(const config::Config& config,
-                                            const device::Cores& cores, int ranks_sharing) {
-    device::CpuDeviceOptions options;
-    options.threads = device::threads_for_rank(config.device.threads, cores, ranks_sharing);
-    options.deterministic = config.run.deterministic;
-    switch (config.device.layout) {
-        case config::ActivationLayout::automatic:
-            break;
-        case config::ActivationLayout::blocked:
-            options.layout = device::CpuLayout::blocked;
-            break;
-        case config::ActivationLayout::channels_last:
-            options.layout = device::CpuLayout::channels_last;
-            break;
-    }
-    return device::make_cpu_device(options);
-}
-
-tensor::DType choose_precision(config::Precision wanted, const device::Device& device) {
-    const auto available = device.compute_dtypes();
-    if (wanted == config::Precision::automatic) return available.front();
-    const auto dtype = wanted == config::Precision::bf16 ? tensor::DType::bf16 : tensor::DType::f32;
-    std::vector<std::string_view> names;
-    for (const tensor::DType one : available) names.push_back(name_of(one));
-    require(std::find(available.begin(), available.end(), dtype) != available.end(),
-            ExitCode::usage,
-            "training.precision: expected what this device computes in ({}), got "
-            "'{}'",
-            fmt::join(names, ", "), name_of(dtype));
-    return dtype;
-}
 
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::Communicator& everyone = start_up.everyone();
@@ -156,18 +138,16 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     const device::Cores cores = device::count_cores();
-    const int ranks_sharing = ranks_sharing_cores(nodes, cores, everyone);
+    const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone),
+                                    rank_on_node(nodes, everyone.rank())};
 
     std::unique_ptr<device::Device> device;
-    tensor::DType compute = tensor::DType::f32;
+    device::Precision precision;
     comm::run_together(everyone, [&] {
-        device = open_device(config, cores, ranks_sharing);
-        compute = choose_precision(config.training.precision, *device);
+        device = open_device(config, cores, place_on_node);
+        precision = choose_precision(config.training.precision, *device);
     });
-    // fp32 serves everywhere: machines of two kinds compute alike or the members differ.
-    double slowest = compute == tensor::DType::f32 ? 1 : 0;
-    everyone.all_reduce_max(std::span(&slowest, 1));
-    if (slowest > 0) compute = tensor::DType::f32;
+    precision = agree_on_precision(precision, everyone);
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
     std::vector<RankFacts> facts = exchange_facts(*device, everyone);
@@ -179,7 +159,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             std::move(facts),
             std::move(samples),
             std::move(device),
-            compute,
+            precision,
             started};
 }
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/device/device.hpp>
+
+namespace hpcai::benchmark {
+
+/// A rank among those of its node.
+struct PlaceOnNode {
+    int ranks_sharing_cores = 1;  // this one too
+    int local_rank = 0;
+};
+
+/// The configured device: a CPU with this rank's threads, or the GPU of its local rank;
+/// deterministic by run.deterministic. Throws Error(launch) for a GPU that is not there.
+std::unique_ptr<device::Device> open_device(const config::Config& config,
+                                            const device::Cores& cores, const PlaceOnNode& place);
+
+/// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
+/// lacks.
+device::Precision choose_precision(config::Precision wanted, const device::Device& device);
+
+}  // namespace hpcai::benchmark
