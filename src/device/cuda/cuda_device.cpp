@@ -118,6 +118,7 @@ public:
         return {DType::f16, DType::bf16, DType::f32};
     }
 
+    bool has_tf32() const override { return context_.sm >= 80; }
     int threads() const override { return 1; }
 
     Determinism determinism() const override {
@@ -179,6 +180,7 @@ public:
         kernels::update_loss_scale(policy, numbers, stream_);
     }
 
+    bool records() const override { return true; }
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
         return record_work(stream_, enqueue);
     }
