@@ -11,6 +11,7 @@
 
 #include "hpcai/base/error.hpp"
 #include "hpcai/base/philox.hpp"
+#include "hpcai/comm/rank_device.hpp"
 #include "hpcai/device/cpu_device.hpp"
 #include "world.hpp"
 
@@ -158,6 +159,20 @@ TEST(StagedReducer, RefusesToStartASumThatIsUnderWay) {
     const auto request = reducer->start_sum(memory.values());
     EXPECT_THROW(reducer->start_sum(memory.values()), Error);
     request->wait();
+}
+
+TEST(RankDevicesOverMpi, EveryRankLearnsThoseOfAll) {
+    Communicator& ranks = world().everyone;
+    const auto gpu = [](int rank) { return "GPU-" + std::to_string(rank / 2); };
+    const auto all = gather_rank_devices(ranks, {"host", gpu(ranks.rank()), ranks.rank() + 7});
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks.size()));
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        const RankDevice& one = all[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(one.host, "host");
+        EXPECT_EQ(one.uuid, gpu(rank));
+        EXPECT_EQ(one.nccl_version, rank + 7);
+    }
+    EXPECT_EQ(share_a_device(all), ranks.size() > 1);
 }
 
 TEST(LookForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
