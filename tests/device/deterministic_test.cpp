@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include "device/kernel_runner.hpp"
+#include "support/sgd_step.hpp"
 #include "support/naive_random.hpp"
 
 /// The reference of a deterministic engine with several threads is itself with one; that its
@@ -193,8 +194,8 @@ TEST(DeterministicCpuDevice, OptimizerHasTheSameBitsWithAnyNumberOfThreads) {
     const std::vector<float> parameters = numbers(), gradients = numbers(), momentum = numbers();
     const auto stepped = [&](int threads) {
         std::vector<float> w = parameters, v = momentum;
-        make_cpu_device({.threads = threads, .deterministic = true})
-            ->sgd({0.1f, 0.9f, 1e-4f, true}, w, gradients, v);
+        const auto device = make_cpu_device({.threads = threads, .deterministic = true});
+        SgdSteps(*device, {0.9f, 1e-4f, true, {}}, {w, gradients, v, nullptr}).step(0.1);
         w.insert(w.end(), v.begin(), v.end());
         return w;
     };

@@ -50,7 +50,7 @@ public:
           device_(row.make()),
           kernel_(device_->build(
               problem.operation,
-              {compute_, problem.training ? Mode::training : Mode::inference, true})) {
+              {compute_, problem.training ? Mode::training : Mode::inference, true, row.tf32})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = image(output_shape(problem.operation), output_dtype());
         for (const auto& gradient : problem.output_gradients) {
@@ -213,8 +213,10 @@ inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem
         expect_close(got.input_gradients[i], want.input_gradients[i], tolerance.stored,
                      "input gradient " + std::to_string(i));
     }
+    const bool filters = std::holds_alternative<ops::Convolution>(problem.operation);
     for (std::size_t i = 0; i < want.parameter_gradients.size(); ++i) {
-        expect_close(got.parameter_gradients[i], want.parameter_gradients[i], tolerance.fp32,
+        expect_close(got.parameter_gradients[i], want.parameter_gradients[i],
+                     filters ? tolerance.filters : tolerance.fp32,
                      "parameter gradient " + std::to_string(i));
     }
 }
