@@ -2,6 +2,7 @@
 #include "devices.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +66,25 @@ std::unique_ptr<device::Device> open_device(const config::Config& config,
                                  .deterministic = config.run.deterministic,
                                  .autotune = config.device.autotune,
                                  .plan_cache = config.device.plan_cache});
+}
+
+std::string describe_sharing(std::span<const RankFacts> by_world_rank) {
+    std::map<std::string_view, std::size_t> first_ranks;
+    for (std::size_t rank = 0; rank < by_world_rank.size(); ++rank) {
+        const std::string& uuid = by_world_rank[rank].device_uuid;
+        if (uuid.empty()) continue;
+        const auto [first, is_new] = first_ranks.emplace(uuid, rank);
+        if (!is_new) return fmt::format("ranks {} and {} share {}", first->second, rank, uuid);
+    }
+    return {};
+}
+
+void check_sharing(std::span<const RankFacts> by_world_rank, config::Level level) {
+    const std::string sharing = describe_sharing(by_world_rank);
+    require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
+            "{}: at a run.level other than custom every rank has a GPU of its own; start fewer "
+            "ranks on a node, or let each see its own GPUs",
+            sharing);
 }
 
 device::Precision choose_precision(config::Precision wanted, const device::Device& device) {

@@ -70,6 +70,7 @@ struct PackedFacts {
     std::int8_t over_threads = 0;
     char device[124] = {};
     char conditions[126] = {};
+    char device_uuid[64] = {};
 };
 
 std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Communicator& everyone) {
@@ -77,6 +78,7 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     mine.threads = device.threads();
     const std::string text = device.description();
     text.copy(mine.device, sizeof mine.device - 1);
+    device.uuid().copy(mine.device_uuid, sizeof mine.device_uuid - 1);
     const device::Determinism determinism = device.determinism();
     mine.over_repeats = determinism.over_repeats;
     mine.over_threads = determinism.over_threads;
@@ -90,6 +92,7 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     for (const PackedFacts& packed : all) {
         facts.push_back({packed.threads,
                          packed.device,
+                         packed.device_uuid,
                          {packed.over_repeats != 0, packed.over_threads != 0, packed.conditions}});
     }
     return facts;
@@ -115,6 +118,12 @@ void make_output(const fs::path& wanted, const std::string& config) {
         throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be made: {}",
                                                  wanted.string(), failure.what()));
     }
+}
+
+void check_backend(config::CommunicationBackend backend, const device::Device& device) {
+    require(backend != config::CommunicationBackend::nccl || !device.uuid().empty(),
+            ExitCode::usage,
+            "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
 }
 
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
@@ -146,11 +155,13 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::run_together(everyone, [&] {
         device = open_device(config, cores, place_on_node);
         precision = choose_precision(config.training.precision, *device);
+        check_backend(config.communication.backend, *device);
     });
     precision = agree_on_precision(precision, everyone);
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
     std::vector<RankFacts> facts = exchange_facts(*device, everyone);
+    check_sharing(facts, config.run.level);
     return {std::move(config),
             std::move(controller),
             place,

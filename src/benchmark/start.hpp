@@ -17,13 +17,6 @@
 
 namespace hpcai::benchmark {
 
-/// What one rank tells all others about itself at the start.
-struct RankFacts {
-    int threads = 0;
-    std::string device;
-    device::Determinism determinism;
-};
-
 /// Everything all ranks know before they part into groups.
 struct Start {
     config::Config config;

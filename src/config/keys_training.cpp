@@ -115,7 +115,7 @@ std::vector<Key> engine_keys(const Builder& training) {
                         {.meaning = "Factor on the loss that keeps small gradients from vanishing; "
                                     "0 lets precision mixed find it, doubling and halving, and "
                                     "leaves it out in the others.",
-                         .bounds = between(0, 16777216)}),
+                         .bounds = between(0, 65536)}),
         training.boolean("fusion", &TrainingConfig::fusion,
                          {.meaning = "Lets the device run neighbouring operations as one."}),
         training.text("initial_weights", &TrainingConfig::initial_weights,

@@ -91,6 +91,31 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
 }
 
+std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {
+    std::vector<RankFacts> ranks;
+    for (const std::string& uuid : uuids) ranks.push_back({1, "paper", uuid, {}});
+    return ranks;
+}
+
+TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
+              "ranks 1 and 3 share GPU-b");
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
+    EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
+}
+
+TEST(CheckSharing, LetsOnlyTrialsShareAGpu) {
+    using config::Level;
+    const auto shared = ranks_on({"GPU-a", "GPU-a"});
+    EXPECT_NO_THROW(check_sharing(shared, Level::custom));
+    for (const Level level : {Level::hardware, Level::system, Level::free}) {
+        EXPECT_NO_THROW(check_sharing(ranks_on({"GPU-a", "GPU-b"}), level));
+        const std::string message =
+            error_of(ExitCode::launch, [&] { check_sharing(shared, level); });
+        EXPECT_NE(message.find("ranks 0 and 1 share GPU-a"), std::string::npos) << message;
+    }
+}
+
 TEST(OpenDevice, HasTheThreadsAskedFor) {
     config::Config config;
     for (const int threads : {1, 2, 3}) {

@@ -98,6 +98,8 @@ public:
 
     /// "2 threads of AMD EPYC ..., oneDNN 2.6.3": for people.
     virtual std::string description() const = 0;
+    /// Of a GPU, the same in every process that uses it: "GPU-8f6e...". Empty for a CPU.
+    virtual std::string uuid() const { return {}; }
     /// The precisions a network can compute in here, fastest first.
     virtual std::vector<tensor::DType> compute_dtypes() const = 0;
     /// Whether KernelOptions::tf32 makes a difference.

@@ -114,6 +114,13 @@ public:
                            plans_.warning().empty() ? "" : "; " + plans_.warning());
     }
 
+    std::string uuid() const override {
+        const std::span<const char> bytes(properties_.uuid.bytes);
+        std::string text = "GPU-";
+        for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+        return text;
+    }
+
     std::vector<tensor::DType> compute_dtypes() const override {
         return {DType::f16, DType::bf16, DType::f32};
     }
