@@ -58,6 +58,10 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
     under_way_.reserve(buckets_.size());
 }
 
+GradientBuckets::~GradientBuckets() {
+    if (std::uncaught_exceptions() > exceptions_) reducer_.give_up();
+}
+
 void GradientBuckets::ready(std::size_t parameter_index) {
     ensure(parameter_index < parameter_ready_.size(), "gradient {} of {}", parameter_index,
            parameter_ready_.size());
@@ -97,6 +101,7 @@ void GradientBuckets::finish() {
 }
 
 void GradientBuckets::repeat_step() {
+    reducer_.end_step();
     count_step();
 }
 

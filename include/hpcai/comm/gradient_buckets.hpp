@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,6 +44,11 @@ public:
     /// on ranges that are not so.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options);
+    /// When an exception ends it, `reducer` gives up: whoever frees memory next waits for the
+    /// device.
+    ~GradientBuckets();
+    GradientBuckets(const GradientBuckets&) = delete;
+    GradientBuckets& operator=(const GradientBuckets&) = delete;
 
     /// The work that makes the gradient of one parameter of this step is enqueued: it must not be
     /// written again before finish(). May start sums; throws as GradientReducer does.
@@ -55,7 +61,8 @@ public:
     /// step may begin. Every parameter must have been ready. Throws as GradientReducer does.
     void finish();
 
-    /// Counts a step that a recording of ready() and finish() has made.
+    /// Counts a step of which a recording, made of ready() and finish(), has been enqueued. May
+    /// wait for the step before; throws as GradientReducer does.
     void repeat_step();
 
     std::size_t bucket_count() const { return buckets_.size(); }
@@ -81,6 +88,7 @@ private:
     std::size_t started_ = 0;  // buckets
     std::vector<std::unique_ptr<Request>> under_way_;
     BucketAccounting accounting_;
+    int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace hpcai::comm

@@ -36,6 +36,14 @@ public:
     /// be made any more: to be called before the host waits for the device in a way that knows
     /// nothing of other ranks. May wait for all work enqueued on the device.
     virtual void check() = 0;
+
+    /// After a recording with sums has been enqueued: may keep the host from being more than a step
+    /// ahead of the device, so that no wait for the device elsewhere is one for another rank.
+    virtual void end_step() {}
+
+    /// For a rank that fails: ends sums under way without a result, so that the device gets through
+    /// what has been enqueued. Returns at once. The reducer is of no more use.
+    virtual void give_up() noexcept {}
 };
 
 /// Over `group`, for devices whose memory is the host's and which do their work at once, as the

@@ -17,4 +17,9 @@ hpcai::device::Device* hpcai_make_cuda_device(const hpcai::device::CudaDeviceOpt
     return hpcai::device::cuda::make_cuda_device(options).release();
 }
 
+/// The cudaStream_t on which a device that was made here works.
+void* hpcai_cuda_stream(hpcai::device::Device& device) {
+    return hpcai::device::cuda::context_of(device).stream;
+}
+
 }  // extern "C"
