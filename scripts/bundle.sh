@@ -31,7 +31,7 @@ cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|
 # Fabrics and OpenSHMEM, which would bring some thirty libraries, and MPI-IO, which is not used.
 left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
 
-programs=(hpcai500 device_test graph_test parity_test comm_test)
+programs=(hpcai500 device_test graph_test parity_test)
 for program in "${programs[@]}"; do
     [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh makes it"
 done

@@ -5,12 +5,12 @@
     smoke_report.py facts OUT     writes OUT/facts.json; exit code 3 where there is no GPU
     smoke_report.py report OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt, prints the table
 """
+import csv
 import ctypes
 import datetime
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -123,24 +123,27 @@ def result_line(out):
     return lines[-1] if lines else None
 
 
+METRICS = {"gpu__time_duration.sum": "seconds", "dram__bytes.sum": "bytes"}
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond": 1e-6,
+         "msecond": 1e-3, "second": 1, "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+
+
 def kernel_sums(out):
-    """Kernels of ncu's CSV, by name: launches, seconds, bytes of device memory."""
+    """Kernels of ncu's CSV by name, the longest first: launches, seconds, bytes of device memory."""
     try:
         with open(os.path.join(out, "logs", "kernel_times.log"), encoding="utf-8") as file:
-            text = file.read()
+            lines = [line for line in file if line.startswith('"')]
     except OSError:
         return []
-    rows = re.findall(r'^"(\d+)","\d+",(?:"[^"]*",){2}"(.*?)",.*"(gpu__time_duration|dram__bytes)'
-                      r'\.sum","(\w+)","([\d.,]+)"', text, re.MULTILINE)
-    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "nsecond": 1e-9, "usecond": 1e-6, "byte": 1,
-             "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "second": 1, "s": 1}
     sums = {}
-    for _, name, metric, unit, number in rows:
-        one = sums.setdefault(name[:90], {"launches": 0, "seconds": 0.0, "bytes": 0.0})
-        value = float(number.replace(",", "")) * units.get(unit, float("nan"))
-        one["launches"] += metric == "gpu__time_duration"
-        one["seconds" if metric == "gpu__time_duration" else "bytes"] += value
-    kernels = [{"kernel": name, **one} for name, one in sums.items()]
+    for row in csv.DictReader(lines):
+        metric, unit = row.get("Metric Name"), UNITS.get(row.get("Metric Unit"))
+        if metric not in METRICS or unit is None:
+            continue
+        one = sums.setdefault(row["Kernel Name"], {"launches": 0, "seconds": 0.0, "bytes": 0.0})
+        one["launches"] += METRICS[metric] == "seconds"
+        one[METRICS[metric]] += float(row["Metric Value"].replace(",", "")) * unit
+    kernels = [{"kernel": name[:90], **one} for name, one in sums.items()]
     return sorted(kernels, key=lambda one: -one["seconds"])
 
 
@@ -210,7 +213,8 @@ def operation_lines(report):
     lines = ["", f"time by operation, {fastest['precision']}, batch {fastest['batch_size']}: step "
              f"{1e3 * fastest['step_seconds']:.2f} ms"]
     for name, seconds in sorted(sums.items(), key=lambda item: -item[1])[:12]:
-        lines.append(f"{1e3 * seconds:9.3f} ms {100 * seconds / fastest['step_seconds']:5.1f} % {name}")
+        share = 100 * seconds / fastest["step_seconds"]
+        lines.append(f"{1e3 * seconds:9.3f} ms {share:5.1f} % {name}")
     return lines
 
 
@@ -225,9 +229,9 @@ def kernel_lines(report):
 def as_text(report):
     facts = report["facts"]
     gpu = facts["gpu"] or {}
-    lines = [f"GPU smoke run of {facts['program']}, {facts['date']}: {gpu.get('name', 'GPU')}, driver "
-             f"{gpu.get('driver_version')}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}, NCCL "
-             f"{facts['nccl']}", ""]
+    lines = [f"GPU smoke run of {facts['program']}, {facts['date']}: {gpu.get('name', 'GPU')}, "
+             f"driver {gpu.get('driver_version')}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}, "
+             f"NCCL {facts['nccl']}", ""]
     for one in report["parts"]:
         counts = report["tests"].get(one["name"])
         seen = "" if not counts else (f"  {counts['tests']} tests, {counts['failed']} failed, "
@@ -239,8 +243,9 @@ def as_text(report):
         lines += ["", f"training, two base models on one GPU: {report['training']}"]
     ceilings = (report["pytorch"] or {}).get("ceilings")
     if ceilings:
-        lines += ["", f"ceilings seen by PyTorch: copy {ceilings['copy_bytes_per_second'] / 1e12:.2f}"
-                  f" TB/s, bf16 product {ceilings['product_flops'] / 1e12:.0f} TFLOP/s"]
+        copy, product = ceilings["copy_bytes_per_second"], ceilings["product_flops"]
+        lines += ["", f"ceilings seen by PyTorch: copy {copy / 1e12:.2f} TB/s, bf16 product "
+                  f"{product / 1e12:.0f} TFLOP/s"]
     lines += speed_lines(report) if report["bench"] or report["pytorch"] else []
     return "\n".join(lines + operation_lines(report) + kernel_lines(report)) + "\n"
 
