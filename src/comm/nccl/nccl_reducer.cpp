@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/agreement.hpp"
 #include "nccl_group.hpp"
 
 /// The cudaStream_t on which a device of the CUDA engine works.
@@ -171,7 +173,9 @@ int hpcai_nccl_version() {
 
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options) {
-    auto reducer = std::make_unique<hpcai::comm::NcclReducer>(options);
+    std::unique_ptr<hpcai::comm::NcclReducer> reducer;
+    hpcai::comm::run_together(
+        options.group, [&] { reducer = std::make_unique<hpcai::comm::NcclReducer>(options); });
     reducer->start();
     return reducer.release();
 }
