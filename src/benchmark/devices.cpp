@@ -55,8 +55,8 @@ std::unique_ptr<device::Device> open_device(const config::Config& config,
     std::shared_ptr<const device::CudaLibrary> library;
     try {
         if (config.device.kind != config::DeviceKind::cpu) library = device::CudaLibrary::open();
-    } catch (const Error&) {
-        if (is_wanted) throw;
+    } catch (const Error& error) {
+        if (is_wanted) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
     }
     const int devices = library ? library->device_count() : 0;
     require(devices > 0 || !is_wanted, ExitCode::launch,
@@ -79,7 +79,14 @@ std::string describe_sharing(std::span<const RankFacts> by_world_rank) {
     return {};
 }
 
-void check_sharing(std::span<const RankFacts> by_world_rank, config::Level level) {
+void check_devices(std::span<const RankFacts> by_world_rank, config::Level level) {
+    const auto other = std::ranges::find_if(by_world_rank, [&](const RankFacts& rank) {
+        return rank.device_uuid.empty() != by_world_rank.front().device_uuid.empty();
+    });
+    require(other == by_world_rank.end(), ExitCode::launch,
+            "device.kind: expected cpu, or a GPU for every rank; rank 0 has {}, rank {} has {}",
+            by_world_rank.front().device, other - by_world_rank.begin(),
+            other == by_world_rank.end() ? "" : other->device);
     const std::string sharing = describe_sharing(by_world_rank);
     require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
             "{}: at a run.level other than custom every rank has a GPU of its own; start fewer "

@@ -33,8 +33,9 @@ struct RankFacts {
 /// "ranks 1 and 3 share GPU-...", the first of those that do; empty if each has its own.
 std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 
-/// Throws Error(launch) where ranks share a GPU at a level other than custom.
-void check_sharing(std::span<const RankFacts> by_world_rank, config::Level level);
+/// Throws Error(launch) where some ranks have a GPU and some none, and where ranks share one at a
+/// level other than custom.
+void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
 
 /// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
 /// lacks.

@@ -44,12 +44,6 @@ int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
     return most;
 }
 
-/// How many ranks of lower number share the rank's node.
-int rank_on_node(const std::vector<int>& node_of_world_rank, int world_rank) {
-    const auto mine = node_of_world_rank.begin() + world_rank;
-    return static_cast<int>(std::count(node_of_world_rank.begin(), mine, *mine));
-}
-
 /// Ranks of this rank's node that may use the same cores, itself among them.
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone) {
@@ -148,7 +142,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const plan::RankPlace place = controller.place(everyone.rank());
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone),
-                                    rank_on_node(nodes, everyone.rank())};
+                                    place.node_rank};
 
     std::unique_ptr<device::Device> device;
     device::Precision precision;
@@ -161,7 +155,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
     std::vector<RankFacts> facts = exchange_facts(*device, everyone);
-    check_sharing(facts, config.run.level);
+    check_devices(facts, config.run.level);
     return {std::move(config),
             std::move(controller),
             place,

@@ -104,14 +104,22 @@ TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
     EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
 }
 
-TEST(CheckSharing, LetsOnlyTrialsShareAGpu) {
+TEST(CheckDevices, WantsGpusForAllRanksOrNone) {
+    EXPECT_NO_THROW(check_devices(ranks_on({"", ""}), config::Level::hardware));
+    const std::string message = error_of(ExitCode::launch, [] {
+        check_devices(ranks_on({"GPU-a", ""}), config::Level::custom);
+    });
+    EXPECT_NE(message.find("rank 1 has paper"), std::string::npos) << message;
+}
+
+TEST(CheckDevices, LetsOnlyTrialsShareAGpu) {
     using config::Level;
     const auto shared = ranks_on({"GPU-a", "GPU-a"});
-    EXPECT_NO_THROW(check_sharing(shared, Level::custom));
+    EXPECT_NO_THROW(check_devices(shared, Level::custom));
     for (const Level level : {Level::hardware, Level::system, Level::free}) {
-        EXPECT_NO_THROW(check_sharing(ranks_on({"GPU-a", "GPU-b"}), level));
+        EXPECT_NO_THROW(check_devices(ranks_on({"GPU-a", "GPU-b"}), level));
         const std::string message =
-            error_of(ExitCode::launch, [&] { check_sharing(shared, level); });
+            error_of(ExitCode::launch, [&] { check_devices(shared, level); });
         EXPECT_NE(message.find("ranks 0 and 1 share GPU-a"), std::string::npos) << message;
     }
 }
