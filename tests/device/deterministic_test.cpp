@@ -8,8 +8,8 @@
 #include <omp.h>
 
 #include "device/kernel_runner.hpp"
-#include "support/sgd_step.hpp"
 #include "support/naive_random.hpp"
+#include "support/sgd_step.hpp"
 
 /// The reference of a deterministic engine with several threads is itself with one; that its
 /// numbers are right, the other tests say, which run on deterministic rows, too.

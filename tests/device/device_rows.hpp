@@ -15,8 +15,8 @@ namespace hpcai::device {
 
 /// How far a result may be from the reference, relative to the reference's largest number.
 struct Tolerance {
-    double stored = 0;  // of values and gradients in the compute type
-    double fp32 = 0;    // of parameter gradients, losses, softmax and running statistics
+    double stored = 0;      // of values and gradients in the compute type
+    double fp32 = 0;        // of parameter gradients, losses, softmax and running statistics
     double filters = fp32;  // of gradients of filters
 };
 
