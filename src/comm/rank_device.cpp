@@ -79,8 +79,4 @@ std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks) {
     return std::nullopt;
 }
 
-bool share_a_device(std::span<const RankDevice> ranks) {
-    return first_sharers(ranks).has_value();
-}
-
 }  // namespace hpcai::comm

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "hpcai/base/error.hpp"
+#include "hpcai/device/cpu_device.hpp"
 #include "world.hpp"
 
 namespace hpcai::comm {
@@ -79,6 +80,17 @@ TEST_P(BucketsOverMpi, SumWhatOneNaiveAllReduceSums) {
     EXPECT_EQ(buckets.accounting().steps, 4);
     const auto bytes = static_cast<std::int64_t>(gradients_.size() * sizeof(float));
     EXPECT_EQ(buckets.accounting().bytes_reduced, group_.size() == 1 ? 0 : 4 * bytes);
+}
+
+TEST_P(BucketsOverMpi, ThroughHostMemoryTheSumsAreTheSame) {
+    const auto device = device::make_cpu_device({});
+    const auto staged = make_staged_reducer(group_, *device);
+    GradientBuckets buckets(*staged, gradients_, ranges_, options_);
+    for (int step = 0; step < 3; ++step) {
+        run_step(buckets, step);
+        const std::vector<float> sum = gradients_;
+        ASSERT_EQ(sum, naive_sum(step)) << "step " << step;
+    }
 }
 
 TEST_P(BucketsOverMpi, TheOrderOfReadyNeedNotBeTheSameOnAllRanks) {

@@ -24,7 +24,4 @@ std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevic
 /// line for people; nothing when they can. All ranks that ask about the same list get the same.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
-/// Whether two ranks have one GPU.
-bool share_a_device(std::span<const RankDevice> ranks);
-
 }  // namespace hpcai::comm
