@@ -8,6 +8,7 @@
 #include <cublasLt.h>
 
 #include "kernels/host_numbers.hpp"
+
 #include "simt/numbers.hpp"
 #include "simt/streams.hpp"
 
@@ -73,10 +74,9 @@ struct Product {
         const bool ta = how.transposes(CUBLASLT_MATMUL_DESC_TRANSA);
         const bool tb = how.transposes(CUBLASLT_MATMUL_DESC_TRANSB);
         const auto epilogue = how.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-        const auto* bias =
-            epilogue == CUBLASLT_EPILOGUE_BIAS
-                ? how.get<const float*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)
-                : nullptr;
+        const auto* bias = epilogue == CUBLASLT_EPILOGUE_BIAS
+                               ? how.get<const float*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)
+                               : nullptr;
         const Numbers left = hpcai::simt::read_numbers(a.dtype, a_at, a.extent(), how.tf32);
         const Numbers right = hpcai::simt::read_numbers(b.dtype, b_at, b.extent(), how.tf32);
         const std::int64_t inner = ta ? a.rows : a.columns;
@@ -179,8 +179,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
                               cublasLtMatrixLayout_t, void* d_at, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t*, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
-    const bool plain = *static_cast<const float*>(alpha) == 1 &&
-                       *static_cast<const float*>(beta) == 0;
+    const bool plain =
+        *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
     const bool aligned = hpcai::simt::is_aligned(a_at, 16) && hpcai::simt::is_aligned(b_at, 16) &&
                          hpcai::simt::is_aligned(d_at, 16) &&
                          hpcai::simt::is_aligned(workspace, 256);

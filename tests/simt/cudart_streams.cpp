@@ -151,9 +151,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
             event->queue = stream->queue;
             event->number = stream->queue->enqueued() + 1;
         }
-        runtime().enqueue(stream, [time = event->time] {
-            *time = std::chrono::steady_clock::now();
-        });
+        runtime().enqueue(stream,
+                          [time = event->time] { *time = std::chrono::steady_clock::now(); });
     });
 }
 
@@ -179,8 +178,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
             demand(event->queue == nullptr || event->queue->done() >= event->number,
                    cudaErrorNotReady, "an event has not come");
         }
-        *milliseconds =
-            std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
+        *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
     });
 }
 
@@ -220,7 +218,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
     return call([&] {
         *status = stream == nullptr || stream->graph == nullptr ? cudaStreamCaptureStatusNone
                   : stream->graph->invalid.empty()              ? cudaStreamCaptureStatusActive
-                                                                : cudaStreamCaptureStatusInvalidated;
+                                                   : cudaStreamCaptureStatusInvalidated;
     });
 }
 

@@ -5,12 +5,13 @@
 #include <cstring>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
+
 #include "kernels/host_numbers.hpp"
+
 #include "simt/numbers.hpp"
 #include "simt/streams.hpp"
 #include "src/device/cuda/cudnn_graphs.hpp"
-
-#include <hpcai/base/error.hpp>
 
 struct cudnnContext {
     cudaStream_t stream = nullptr;
@@ -101,8 +102,7 @@ private:
     std::size_t elements(Operand operand) const {
         const std::int64_t image = s_.images * s_.height * s_.width * s_.channels;
         const std::int64_t filters = s_.filters * s_.kernel * s_.kernel * s_.channels;
-        const std::int64_t output =
-            s_.images * s_.output_height() * s_.output_width() * s_.filters;
+        const std::int64_t output = s_.images * s_.output_height() * s_.output_width() * s_.filters;
         return static_cast<std::size_t>(operand == O::image    ? image
                                         : operand == O::output ? output
                                                                : filters);

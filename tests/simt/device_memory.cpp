@@ -27,6 +27,10 @@ std::size_t room_of(std::size_t bytes) {
     return rounded_up(bytes, kAlignment) + kGuard;
 }
 
+std::size_t page_bytes() {
+    return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 /// Whether [from, from + bytes) is within the last block that begins at or before `from`.
 template <typename Blocks, typename SizeOf>
 bool within(const Blocks& blocks, const void* from, std::size_t bytes, const SizeOf& size_of) {
@@ -41,19 +45,19 @@ bool within(const Blocks& blocks, const void* from, std::size_t bytes, const Siz
 }  // namespace
 
 DeviceMemory::DeviceMemory() {
-    void* base = mmap(nullptr, kCapacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+    void* base =
+        mmap(nullptr, kCapacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ensure(base != MAP_FAILED, "no address space to stand in for a GPU's memory");
     base_ = static_cast<std::byte*>(base);
 }
 
 DeviceMemory::~DeviceMemory() {
-    ASAN_UNPOISON_MEMORY_REGION(base_, touched_);
+    ASAN_UNPOISON_MEMORY_REGION(base_, used_);
     munmap(base_, kCapacity);
 }
 
 void DeviceMemory::protect(int protection) {
-    if (touched_ > 0) mprotect(base_, touched_, protection);
+    if (used_ > 0) mprotect(base_, used_, protection);
 }
 
 DeviceMemory::Access::Access(DeviceMemory& memory) : memory_(memory) {
@@ -72,8 +76,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
     }
     const std::size_t end = static_cast<std::size_t>(at - base_) + room_of(bytes);
     if (end > kCapacity || end < bytes) return nullptr;
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    touched_ = std::max(touched_, rounded_up(end, page));
+    used_ = std::max(used_, rounded_up(end, page_bytes()));
     if (accesses_ > 0) protect(PROT_READ | PROT_WRITE);
     const Access access(*this);
     ASAN_UNPOISON_MEMORY_REGION(at, room_of(bytes));
@@ -97,8 +100,22 @@ bool DeviceMemory::free(void* block) {
     ASAN_POISON_MEMORY_REGION(at, room_of(bytes));
     blocks_.erase(found);
     allocated_ -= bytes;
+    shrink();
     ensure(whole, "device memory was written behind a block of {} bytes", bytes);
     return true;
+}
+
+/// Opening and closing costs time for every page.
+void DeviceMemory::shrink() {
+    std::size_t used = 0;
+    if (!blocks_.empty()) {
+        const auto& [last, bytes] = *blocks_.rbegin();
+        used = rounded_up(static_cast<std::size_t>(last - base_) + room_of(bytes), page_bytes());
+    }
+    if (used == used_) return;
+    mprotect(base_ + used, used_ - used, PROT_NONE);
+    madvise(base_ + used, used_ - used, MADV_DONTNEED);
+    used_ = used;
 }
 
 bool DeviceMemory::holds(const void* from, std::size_t bytes) const {
@@ -112,19 +129,29 @@ bool DeviceMemory::is_address(const void* at) const {
 }
 
 void* PinnedMemory::allocate(std::size_t bytes) {
-    auto block = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(bytes, 1));
-    std::byte* at = block.get();
+    Block block{nullptr, bytes};
+    if (last_freed_.memory != nullptr && last_freed_.bytes == bytes) {
+        block = std::move(last_freed_);
+        last_freed_ = {};
+    } else {
+        block.memory = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(bytes, 1));
+    }
+    std::byte* at = block.memory.get();
     std::memset(at, kGarbage, bytes);
-    blocks_.emplace(at, std::pair(std::move(block), bytes));
+    blocks_.emplace(at, std::move(block));
     return at;
 }
 
 bool PinnedMemory::free(void* block) {
-    return blocks_.erase(static_cast<std::byte*>(block)) > 0;
+    const auto found = blocks_.find(static_cast<std::byte*>(block));
+    if (found == blocks_.end()) return false;
+    if (found->second.bytes >= last_freed_.bytes) last_freed_ = std::move(found->second);
+    blocks_.erase(found);
+    return true;
 }
 
 bool PinnedMemory::holds(const void* from, std::size_t bytes) const {
-    return within(blocks_, from, bytes, [](const auto& block) { return block.second.second; });
+    return within(blocks_, from, bytes, [](const auto& block) { return block.second.bytes; });
 }
 
 }  // namespace hpcai::simt

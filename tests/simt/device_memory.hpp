@@ -44,9 +44,10 @@ public:
 private:
     static constexpr std::size_t kCapacity = std::size_t{4} << 30;
     void protect(int protection);
+    void shrink();
 
     std::byte* base_ = nullptr;
-    std::size_t touched_ = 0;  // bytes from the base that were ever in a block
+    std::size_t used_ = 0;  // bytes from the base to the end of the last block, in whole pages
     std::size_t allocated_ = 0;
     int accesses_ = 0;
     std::map<std::byte*, std::size_t> blocks_;  // bytes asked for
@@ -60,7 +61,12 @@ public:
     bool holds(const void* from, std::size_t bytes) const;
 
 private:
-    std::map<std::byte*, std::pair<std::unique_ptr<std::byte[]>, std::size_t>> blocks_;
+    struct Block {
+        std::unique_ptr<std::byte[]> memory;
+        std::size_t bytes = 0;
+    };
+    std::map<std::byte*, Block> blocks_;
+    Block last_freed_;  // large ones are costly to make
 };
 
 }  // namespace hpcai::simt

@@ -128,11 +128,11 @@ template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
     const simt::Dim3 blocks{grid.blocks_x, grid.blocks_y, 1};
     simt::check_grid(blocks, grid.threads);
-    simt::enqueue(grid.stream, [kernel, blocks, threads = grid.threads,
-                                copies = std::tuple<Parameters...>(
-                                    static_cast<Parameters>(arguments)...)] {
-        simt::run_grid(blocks, threads, [&] { std::apply(kernel, copies); });
-    });
+    simt::enqueue(grid.stream,
+                  [kernel, blocks, threads = grid.threads,
+                   copies = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
+                      simt::run_grid(blocks, threads, [&] { std::apply(kernel, copies); });
+                  });
 }
 
 }  // namespace hpcai::kernels

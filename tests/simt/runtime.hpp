@@ -103,7 +103,7 @@ public:
     std::vector<std::unique_ptr<CUstream_st>> streams;
     std::vector<std::unique_ptr<CUgraph_st>> captures;  // under way
     Order next_order = Order::late;
-    std::string failure;     // of work on a stream: all later calls report it
+    std::string failure;  // of work on a stream: all later calls report it
     cudaError_t last = cudaSuccess;
     std::string last_words;  // about `last`
     std::recursive_mutex mutex;
