@@ -40,6 +40,7 @@ done
 command -v patchelf >/dev/null || fail "no patchelf; scripts/install_dependencies.sh installs it"
 command -v ompi_info >/dev/null || fail "no ompi_info; scripts/install_dependencies.sh installs it"
 
+output=$(realpath -m "$output")
 mkdir -p "$(dirname "$output")"
 bundle=$(mktemp -d "$output.XXXXXX")
 trap 'rm -rf "$bundle"' EXIT
@@ -152,7 +153,6 @@ check_self_contained
 mib_of() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }
 rm -rf "$output"
 mv "$bundle" "$output"
-output=$(realpath "$output")
 tar -C "$(dirname "$output")" -czf "$output.tar.gz" "$(basename "$output")"
 (($(mib_of "$output.tar.gz") <= limit_mib)) ||
     fail "$output.tar.gz has $(mib_of "$output.tar.gz") MiB, more than $limit_mib"
