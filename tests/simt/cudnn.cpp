@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN, as far as the engine uses it, by plain loops on the CPU: its handle, and in place of
 // src/device/cuda/cudnn_graphs.cpp the plans of convolutions.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -11,7 +12,7 @@
 
 #include "simt/numbers.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cudnn_graphs.hpp"
+#include "src/device/cuda/cudnn_choice.hpp"
 
 struct cudnnContext {
     cudaStream_t stream = nullptr;
@@ -71,54 +72,143 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
     }
 }
 
-/// One pass on the operands' memory.
+/// One pass on the operands' memory. Inner tensors are fp64; an image that is normalized on its
+/// way is rounded to the type of images, in which the products' factors are.
 class Convolution {
 public:
-    Convolution(const ConvolutionShape& shape, const Operands& operands)
-        : s_(shape), at_(operands) {}
+    /// With a `factor` other than 1 its results are wrong.
+    Convolution(const ConvolutionShape& shape, P pass, const Operands& operands, double factor)
+        : s_(shape), pass_(pass), at_(operands), factor_(factor) {}
 
-    /// Every result is too large by a hundredth part where it is to be wrong.
-    void run(P pass, bool wrong) const {
-        const double factor = wrong ? 1.01 : 1;
-        if (pass == P::forward) {
-            Numbers y(elements(O::output));
-            const Numbers x = read(O::image), w = read(O::filters);
-            for_each_product(s_, [&](auto i, auto j, auto k) { y[k] += x[i] * w[j]; });
-            write(O::output, y, factor);
-        } else if (pass == P::weight_gradient) {
-            Numbers dw(elements(O::gradient));
-            const Numbers x = read(O::image), dy = read(O::output);
-            for_each_product(s_, [&](auto i, auto j, auto k) { dw[j] += x[i] * dy[k]; });
-            write(O::gradient, dw, factor);
-        } else {
-            Numbers dx(elements(O::image));
-            const Numbers w = read(O::filters), dy = read(O::output);
-            for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
-            write(O::image, dx, factor);
+    void run() const {
+        switch (pass_) {
+            case P::forward:
+            case P::forward_with_statistics:
+            case P::normalized_forward_with_statistics:
+                forward();
+                break;
+            case P::weight_gradient:
+            case P::normalized_weight_gradient:
+                weight_gradient();
+                break;
+            case P::input_gradient:
+            case P::input_gradient_with_add:
+            case P::input_gradient_with_norm:
+                input_gradient();
+                break;
         }
     }
 
 private:
+    void forward() const {
+        Numbers y(elements(O::output));
+        const Numbers x = image(), w = read(O::filters);
+        for_each_product(s_, [&](auto i, auto j, auto k) { y[k] += x[i] * w[j]; });
+        write(O::output, y);
+        if (pass_ == P::forward) return;
+        const auto filters = static_cast<std::size_t>(s_.filters);
+        const Numbers stored = read(O::output);
+        Numbers sum(filters), square_sum(filters);
+        for (std::size_t i = 0; i < stored.size(); ++i) {
+            sum[i % filters] += stored[i];
+            square_sum[i % filters] += stored[i] * stored[i];
+        }
+        write(O::sum, sum);
+        write(O::square_sum, square_sum);
+    }
+
+    void weight_gradient() const {
+        Numbers dw(elements(O::gradient));
+        const Numbers x = image(), dy = read(O::output);
+        for_each_product(s_, [&](auto i, auto j, auto k) { dw[j] += x[i] * dy[k]; });
+        write(O::gradient, dw);
+    }
+
+    void input_gradient() const {
+        Numbers dx(elements(O::image));
+        const Numbers w = read(O::filters), dy = read(O::output);
+        for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
+        if (pass_ == P::input_gradient_with_add) {
+            const Numbers addend = read(O::addend);
+            for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += addend[i];
+        }
+        if (pass_ == P::input_gradient_with_norm) {
+            through_norm(dx);
+        } else {
+            write(O::image, dx);
+        }
+    }
+
+    /// `dx` is the gradient of max(gamma xhat + beta, 0). With n pixels and g what passes the ReLU,
+    /// the gradient of what was normalized is gamma / deviation (g - sum(g) / n -
+    /// xhat sum(g xhat) / n).
+    void through_norm(Numbers& dx) const {
+        const Numbers x = read(O::norm_input), mean = read(O::mean),
+                      inverse = read(O::inverse_deviation), gamma = read(O::scale),
+                      beta = read(O::shift);
+        const std::size_t channels = gamma.size();
+        Numbers gamma_gradient(channels), beta_gradient(channels);
+        for (std::size_t i = 0; i < dx.size(); ++i) {
+            const std::size_t c = i % channels;
+            const double xhat = (x[i] - mean[c]) * inverse[c];
+            if (!(gamma[c] * xhat + beta[c] > 0)) dx[i] = 0;
+            gamma_gradient[c] += dx[i] * xhat;
+            beta_gradient[c] += dx[i];
+        }
+        const double n = static_cast<double>(dx.size() / channels);
+        Numbers factor_dy(channels), factor_x(channels), constant(channels);
+        for (std::size_t c = 0; c < channels; ++c) {
+            factor_dy[c] = gamma[c] * inverse[c];
+            factor_x[c] = -factor_dy[c] * inverse[c] * gamma_gradient[c] / n;
+            constant[c] = -factor_dy[c] * beta_gradient[c] / n - factor_x[c] * mean[c];
+        }
+        write(O::image, dx);
+        write(O::gamma_gradient, gamma_gradient);
+        write(O::beta_gradient, beta_gradient);
+        write(O::factor_dy, factor_dy);
+        write(O::factor_x, factor_x);
+        write(O::constant, constant);
+    }
+
+    /// What is convolved.
+    Numbers image() const {
+        Numbers x = read(O::image);
+        if (pass_ != P::normalized_forward_with_statistics &&
+            pass_ != P::normalized_weight_gradient) {
+            return x;
+        }
+        const Numbers scale = read(O::scale), shift = read(O::shift);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const std::size_t c = i % scale.size();
+            std::uint32_t bits = 0;
+            kernels::reference::put(s_.dtype, &bits, 0, std::max(x[i] * scale[c] + shift[c], 0.0));
+            x[i] = kernels::reference::get(s_.dtype, &bits, 0);
+        }
+        return x;
+    }
+
+    DType type(Operand operand) const { return type_of(operand, pass_, s_.dtype); }
     std::size_t elements(Operand operand) const {
-        const std::int64_t image = s_.images * s_.height * s_.width * s_.channels;
-        const std::int64_t filters = s_.filters * s_.kernel * s_.kernel * s_.channels;
-        const std::int64_t output = s_.images * s_.output_height() * s_.output_width() * s_.filters;
-        return static_cast<std::size_t>(operand == O::image    ? image
-                                        : operand == O::output ? output
-                                                               : filters);
+        const bool per_channel = operand == O::scale || operand == O::shift;
+        return per_channel ? static_cast<std::size_t>(s_.channels)
+                           : bytes_of(operand, s_) / size_of(type(operand));
     }
     Numbers read(Operand operand) const {
-        return simt::read_numbers(s_.dtype, at_[operand], elements(operand), s_.tf32);
+        const bool factor = operand == O::image || operand == O::filters || operand == O::output;
+        return simt::read_numbers(type(operand), at_[operand], elements(operand),
+                                  s_.tf32 && factor);
     }
-    void write(Operand operand, const Numbers& numbers, double factor) const {
+    void write(Operand operand, const Numbers& numbers) const {
         for (std::size_t i = 0; i < numbers.size(); ++i) {
-            kernels::reference::put(s_.dtype, at_[operand], static_cast<std::int64_t>(i),
-                                    factor * numbers[i]);
+            kernels::reference::put(type(operand), at_[operand], static_cast<std::int64_t>(i),
+                                    factor_ * numbers[i]);
         }
     }
 
     const ConvolutionShape& s_;
+    P pass_;
     const Operands& at_;
+    double factor_;
 };
 
 }  // namespace
@@ -134,8 +224,6 @@ struct ConvolutionPlans::Graph {
 ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPass pass,
                                    const Context& context, Search search)
     : graph_(new Graph{shape, pass, context.cudnn, search == Search::quick ? 2 : 4}) {
-    ensure(pass == P::forward || pass == P::weight_gradient || pass == P::input_gradient,
-           "no loops for {}", name_of(pass));
     ensure(context.has_device(), "the CPU stands in for a device, not for a description");
 }
 
@@ -179,7 +267,7 @@ void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspa
     }
     simt::enqueue(graph_->handle->stream, [=, shape = graph_->shape, pass = graph_->pass] {
         if (scratch > 0) std::memset(workspace, 0xee, scratch);  // what lay there is lost
-        Convolution(shape, operands).run(pass, wrong);
+        Convolution(shape, pass, operands, wrong ? 1.01 : 1).run();
     });
 }
 
