@@ -8,6 +8,7 @@ in kernels/*.hpp that they read and write, once each and nothing from the cache;
 read and write each tensor once. Nothing is added for launches: a step is one CUDA graph.
 
     expected_step.py --batch 400
+    expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --fused-statistics
 """
 import argparse
 
@@ -47,8 +48,9 @@ NORMALIZATION = {
 }
 
 
-def passes(batch):
-    """(operation, pass, bytes, floating-point operations), one a pass of an operation."""
+def passes(batch, statistics_read):
+    """(operation, pass, bytes, floating-point operations), one a pass of an operation.
+    Statistics read the normalized tensor once, or not at all where a convolution forms them."""
     yield "input", "forward", batch * 224 * 224 * (3 + 4 * ACTIVATION), 0
     parameters = 0
     for name, side, inputs, kernel, stride, filters, normalization in convolutions():
@@ -64,6 +66,7 @@ def passes(batch):
         # Written in the compute type, then cast to fp32.
         yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
         forward, backward = NORMALIZATION[normalization]
+        forward -= 0 if statistics_read else 1
         kind = "batch norm, add, ReLU" if "add" in normalization else "batch norm (ReLU)"
         yield kind, "forward", forward * y, 0
         yield kind, "backward", backward * y, 0
@@ -93,11 +96,13 @@ def main():
                         help="sustained bytes/s of device memory (4.1e12, H200)")
     parser.add_argument("--rate", type=float, default=600e12,
                         help="sustained FLOP/s of convolutions (600e12, assumed)")
+    parser.add_argument("--fused-statistics", action="store_true",
+                        help="convolutions form the statistics of their outputs")
     parser.add_argument("--reached", type=float, nargs=2, default=(0.66, 0.75),
                         help="range of the share of this bound that whole programs reach")
     arguments = parser.parse_args()
     rows = {}
-    for operation, direction, count, flops in passes(arguments.batch):
+    for operation, direction, count, flops in passes(arguments.batch, not arguments.fused_statistics):
         seconds = max(count / arguments.bandwidth, flops / arguments.rate)
         row = rows.setdefault((operation, direction), [0, 0.0, 0.0, 0.0])
         for i, value in enumerate((1, count, flops, seconds)):
