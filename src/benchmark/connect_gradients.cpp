@@ -18,6 +18,7 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
     if (start.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
     }
+    if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
     const std::string& host = start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
