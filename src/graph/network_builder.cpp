@@ -10,8 +10,9 @@ namespace {
 
 using ops::Pass;
 
+/// As far apart as libraries want workspaces to be.
 std::size_t aligned(std::size_t bytes) {
-    return (bytes + 63) / 64 * 64;
+    return (bytes + 255) / 256 * 256;
 }
 
 bool has_pass(const device::Kernel& kernel, Pass pass) {
@@ -153,6 +154,7 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
 
 void Network::Builder::place() {
     plan_ = plan_memory(lifetimes_);
+    plan_.total_bytes = aligned(plan_.total_bytes);  // where the workspace begins
     network_.memory_.arena_bytes = plan_.total_bytes + aligned(workspace_bytes_);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
     network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);

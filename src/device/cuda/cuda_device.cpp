@@ -115,9 +115,12 @@ public:
     }
 
     std::string uuid() const override {
-        const std::span<const char> bytes(properties_.uuid.bytes);
-        std::string text = "GPU-";
-        for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+        std::string text = "GPU";
+        for (std::size_t i = 0; i < sizeof properties_.uuid.bytes; ++i) {
+            const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+            text += fmt::format("{}{:02x}", begins_part ? "-" : "",
+                                static_cast<unsigned char>(properties_.uuid.bytes[i]));
+        }
         return text;
     }
 
