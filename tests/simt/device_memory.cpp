@@ -7,7 +7,6 @@
 
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 
@@ -27,9 +26,8 @@ std::size_t room_of(std::size_t bytes) {
     return rounded_up(bytes, kAlignment) + kGuard;
 }
 
-std::size_t page_bytes() {
-    return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
+/// Large pages: opening and closing costs time for each.
+constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
 /// Whether [from, from + bytes) is within the last block that begins at or before `from`.
 template <typename Blocks, typename SizeOf>
@@ -45,15 +43,17 @@ bool within(const Blocks& blocks, const void* from, std::size_t bytes, const Siz
 }  // namespace
 
 DeviceMemory::DeviceMemory() {
-    void* base =
-        mmap(nullptr, kCapacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ensure(base != MAP_FAILED, "no address space to stand in for a GPU's memory");
-    base_ = static_cast<std::byte*>(base);
+    space_ = mmap(nullptr, kCapacity + kPageBytes, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ensure(space_ != MAP_FAILED, "no address space to stand in for a GPU's memory");
+    const auto first = rounded_up(reinterpret_cast<std::uintptr_t>(space_), kPageBytes);
+    base_ = reinterpret_cast<std::byte*>(first);
+    madvise(base_, kCapacity, MADV_HUGEPAGE);  // where it is refused, all is as right and slower
 }
 
 DeviceMemory::~DeviceMemory() {
     ASAN_UNPOISON_MEMORY_REGION(base_, used_);
-    munmap(base_, kCapacity);
+    munmap(space_, kCapacity + kPageBytes);
 }
 
 void DeviceMemory::protect(int protection) {
@@ -76,7 +76,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
     }
     const std::size_t end = static_cast<std::size_t>(at - base_) + room_of(bytes);
     if (end > kCapacity || end < bytes) return nullptr;
-    used_ = std::max(used_, rounded_up(end, page_bytes()));
+    used_ = std::max(used_, rounded_up(end, kPageBytes));
     if (accesses_ > 0) protect(PROT_READ | PROT_WRITE);
     const Access access(*this);
     ASAN_UNPOISON_MEMORY_REGION(at, room_of(bytes));
@@ -110,7 +110,7 @@ void DeviceMemory::shrink() {
     std::size_t used = 0;
     if (!blocks_.empty()) {
         const auto& [last, bytes] = *blocks_.rbegin();
-        used = rounded_up(static_cast<std::size_t>(last - base_) + room_of(bytes), page_bytes());
+        used = rounded_up(static_cast<std::size_t>(last - base_) + room_of(bytes), kPageBytes);
     }
     if (used == used_) return;
     mprotect(base_ + used, used_ - used, PROT_NONE);

@@ -46,6 +46,7 @@ private:
     void protect(int protection);
     void shrink();
 
+    void* space_ = nullptr;
     std::byte* base_ = nullptr;
     std::size_t used_ = 0;  // bytes from the base to the end of the last block, in whole pages
     std::size_t allocated_ = 0;
