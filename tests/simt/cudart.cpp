@@ -208,7 +208,7 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
 }
 
 cudaError_t cudaFree(void* block) {
-    return call([&] {
+    return call_after_all([&] {
         if (block == nullptr) return;
         runtime().refuse_during_capture("cudaFree");
         runtime().finish_all();
@@ -229,7 +229,7 @@ cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* block) {
-    return call([&] {
+    return call_after_all([&] {
         if (block == nullptr) return;
         runtime().refuse_during_capture("cudaFreeHost");
         demand(runtime().pinned.free(block), cudaErrorInvalidValue,

@@ -134,7 +134,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    return call([&] { delete event; });
+    return call_after_all([&] { delete event; });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -228,7 +228,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    return call([&] { delete graph; });
+    return call_after_all([&] { delete graph; });
 }
 
 /// Work that was launched goes on with a copy.
@@ -246,5 +246,5 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-    return call([&] { delete executable; });
+    return call_after_all([&] { delete executable; });
 }

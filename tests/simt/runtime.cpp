@@ -169,6 +169,12 @@ void Runtime::refuse_during_capture(const char* what) {
 }
 
 cudaError_t call(const std::function<void()>& body) {
+    return call_after_all([&] {
+        if (Runtime::instance().failure.empty()) body();
+    });
+}
+
+cudaError_t call_after_all(const std::function<void()>& body) {
     Runtime& runtime = Runtime::instance();
     const std::lock_guard lock(runtime.mutex);
     const auto report = [&](cudaError_t code, const std::string& words) {
@@ -177,7 +183,7 @@ cudaError_t call(const std::function<void()>& body) {
         return code;
     };
     try {
-        if (runtime.failure.empty()) body();
+        body();
     } catch (const Refusal& refusal) {
         return report(refusal.code, refusal.why);
     } catch (const std::exception& error) {

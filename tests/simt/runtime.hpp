@@ -123,4 +123,7 @@ private:
 /// The body of a CUDA function: returns success, or what it refused or what has failed before.
 cudaError_t call(const std::function<void()>& body);
 
+/// The same of what gives something back, which it does after a failure, too.
+cudaError_t call_after_all(const std::function<void()>& body);
+
 }  // namespace hpcai::simt
