@@ -97,7 +97,8 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
 device::Precision choose_precision(config::Precision wanted, const device::Device& device) {
     std::vector<device::Precision> available;
     for (const tensor::DType compute : device.compute_dtypes()) {
-        if (compute == tensor::DType::f32 && device.has_tf32()) available.push_back({compute, true});
+        if (compute == tensor::DType::f32 && device.has_tf32())
+            available.push_back({compute, true});
         available.push_back({compute, false});
     }
     if (wanted == config::Precision::automatic) return available.front();

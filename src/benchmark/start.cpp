@@ -115,9 +115,9 @@ void make_output(const fs::path& wanted, const std::string& config) {
 }
 
 void check_backend(config::CommunicationBackend backend, const device::Device& device) {
-    require(backend != config::CommunicationBackend::nccl || !device.uuid().empty(),
-            ExitCode::usage,
-            "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
+    require(
+        backend != config::CommunicationBackend::nccl || !device.uuid().empty(), ExitCode::usage,
+        "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
 }
 
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
@@ -141,8 +141,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     const device::Cores cores = device::count_cores();
-    const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone),
-                                    place.node_rank};
+    const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
     std::unique_ptr<device::Device> device;
     device::Precision precision;

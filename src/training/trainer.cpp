@@ -25,11 +25,11 @@ bool all_finite(std::span<const float> values) {
 
 struct Trainer::Epoch {
     EpochReport report;
-    std::exception_ptr failure;      // of this rank's source
-    std::int64_t unread_steps = 0;   // since the last reading
+    std::exception_ptr failure;       // of this rank's source
+    std::int64_t unread_steps = 0;    // since the last reading
     std::int64_t unread_samples = 0;  // of this rank
-    double last_loss = 0;            // mean over this rank's samples, of the steps last read
-    double loss_sum = 0;             // over the steps, of their mean losses
+    double last_loss = 0;             // mean over this rank's samples, of the steps last read
+    double loss_sum = 0;              // over the steps, of their mean losses
 };
 
 Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
@@ -111,8 +111,8 @@ void Trainer::read_results(Epoch& epoch) {
     }
     skipped_steps_ = results.skipped_steps;
     if (results.has_diverged) report_divergence();
-    epoch.last_loss = results.loss_sum /
-                      static_cast<double>(std::max<std::int64_t>(epoch.unread_samples, 1));
+    epoch.last_loss =
+        results.loss_sum / static_cast<double>(std::max<std::int64_t>(epoch.unread_samples, 1));
     epoch.loss_sum += epoch.last_loss * static_cast<double>(epoch.unread_steps);
     epoch.unread_steps = epoch.unread_samples = 0;
 }

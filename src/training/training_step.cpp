@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/training/training_step.hpp>
-
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/training/training_step.hpp>
 
 namespace hpcai::training {
 namespace {
@@ -65,7 +64,9 @@ private:
 device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& store,
                      const config::TrainingConfig& training) {
     device::Sgd sgd{static_cast<float>(training.momentum),
-                    static_cast<float>(training.weight_decay), training.nesterov, {}};
+                    static_cast<float>(training.weight_decay),
+                    training.nesterov,
+                    {}};
     for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
         const graph::ParameterKind kind = graph.parameters()[index].kind;
         const bool decays = training.weight_decay_on_norm_and_bias ||
@@ -87,13 +88,12 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       store_(setup.store),
       reducer_(setup.reducer),
       loss_scale_(plan_loss_scale(setup.config.training, setup.network.compute())),
-      update_(device_.build(plan_sgd(network_.graph(), store_, setup.config.training),
-                            {store_.parameters(), store_.gradients(), store_.momentum(),
-                             network_.step_numbers()})),
+      update_(device_.build(
+          plan_sgd(network_.graph(), store_, setup.config.training),
+          {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
-      can_be_recorded_(device_.records() &&
-                       (reducer_.size() == 1 || reducer_.can_be_recorded())) {
+      can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())) {
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);
     set(&device::StepNumbers::gradient_factor, 1 / scale);
@@ -151,7 +151,8 @@ StepResults TrainingStep::read() {
 
 template <typename T>
 void TrainingStep::set(T device::StepNumbers::*number, T value) {
-    device_.enqueue_upload(&(network_.step_numbers()->*number), std::as_bytes(std::span(&value, 1)));
+    device_.enqueue_upload(&(network_.step_numbers()->*number),
+                           std::as_bytes(std::span(&value, 1)));
 }
 
 }  // namespace hpcai::training

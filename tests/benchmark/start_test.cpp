@@ -81,8 +81,9 @@ TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
 TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     using config::Precision;
     const auto refusal = [](Precision wanted) {
-        return error_of(ExitCode::usage,
-                        [&] { chosen(wanted, PaperDevice({DType::bf16, DType::f32})); });
+        return error_of(ExitCode::usage, [&] {
+            chosen(wanted, PaperDevice({DType::bf16, DType::f32}));
+        });
     };
     const std::string message = refusal(Precision::mixed);
     EXPECT_NE(message.find("training.precision"), std::string::npos) << message;

@@ -57,8 +57,8 @@ inline Outcome run(const Launch& launch) {
     std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np",
                                    std::to_string(launch.ranks)};
     words.insert(words.end(), launch.options.begin(), launch.options.end());
-    words.insert(words.end(), {launch.program, "run", "--config", launch.config, "--output",
-                               launch.output});
+    words.insert(words.end(),
+                 {launch.program, "run", "--config", launch.config, "--output", launch.output});
     for (const std::string& change : launch.changes) words.insert(words.end(), {"--set", change});
     return cli::execute_in(launch.folder, words);
 }

@@ -8,12 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
-
 #include "support/naive_ops.hpp"
 
 namespace hpcai::kernels {
 namespace {
-
 using ops::BatchNorm;
 
 // fp32 sums of up to some thousand terms, relative to them or to 1.

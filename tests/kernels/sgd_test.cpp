@@ -5,6 +5,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "kernels/buffer.hpp"
+
 #include "support/sgd_step.hpp"
 
 namespace hpcai::kernels {

@@ -58,8 +58,8 @@ public:
     /// The type of activations and their gradients.
     tensor::DType compute() const { return compute_; }
 
-    /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy is
-    /// taken. Every input is set anew before each forward pass, which may use its memory for
+    /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
+    /// is taken. Every input is set anew before each forward pass, which may use its memory for
     /// other values once it has been read.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     /// Factor on the gradients of the rows' losses, 1 at first, which forgets the other numbers of

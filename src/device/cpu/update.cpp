@@ -33,11 +33,11 @@ public:
 #pragma omp parallel for schedule(static)
         for (std::int64_t index = 0; index < parts; ++index) {
             const Sgd::Range& part = parts_[static_cast<std::size_t>(index)];
-            context_.loops->sgd({tensors_.parameters.data() + part.begin,
-                                 tensors_.gradients.data() + part.begin,
-                                 tensors_.momentum.data() + part.begin, part.end - part.begin},
-                                {numbers.learning_rate, numbers.gradient_factor, sgd_.momentum,
-                                 part.decays ? sgd_.weight_decay : 0, sgd_.nesterov});
+            context_.loops->sgd(
+                {tensors_.parameters.data() + part.begin, tensors_.gradients.data() + part.begin,
+                 tensors_.momentum.data() + part.begin, part.end - part.begin},
+                {numbers.learning_rate, numbers.gradient_factor, sgd_.momentum,
+                 part.decays ? sgd_.weight_decay : 0, sgd_.nesterov});
         }
     }
 
