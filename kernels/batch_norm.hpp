@@ -106,6 +106,8 @@ struct BatchNormGradientArguments {
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
     float* gamma_gradient = nullptr;      // (C), written
     float* beta_gradient = nullptr;       // (C), written
+    const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient, null: those in
+                                          // the workspace
     void* workspace = nullptr;
 };
 /// Gradients of gamma, beta and the residual. Leaves in the workspace what the input's gradient
@@ -117,6 +119,7 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
 /// With n pixels in a span and xhat = (x - mean) / deviation,
 /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n). Follows
 /// batch_norm_gradient_sums() with the same arguments. With a mask, g is the residual's gradient.
+/// With coefficients a, b and c, from whoever formed the sums, dx = a g + b x + c.
 /// Reads 2, with dy1 and without mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);

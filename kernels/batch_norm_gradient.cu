@@ -195,7 +195,7 @@ void with_variant(bool wide, Gate gate, bool two, const Body& body) {
                : with_gate.template operator()<1, false>();
 }
 
-float* coefficients_of(const BatchNormShape& shape, const BatchNormGradientArguments& arguments) {
+float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArguments& arguments) {
     return static_cast<float*>(arguments.workspace) + partial_floats(shape);
 }
 
@@ -223,7 +223,7 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
            static_cast<int>(shape.spans),
            ChannelGradients{arguments.gamma, statistics.mean, statistics.inverse_deviation,
                             arguments.gamma_gradient, arguments.beta_gradient},
-           workspace, coefficients_of(shape, arguments));
+           workspace, coefficients_at(shape, arguments));
 }
 
 void batch_norm_gradient_apply(const BatchNormShape& shape,
@@ -235,6 +235,8 @@ void batch_norm_gradient_apply(const BatchNormShape& shape,
         of.dy1 = nullptr;
         of.relu = false;
     }
+    const float* coefficients =
+        of.coefficients != nullptr ? of.coefficients : coefficients_at(shape, of);
     const Tiling tiling = tiling_of(shape);
     with_type(shape.dtype, [&]<typename T>() {
         with_variant(is_wide(shape), of.relu ? Gate::affine : Gate::none, of.dy1 != nullptr,
@@ -242,7 +244,7 @@ void batch_norm_gradient_apply(const BatchNormShape& shape,
                          if constexpr (kGate != Gate::mask) {
                              launch(gradient_apply_kernel<T, kWidth, kGate, kTwo>,
                                     grid_of(shape, tiling, stream), tiling, tensors_of<T>(of),
-                                    coefficients_of(shape, of), static_cast<T*>(of.dx));
+                                    coefficients, static_cast<T*>(of.dx));
                          }
                      });
     });

@@ -171,14 +171,18 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormGradie
 
 void batch_norm_gradient_apply(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                                Stream) {
+    const auto given = [&](int which, std::int64_t index) {
+        return of.coefficients != nullptr
+                   ? of.coefficients[which * shape.spans * shape.channels + index]
+                   : coefficient(shape, of, which, index);
+    };
     for_each_channel(shape, [&](std::int64_t span, std::int64_t channel, std::int64_t index) {
         for_each_pixel(shape, span, channel, [&](std::int64_t element) {
             const double g = of.mask != nullptr ? get(shape.dtype, of.residual_gradient, element)
                                                 : gradient_at(shape, of, element, index);
             put(shape.dtype, of.dx, element,
-                coefficient(shape, of, 0, index) * g +
-                    coefficient(shape, of, 1, index) * get(shape.dtype, of.x, element) +
-                    coefficient(shape, of, 2, index));
+                given(0, index) * g + given(1, index) * get(shape.dtype, of.x, element) +
+                    given(2, index));
         });
     });
 }

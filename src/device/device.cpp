@@ -13,6 +13,10 @@ std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtyp
     return device::storage_bytes(shape, dtype);
 }
 
+bool Device::accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
+    return false;
+}
+
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {
     throw Error(ExitCode::internal, "this device has no recordings");
 }

@@ -186,6 +186,10 @@ void Network::Builder::bind() {
                 tensors.running_mean = store_.running_mean(statistics).data();
                 tensors.running_variance = store_.running_variance(statistics).data();
             }
+            if (const std::int32_t second = binding.node->inner_statistics; second >= 0) {
+                tensors.inner_running_mean = store_.running_mean(second).data();
+                tensors.inner_running_variance = store_.running_variance(second).data();
+            }
         }
         binding.kernel->bind(tensors);
     }
@@ -225,17 +229,21 @@ void Network::Builder::add_step(std::vector<Step>& to, Step step) {
 
 std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     const Value& value = graph_.value(id);
-    tensor::DType dtype = options_.compute;
+    const auto bytes = [&](tensor::DType dtype) {
+        return network_.device_.storage_bytes(value.shape, dtype);
+    };
     if (value.producer == kNoNode) {
-        dtype = value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8;
-    } else if (!gradient) {
-        const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
-        if (std::holds_alternative<ops::Linear>(operation) ||
-            std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
-            dtype = tensor::DType::f32;
-        }
+        return bytes(value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8);
     }
-    return network_.device_.storage_bytes(value.shape, dtype);
+    if (gradient) return bytes(options_.compute);
+    const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
+    if (std::holds_alternative<ops::Linear>(operation) ||
+        std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
+        return bytes(tensor::DType::f32);
+    }
+    if (!carries_sums(operation)) return bytes(options_.compute);
+    const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
+    return device::sums_offset(bytes(options_.compute)) + sums;
 }
 
 void* Network::Builder::address(TensorId tensor) const {

@@ -130,6 +130,9 @@ public:
     /// Returns once all enqueued work is done.
     virtual void synchronize() = 0;
 
+    /// Whether a network gains from build() of an operation that others were joined to: one that
+    /// carries or reads sums, a NormConvolution or a DualNorm. May plan and time it.
+    virtual bool accepts(const ops::Operation& operation, const KernelOptions& options);
     /// Plans an operation. Throws Error(internal) when this device has no way to compute it.
     virtual std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                           const KernelOptions& options) = 0;

@@ -67,11 +67,15 @@ struct Build {
         return build_input_normalize(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        if (op.sums) return refuse();
         return build_convolution(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        if (op.from_sums) return refuse();
         return build_batch_norm(op, options, context);
     }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution&) const { return refuse(); }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm&) const { return refuse(); }
     std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
         return build_relu(op, options, context);
     }
@@ -89,6 +93,9 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
         return build_softmax_cross_entropy(op, options, context);
+    }
+    static std::unique_ptr<Kernel> refuse() {
+        throw Error(ExitCode::internal, "the CPU engine joins no convolutions and norms");
     }
 };
 

@@ -84,6 +84,8 @@ public:
                   .spans = apart ? samples / op.statistics_samples : 1,
                   .pixels = (apart ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
+        ensure(!op.from_sums || (training_ && shape_.spans == 1 && vectors_.copy_bytes() == 0),
+               "statistics from sums are those of a whole batch in training");
     }
 
     KernelMemory memory() const override {
@@ -127,9 +129,7 @@ public:
             return;
         }
         if (training_) {
-            kernels::batch_norm_statistics(
-                shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
-                context_.stream);
+            take_statistics();
             vectors_.store({ChannelVectors::running_mean, ChannelVectors::running_variance});
         } else {
             kernels::batch_norm_running_statistics(shape_.channels, parameters(), statistics_,
@@ -155,6 +155,19 @@ private:
                 .running_variance = vectors_[ChannelVectors::running_variance],
                 .epsilon = op_.epsilon,
                 .momentum = op_.momentum};
+    }
+
+    void take_statistics() const {
+        if (!op_.from_sums) {
+            kernels::batch_norm_statistics(
+                shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
+                context_.stream);
+            return;
+        }
+        const Sums sums =
+            sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
+        kernels::batch_norm_statistics_of_sums(
+            shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
     }
 
     void apply() const {

@@ -55,6 +55,9 @@ std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelO
                                           const Context&);
 std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,
                                          const Context&);
+std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution&, const KernelOptions&,
+                                               const Context&);
+std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_relu(const ops::Relu&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_add(const ops::Add&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize&, const KernelOptions&,

@@ -1,74 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "kernels/cast.hpp"
+#include <hpcai/base/error.hpp>
 
 #include "cudnn_choice.hpp"
+#include "filter_layout.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
-
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// Between masters (K, R, R, C) in fp32 and the filters that cuDNN takes, in the compute type and
-/// with the channels that are stored.
-class FilterLayout {
-public:
-    FilterLayout() = default;
-    FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
-        : rows_{shape.dtype, op.filters * op.kernel * op.kernel, static_cast<int>(op.input[3]),
-                static_cast<int>(shape.channels)},
-          bytes_(bytes_of(Operand::filters, shape)),
-          equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
-
-    /// Bytes of a copy; none where the masters themselves will do.
-    std::size_t copy_bytes() const { return equal_ ? 0 : aligned(bytes_); }
-
-    void refresh(const float* masters, void* copy, const Context& context) const {
-        if (equal_) return;
-        const std::size_t filled =
-            static_cast<std::size_t>(rows_.rows * rows_.padded_channels) * size_of(rows_.dtype);
-        if (padded()) {
-            kernels::pad_channels(rows_, masters, copy, context.stream);
-        } else {
-            kernels::cast_from_f32(masters, rows_.dtype, copy, elements(), context.stream);
-        }
-        if (filled == bytes_) return;
-        check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled, 0, bytes_ - filled,
-                              context.stream),
-              "padding filters");
-    }
-
-    void return_gradient(const void* copy, float* gradient, const Context& context) const {
-        if (equal_) return;
-        if (padded()) {
-            kernels::strip_channels(rows_, copy, gradient, context.stream);
-        } else {
-            kernels::cast_to_f32(rows_.dtype, copy, gradient, elements(), context.stream);
-        }
-    }
-
-private:
-    bool padded() const { return rows_.channels != rows_.padded_channels; }
-    std::int64_t elements() const { return rows_.rows * rows_.channels; }
-
-    kernels::PaddedRows rows_;
-    std::size_t bytes_ = 0;
-    bool equal_ = true;
-};
 
 class ConvolutionKernel final : public Kernel {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
-        : context_(context), options_(options) {
+        : context_(context), options_(options), filters_count_(op.filters) {
         const ConvolutionShape shape = convolution_shape(op, options);
         layout_ = FilterLayout(op, shape);
-        forward_ = ChosenPlan(shape, ConvolutionPass::forward, context);
+        ensure(!op.sums || shape.filters == op.filters, "sums of {} filters", op.filters);
+        if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
+        forward_ = ChosenPlan(
+            shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
+            context);
         if (options.mode != Mode::training) return;
         weight_gradient_ = ChosenPlan(shape, ConvolutionPass::weight_gradient, context);
         if (!options.needs_input_gradient) return;
@@ -102,6 +54,11 @@ public:
         forward_operands_[Operand::image] = tensors.inputs[0];
         forward_operands_[Operand::filters] = filters_;
         forward_operands_[Operand::output] = tensors.output;
+        if (summed_bytes_ > 0) {
+            const Sums sums = sums_of(tensors.output, summed_bytes_, filters_count_);
+            forward_operands_[Operand::sum] = sums.sum;
+            forward_operands_[Operand::square_sum] = sums.squares;
+        }
         if (options_.mode != Mode::training) return;
         gradient_ = tensors.parameter_gradients[0];
         weight_operands_[Operand::image] = tensors.inputs[0];
@@ -140,6 +97,8 @@ private:
 
     const Context& context_;
     KernelOptions options_;
+    std::int64_t filters_count_;
+    std::size_t summed_bytes_ = 0;  // of an output that carries sums
     FilterLayout layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;

@@ -9,6 +9,7 @@
 #include "kernels/loss_scale.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 
+#include "acceptance.hpp"
 #include "handles.hpp"
 #include "layout.hpp"
 #include "owned.hpp"
@@ -60,6 +61,12 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
         return build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
+        return build_norm_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
+        return build_dual_norm(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
         return build_relu(op, options, context);
@@ -165,6 +172,9 @@ public:
     }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
 
+    bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
+        return acceptance_(operation, options);
+    }
     std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                   const KernelOptions& options) override {
         ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
@@ -214,6 +224,7 @@ private:
     Transfers transfers_;
     DeviceBytes hash_;
     Context context_;
+    Acceptance acceptance_{context_};
 };
 
 }  // namespace

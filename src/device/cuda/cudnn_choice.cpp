@@ -123,6 +123,18 @@ std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass) {
     return fmt::format("{} {}", name_of(pass), to_string(shape));
 }
 
+bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
+    if (context.plans != nullptr && !context.plans->find(plan_key(shape, pass)).empty()) {
+        return true;
+    }
+    try {
+        ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
+        return plans.first_finalized() >= 0;
+    } catch (const Error&) {
+        return false;  // how cuDNN says that it knows no such graph
+    }
+}
+
 ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
                        const Context& context) {
     using Search = ConvolutionPlans::Search;

@@ -30,6 +30,9 @@ private:
     int plan_ = -1;
 };
 
+/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans does not know it.
+bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
+
 /// Under which name Context::plans keeps the plan of a graph.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 

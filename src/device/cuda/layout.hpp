@@ -25,6 +25,17 @@ inline Shape stored_shape(Shape shape) {
     return shape;
 }
 
+/// What lies behind the elements of a value that carries the sums of its channels.
+struct Sums {
+    float* sum = nullptr;      // (C)
+    float* squares = nullptr;  // (C), sums of the elements' squares
+};
+inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channels) {
+    auto* at =
+        reinterpret_cast<float*>(static_cast<std::byte*>(value) + sums_offset(element_bytes));
+    return {at, at + channels};
+}
+
 /// Throws Error(internal) unless `values` values of this shape, (N, H, W, C), (N, C) or (C), can be
 /// stored in this type.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
