@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+
 #include "support/naive_ops.hpp"
 
 namespace hpcai::kernels {
@@ -393,7 +394,6 @@ TEST_P(BatchNormKernel, GivesTheSameBitsAgain) {
     EXPECT_TRUE(same(one.mask, two.mask));
     EXPECT_TRUE(same(one.workspace, two.workspace));
 }
-
 INSTANTIATE_TEST_SUITE_P(Dtypes, BatchNormKernel, testing::ValuesIn(kComputeDtypes), dtype_name);
 
 }  // namespace
