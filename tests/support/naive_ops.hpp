@@ -48,6 +48,7 @@ struct Problem {
 /// All that it writes. Input gradients without values belong to pixels and labels.
 struct Solution {
     Tensor output;
+    Tensor sums;    // (2, K), if the output carries them
     Tensor losses;  // (N), SoftmaxCrossEntropy only
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
@@ -289,10 +290,23 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
     solution.parameter_gradients = {std::move(dgamma), std::move(dbeta)};
 }
 
+/// Sums over the batch of a value's channels, and of the squares, (2, C).
+inline Tensor channel_sums(const Tensor& value) {
+    const std::int64_t channels = value.shape[3];
+    Tensor sums(Shape{2, channels});
+    for (std::int64_t i = 0; i < value.shape.elements(); ++i) {
+        sums[i % channels] += value[i];
+        sums[channels + i % channels] += value[i] * value[i];
+    }
+    return sums;
+}
+
 /// Output, and gradients where there are output gradients (SoftmaxCrossEntropy: always).
 inline Solution solve(const Problem& problem) {
     Solver solver{problem, {}};
     std::visit(solver, problem.operation);
+    if (carries_sums(problem.operation))
+        solver.solution.sums = channel_sums(solver.solution.output);
     return std::move(solver.solution);
 }
 
