@@ -20,5 +20,6 @@ case $kind in
 esac
 
 scripts/install_dependencies.sh
+scripts/fetch_cudnn_frontend.sh
 cmake -S . -B "build/$kind" -G Ninja "${options[@]}"
 cmake --build "build/$kind" ${targets:+--target "${targets[@]}"}

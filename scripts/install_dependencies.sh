@@ -11,6 +11,7 @@ packages=(
     libhwloc-dev libjpeg62-turbo-dev libssl-dev
     libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
     libgtest-dev libgmock-dev
+    patchelf # scripts/bundle.sh
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -5,10 +5,14 @@
 The figure beside `hpcai500 bench`: forward, loss, backward, optimizer; no input pipeline.
 PyTorch is set up as well as it can be: channels_last, autocast, the fused optimizer, and an
 allocator that keeps its pages (about 10 % fewer CPU seconds a step). Run it on a quiet machine:
-its threads wait for each other at every operation. Needs torch and torchvision.
+its threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.
 
     pytorch_step.py --threads 2 --batch 32 --image-size 224 --dtype bf16
     pytorch_step.py --threads 2 --batch 64 --image-size 64 --dtype fp32 --compile --json
+    pytorch_step.py --device cuda --batches 400,256 --precisions fp16,bf16 --output F.json
+
+On a GPU it goes through all --batches, --precisions and --variants: eager, the same in a CUDA
+graph, torch.compile, and both.
 """
 import argparse
 import ctypes
@@ -16,15 +20,39 @@ import ctypes.util
 import json
 import os
 import statistics
+import sys
 import time
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # mallopt(3)
 
 
+VARIANTS = ("eager", "graphs", "compile", "compile_graphs")
+
+
+def numbers(text):
+    """The positive numbers of a comma-separated list."""
+    values = [int(one) for one in text.split(",")]
+    if min(values) < 1:
+        raise ValueError
+    return values
+
+
+def names_of(*legal):
+    """A type for argparse: a comma-separated list of the legal names."""
+
+    def names(text):
+        values = text.split(",")
+        if not set(values) <= set(legal):
+            raise argparse.ArgumentTypeError(f"{text!r} is no list of {', '.join(legal)}")
+        return values
+
+    return names
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--image-size", type=int, default=224)
@@ -34,6 +62,12 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=5, help="steps before the timed ones")
     parser.add_argument("--compile", action="store_true", help="torch.compile instead of eager")
     parser.add_argument("--json", action="store_true", help="print JSON only")
+    cuda = parser.add_argument_group("with --device cuda")
+    cuda.add_argument("--batches", type=numbers, default=numbers("400,256,128,64"))
+    cuda.add_argument("--precisions", type=names_of("fp16", "bf16", "tf32"), default="fp16,bf16")
+    cuda.add_argument("--variants", type=names_of(*VARIANTS), default=",".join(VARIANTS))
+    cuda.add_argument("--seconds", type=float, default=150, help="after these nothing is begun")
+    cuda.add_argument("--output", help="write JSON here, after each row")
     arguments = parser.parse_args()
     for name in ("threads", "batch", "image_size", "classes", "steps"):
         if getattr(arguments, name) < 1:
@@ -98,8 +132,23 @@ def measure(step, arguments):
     return seconds
 
 
+def run_on_gpu(arguments):
+    import torch
+
+    if not torch.cuda.is_available():
+        sys.exit("pytorch_step.py: PyTorch sees no GPU")
+    import pytorch_cuda
+
+    report = pytorch_cuda.run(arguments)
+    if arguments.json:
+        print(json.dumps(report, indent=2))
+
+
 def main():
     arguments = parse_arguments()
+    if arguments.device == "cuda":
+        run_on_gpu(arguments)
+        return
     keep_freed_pages()
     os.environ.setdefault("OMP_NUM_THREADS", str(arguments.threads))  # read when torch loads
     seconds = measure(build_step(arguments), arguments)

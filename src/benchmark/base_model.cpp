@@ -44,7 +44,8 @@ BaseModel::BaseModel(const Start& start)
     }
     network_ = std::make_unique<graph::Network>(
         training.fusion ? graph::fuse(graph_) : graph_, *start.device, store_,
-        graph::NetworkOptions{device::Mode::training, start.compute});
+        graph::NetworkOptions{device::Mode::training, start.precision.compute,
+                              start.precision.tf32});
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {
@@ -67,8 +68,9 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
         data::EvaluationSource source(samples, settings);
         source.begin();
         const graph::Graph graph = models::make_model(start_.config, settings.batch_size);
-        graph::Network network(start_.config.training.fusion ? graph::fuse(graph) : graph,
-                               *start_.device, store_, {device::Mode::inference, start_.compute});
+        graph::Network network(
+            start_.config.training.fusion ? graph::fuse(graph) : graph, *start_.device, store_,
+            {device::Mode::inference, start_.precision.compute, start_.precision.tf32});
         evaluation.predictions = training::predict(network, source, start_.config.workload.classes);
         evaluation.bad_samples = source.bad_samples();
     });

@@ -8,13 +8,14 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 #include <hpcai/benchmark/bench.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/timing.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
-#include <hpcai/training/trainer.hpp>
+#include <hpcai/training/training_step.hpp>
 
 #include "start.hpp"
 
@@ -22,6 +23,7 @@ namespace hpcai::benchmark {
 namespace {
 
 constexpr std::int64_t kWarmupSteps = 2;
+constexpr int kTimedSteps = 5;
 constexpr int kAloneRuns = 5;
 
 double median(std::vector<double> values) {
@@ -30,32 +32,40 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-double median_seconds(int runs, const std::function<void()>& work) {
-    std::vector<double> seconds;
-    work();  // brings its memory into the caches' usual state
-    for (int run = 0; run < runs; ++run) {
-        const Stopwatch watch;
-        work();
-        seconds.push_back(watch.seconds());
+/// Waits for each operation's work, so that the clock sees it.
+class WaitingObserver final : public graph::Observer {
+public:
+    WaitingObserver(graph::Observer& clock, device::Device& device)
+        : clock_(clock), device_(device) {}
+    void before(const graph::Step& step) override { clock_.before(step); }
+    void after(const graph::Step& step) override {
+        device_.synchronize();
+        clock_.after(step);
     }
-    return median(std::move(seconds));
-}
+
+private:
+    graph::Observer& clock_;
+    device::Device& device_;
+};
 
 /// A model on one rank with a batch of random pixels in memory, and whole steps of it.
 class StepBench {
 public:
     explicit StepBench(const config::Config& config)
         : config_(config),
-          device_(open_device(config, device::count_cores(), 1)),
-          compute_(choose_precision(config.training.precision, *device_)),
+          device_(open_device(config, device::count_cores(), {})),
+          precision_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, config.training.batch_size)),
           store_(graph_, *device_),
           network_(config.training.fusion ? graph::fuse(graph_) : graph_, *device_, store_,
-                   {device::Mode::training, compute_}),
-          optimizer_(graph_, store_, config.training),
+                   {device::Mode::training, precision_.compute, precision_.tf32}),
+          reducer_(comm::make_mpi_reducer(*self_)),
+          step_({config, network_, *device_, store_, *reducer_}),
+          update_(device_->build(training::plan_sgd(graph_, store_, config.training),
+                                 {store_.parameters(), store_.gradients(), store_.momentum(),
+                                  network_.step_numbers()})),
           timing_(network_.graph()) {
         training::initialize(graph_, config.run.seed, 0, store_);
-        network_.set_loss_scale(1.0f / static_cast<float>(config.training.batch_size));
         const std::int64_t pixels =
             graph_.value(graph_.find("images")).shape.elements() / config.training.batch_size;
         for (int row = 0; row < config.training.batch_size; ++row) {
@@ -68,31 +78,33 @@ public:
         }
     }
 
-    void upload() {
-        network_.set_input("images", std::as_bytes(std::span(images_)));
-        network_.set_input("labels", std::as_bytes(std::span(labels_)));
-    }
-    void optimize() { optimizer_.step(kRate, *device_, store_); }
-
-    /// Seconds of one whole step.
+    /// Seconds of a whole step, as the trainer takes it: of several between two readings where the
+    /// device is not waited for after each.
     double step() {
+        const std::int64_t steps = step_.steps_between_readings();
+        const Stopwatch watch;
+        for (std::int64_t i = 0; i < steps; ++i) {
+            upload();
+            step_.run(kRate);
+        }
+        step_.read();
+        return watch.seconds() / static_cast<double>(steps);
+    }
+
+    /// A step in which each operation is waited for.
+    void timed_step() {
+        WaitingObserver observer(timing_, *device_);
         const Stopwatch watch;
         upload();
-        upload_seconds_.push_back(watch.seconds());
-        network_.prepare(timing_);
-        network_.forward(timing_);
-        network_.backward(timing_);
-        const double before = watch.seconds();
-        optimize();
         device_->synchronize();
-        optimize_seconds_.push_back(watch.seconds() - before);
-        return watch.seconds();
-    }
-
-    void forget_times() {
-        timing_.clear();
-        upload_seconds_.clear();
-        optimize_seconds_.clear();
+        upload_seconds_.push_back(watch.seconds());
+        network_.prepare(observer);
+        network_.forward(observer);
+        network_.backward(observer);
+        const double before = watch.seconds();
+        update_->run();
+        device_->synchronize();
+        update_seconds_.push_back(watch.seconds() - before);
     }
 
     std::vector<BenchOperation> operations() {
@@ -100,24 +112,45 @@ public:
         for (const metrics::OperationTime& time : timing_.by_node()) {
             in_step[{time.name, time.pass}] = time.median_seconds;
         }
-        std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
-                                         median_seconds(kAloneRuns, [&] { upload(); })}};
+        std::vector<BenchOperation> all{
+            {"input", "upload", "forward", median(upload_seconds_), alone([&] { upload(); })}};
         for (const graph::Step& step : network_.steps()) {
             all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
                            in_step[{step.name, step.pass}],
-                           median_seconds(kAloneRuns, [&] { step.kernel->run(step.pass); })});
+                           alone([&] { step.kernel->run(step.pass); })});
         }
-        all.push_back({"parameters", "sgd", "update", median(optimize_seconds_),
-                       median_seconds(kAloneRuns, [&] { optimize(); })});
+        all.push_back({"parameters", "sgd", "update", median(update_seconds_),
+                       alone([&] { update_->run(); })});
         return all;
     }
 
     const device::Device& device() const { return *device_; }
-    tensor::DType compute() const { return compute_; }
+    const device::Precision& precision() const { return precision_; }
 
 private:
     // Small, so that random labels do not drive the numbers away during a long measurement.
     static constexpr double kRate = 1e-4;
+
+    void upload() {
+        network_.set_input("images", std::as_bytes(std::span(images_)));
+        network_.set_input("labels", std::as_bytes(std::span(labels_)));
+    }
+
+    /// Median seconds of `work`, run by itself: several times in a row where waiting for the device
+    /// would take as long as the work.
+    double alone(const std::function<void()>& work) {
+        const int in_a_row = device_->records() ? 20 : 1;
+        work();  // brings its memory into the caches' usual state
+        device_->synchronize();
+        std::vector<double> seconds;
+        for (int run = 0; run < kAloneRuns; ++run) {
+            const Stopwatch watch;
+            for (int i = 0; i < in_a_row; ++i) work();
+            device_->synchronize();
+            seconds.push_back(watch.seconds() / in_a_row);
+        }
+        return median(std::move(seconds));
+    }
 
     std::string operation_of(const std::string& node) const {
         for (const graph::Node& one : network_.graph().nodes()) {
@@ -127,16 +160,19 @@ private:
     }
 
     const config::Config& config_;
+    std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
     std::unique_ptr<device::Device> device_;
-    tensor::DType compute_;
+    device::Precision precision_;
     graph::Graph graph_;
     graph::ParameterStore store_;
     graph::Network network_;
-    training::Optimizer optimizer_;
+    std::unique_ptr<comm::GradientReducer> reducer_;
+    training::TrainingStep step_;
+    std::unique_ptr<device::Update> update_;
     metrics::TimingObserver timing_;
     std::vector<std::uint8_t> images_;  // (N, H, W, C)
     std::vector<std::int32_t> labels_;  // (N)
-    std::vector<double> upload_seconds_, optimize_seconds_;
+    std::vector<double> upload_seconds_, update_seconds_;
 };
 
 }  // namespace
@@ -145,14 +181,14 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     require(steps >= 1, ExitCode::usage, "--steps: expected an integer, at least 1, got {}", steps);
     StepBench bench(config);
     for (std::int64_t step = 0; step < kWarmupSteps; ++step) bench.step();
-    bench.forget_times();
     std::vector<double> seconds;
     for (std::int64_t step = 0; step < steps; ++step) seconds.push_back(bench.step());
+    for (int step = 0; step < kTimedSteps; ++step) bench.timed_step();
 
     BenchReport report;
     report.device = bench.device().description();
     report.model = config::value_text(config, "workload.model");
-    report.precision = name_of(bench.compute());
+    report.precision = name_of(bench.precision());
     report.batch_size = config.training.batch_size;
     report.image_size = config.workload.image_size;
     report.steps = steps;

@@ -15,6 +15,7 @@
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
 
+#include "connect_gradients.hpp"
 #include "divergence.hpp"
 #include "progress_reporter.hpp"
 
@@ -54,10 +55,18 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::Trainin
     return static_cast<std::int64_t>(count);
 }
 
+struct Training {
+    const Start& start;
+    BaseModel& model;
+    comm::Communicator& group;
+    comm::GradientReducer& reducer;
+    Logger& log;
+};
+
 /// All epochs; fills the record's work and times. The clock starts before anything else: the
-/// last barrier of the start-up lies just behind.
-void train(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
-           GroupResult& result) {
+/// ranks have just been connected.
+void train(const Training& training, GroupResult& result) {
+    const auto& [start, model, group, reducer, log] = training;
     const Stopwatch watch;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
@@ -67,7 +76,7 @@ void train(const Start& start, BaseModel& model, comm::Communicator& group, Logg
             "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
             model.number(), record.samples_drawn, config.training.batch_size);
     data::TrainingSource source = make_training_source(start, model);
-    training::Trainer trainer({config, model.network(), steps_per_epoch}, *start.device,
+    training::Trainer trainer({config, model.network(), steps_per_epoch, reducer}, *start.device,
                               model.store(), group);
     ProgressReporter progress(start);
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
@@ -200,14 +209,15 @@ GroupResult read_failed_group(const Start& start, int group) {
 }
 
 GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator& group,
-                       Logger& log) {
+                       std::unique_ptr<comm::GradientReducer>& reducer, Logger& log) {
     GroupOutcome outcome;
     const int number = start.place.group;
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     const Stopwatch watch;
     try {
-        train(start, model, group, log, outcome.result);
+        reducer = connect_gradients(start, group, log);
+        train({start, model, group, *reducer, log}, outcome.result);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/end_game.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/training/predict.hpp>
 
 #include "base_model.hpp"
@@ -26,10 +28,10 @@ struct GroupOutcome {
 };
 
 /// Trains this rank's model with its group, evaluates it and stores what came of it in
-/// groups/<m>/ (weights, predictions, record). Never throws: a failure becomes the status.
-/// Collective in the group.
+/// groups/<m>/ (weights, predictions, record). Never throws: a failure becomes the status. Makes
+/// `reducer`, which outlives MPI like the model. Collective in the group.
 GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator& group,
-                       Logger& log);
+                       std::unique_ptr<comm::GradientReducer>& reducer, Logger& log);
 
 /// What a group that did not finish has stored of itself; without content when it stored nothing.
 GroupResult read_failed_group(const Start& start, int group);

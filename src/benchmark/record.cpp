@@ -41,7 +41,7 @@ std::vector<ParameterRecord> echo(const Start& start) {
     std::vector<ParameterRecord> parameters{
         {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
         {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"},
-        {"training.precision", std::string(name_of(start.compute)), "compute type in force"},
+        {"training.precision", std::string(name_of(start.precision)), "precision in force"},
     };
     for (const std::string key : kKeys) {
         const std::size_t dot = key.find('.');
@@ -80,7 +80,7 @@ WorkloadRecord workload(const Start& start) {
     record.channels = config.workload.channels;
     record.epochs = config.workload.epochs;
     record.batch_size = config.training.batch_size;
-    record.precision = name_of(start.compute);
+    record.precision = name_of(start.precision);
     record.sampler = text("bagging.sampler");
     record.aggregation = text("bagging.aggregation");
     record.seed = config.run.seed;

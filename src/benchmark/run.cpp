@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include <hpcai/base/clock.hpp>
@@ -33,7 +34,7 @@ void print_start(const Start& start, std::ostream& log) {
     }
     log << plan::draw_group_map(start.controller, settings)
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
-        << name_of(start.compute) << "\nresult directory: " << start.output.string() << "\n"
+        << name_of(start.precision) << "\nresult directory: " << start.output.string() << "\n"
         << std::flush;
 }
 
@@ -41,6 +42,7 @@ void print_start(const Start& start, std::ostream& log) {
 struct Session {
     std::optional<Start> start;
     std::optional<BaseModel> model;
+    std::unique_ptr<comm::GradientReducer> reducer;
 };
 
 ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& session,
@@ -57,7 +59,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
     JobController controller(start, request, world, since_start);
 
-    const GroupOutcome outcome = run_group(start, *model, *group, *log);
+    const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
     return controller.finish(outcome, *log, out);
 }
 

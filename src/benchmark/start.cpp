@@ -2,6 +2,7 @@
 #include "start.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -10,7 +11,6 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/device/cpu_device.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::benchmark {
@@ -64,6 +64,7 @@ struct PackedFacts {
     std::int8_t over_threads = 0;
     char device[124] = {};
     char conditions[126] = {};
+    char device_uuid[64] = {};
 };
 
 std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Communicator& everyone) {
@@ -71,6 +72,7 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     mine.threads = device.threads();
     const std::string text = device.description();
     text.copy(mine.device, sizeof mine.device - 1);
+    device.uuid().copy(mine.device_uuid, sizeof mine.device_uuid - 1);
     const device::Determinism determinism = device.determinism();
     mine.over_repeats = determinism.over_repeats;
     mine.over_threads = determinism.over_threads;
@@ -84,6 +86,7 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     for (const PackedFacts& packed : all) {
         facts.push_back({packed.threads,
                          packed.device,
+                         packed.device_uuid,
                          {packed.over_repeats != 0, packed.over_threads != 0, packed.conditions}});
     }
     return facts;
@@ -111,39 +114,21 @@ void make_output(const fs::path& wanted, const std::string& config) {
     }
 }
 
+void check_backend(config::CommunicationBackend backend, const device::Device& device) {
+    require(
+        backend != config::CommunicationBackend::nccl || !device.uuid().empty(), ExitCode::usage,
+        "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
+}
+
+/// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
+device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
+    const double number = mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
+    std::array<double, 2> ends{number, -number};
+    everyone.all_reduce_max(ends);
+    return ends[0] == -ends[1] ? mine : device::Precision{};
+}
+
 }  // namespace
-
-std::unique_ptr<device::Device> open_device(const config::Config& config,
-                                            const device::Cores& cores, int ranks_sharing) {
-    device::CpuDeviceOptions options;
-    options.threads = device::threads_for_rank(config.device.threads, cores, ranks_sharing);
-    options.deterministic = config.run.deterministic;
-    switch (config.device.layout) {
-        case config::ActivationLayout::automatic:
-            break;
-        case config::ActivationLayout::blocked:
-            options.layout = device::CpuLayout::blocked;
-            break;
-        case config::ActivationLayout::channels_last:
-            options.layout = device::CpuLayout::channels_last;
-            break;
-    }
-    return device::make_cpu_device(options);
-}
-
-tensor::DType choose_precision(config::Precision wanted, const device::Device& device) {
-    const auto available = device.compute_dtypes();
-    if (wanted == config::Precision::automatic) return available.front();
-    const auto dtype = wanted == config::Precision::bf16 ? tensor::DType::bf16 : tensor::DType::f32;
-    std::vector<std::string_view> names;
-    for (const tensor::DType one : available) names.push_back(name_of(one));
-    require(std::find(available.begin(), available.end(), dtype) != available.end(),
-            ExitCode::usage,
-            "training.precision: expected what this device computes in ({}), got "
-            "'{}'",
-            fmt::join(names, ", "), name_of(dtype));
-    return dtype;
-}
 
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::Communicator& everyone = start_up.everyone();
@@ -156,21 +141,20 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     const device::Cores cores = device::count_cores();
-    const int ranks_sharing = ranks_sharing_cores(nodes, cores, everyone);
+    const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
     std::unique_ptr<device::Device> device;
-    tensor::DType compute = tensor::DType::f32;
+    device::Precision precision;
     comm::run_together(everyone, [&] {
-        device = open_device(config, cores, ranks_sharing);
-        compute = choose_precision(config.training.precision, *device);
+        device = open_device(config, cores, place_on_node);
+        precision = choose_precision(config.training.precision, *device);
+        check_backend(config.communication.backend, *device);
     });
-    // fp32 serves everywhere: machines of two kinds compute alike or the members differ.
-    double slowest = compute == tensor::DType::f32 ? 1 : 0;
-    everyone.all_reduce_max(std::span(&slowest, 1));
-    if (slowest > 0) compute = tensor::DType::f32;
+    precision = agree_on_precision(precision, everyone);
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
     std::vector<RankFacts> facts = exchange_facts(*device, everyone);
+    check_devices(facts, config.run.level);
     return {std::move(config),
             std::move(controller),
             place,
@@ -179,7 +163,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             std::move(facts),
             std::move(samples),
             std::move(device),
-            compute,
+            precision,
             started};
 }
 

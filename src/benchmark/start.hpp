@@ -13,14 +13,9 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
-namespace hpcai::benchmark {
+#include "devices.hpp"
 
-/// What one rank tells all others about itself at the start.
-struct RankFacts {
-    int threads = 0;
-    std::string device;
-    device::Determinism determinism;
-};
+namespace hpcai::benchmark {
 
 /// Everything all ranks know before they part into groups.
 struct Start {
@@ -32,7 +27,7 @@ struct Start {
     std::vector<RankFacts> ranks;        // by world rank
     data::SampleSets samples;
     std::unique_ptr<device::Device> device;
-    tensor::DType compute = tensor::DType::f32;
+    device::Precision precision;
     std::string started_utc;
 };
 
@@ -44,13 +39,5 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
 /// refused start leaves nothing behind. Throws Error(usage), on all ranks, when the directory is
 /// not empty or cannot be made. Collective.
 void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start);
-
-/// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
-/// lacks.
-tensor::DType choose_precision(config::Precision wanted, const device::Device& device);
-
-/// The configured device with this rank's threads, deterministic by run.deterministic.
-std::unique_ptr<device::Device> open_device(const config::Config& config,
-                                            const device::Cores& cores, int ranks_sharing);
 
 }  // namespace hpcai::benchmark

@@ -36,9 +36,9 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(Communicator& group, std::span<float> gradients,
+GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                                  std::vector<Range> parameter_ranges, const BucketOptions& options)
-    : group_(group),
+    : reducer_(reducer),
       gradients_(gradients),
       overlap_(options.overlap),
       bucket_of_parameter_(parameter_ranges.size()),
@@ -58,6 +58,10 @@ GradientBuckets::GradientBuckets(Communicator& group, std::span<float> gradients
     under_way_.reserve(buckets_.size());
 }
 
+GradientBuckets::~GradientBuckets() {
+    if (std::uncaught_exceptions() > exceptions_) reducer_.give_up();
+}
+
 void GradientBuckets::ready(std::size_t parameter_index) {
     ensure(parameter_index < parameter_ready_.size(), "gradient {} of {}", parameter_index,
            parameter_ready_.size());
@@ -65,7 +69,7 @@ void GradientBuckets::ready(std::size_t parameter_index) {
            parameter_index);
     parameter_ready_[parameter_index] = true;
     --buckets_[bucket_of_parameter_[parameter_index]].waiting_for;
-    if (overlap_ && group_.size() > 1) {
+    if (overlap_ && reducer_.size() > 1) {
         const AddElapsedSeconds timer(accounting_.interleaved_seconds);
         start_ready_buckets();
     }
@@ -74,40 +78,50 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 void GradientBuckets::progress() {
     if (under_way_.empty()) return;
     const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-    std::erase_if(under_way_, [](const auto& request) { return request->test(); });
+    for (const auto& request : under_way_) request->test();
 }
 
 void GradientBuckets::finish() {
     for (std::size_t index = 0; index < parameter_ready_.size(); ++index) {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
-    if (group_.size() > 1) {
+    if (reducer_.size() > 1) {
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
         if (overlap_) {
             for (const auto& request : under_way_) request->wait();
         } else {
-            for (const Bucket& bucket : buckets_) {
-                group_.all_reduce_sum(gradients_.subspan(
-                    bucket.elements.begin, bucket.elements.end - bucket.elements.begin));
-            }
-        }
-        for (const Bucket& bucket : buckets_) {
-            accounting_.bytes_reduced += static_cast<std::int64_t>(
-                (bucket.elements.end - bucket.elements.begin) * sizeof(float));
+            for (const Bucket& bucket : buckets_) start_sum(bucket)->wait();
         }
     }
     under_way_.clear();
     started_ = 0;
     for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
     parameter_ready_.assign(parameter_ready_.size(), false);
+    count_step();
+}
+
+void GradientBuckets::repeat_step() {
+    reducer_.end_step();
+    count_step();
+}
+
+void GradientBuckets::count_step() {
     ++accounting_.steps;
+    if (reducer_.size() == 1) return;
+    for (const Bucket& bucket : buckets_) {
+        accounting_.bytes_reduced += static_cast<std::int64_t>(
+            (bucket.elements.end - bucket.elements.begin) * sizeof(float));
+    }
+}
+
+std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
+    const Range& elements = bucket.elements;
+    return reducer_.start_sum(gradients_.subspan(elements.begin, elements.end - elements.begin));
 }
 
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
-        const Range& elements = buckets_[started_].elements;
-        under_way_.push_back(group_.start_all_reduce_sum(
-            gradients_.subspan(elements.begin, elements.end - elements.begin)));
+        under_way_.push_back(start_sum(buckets_[started_]));
     }
 }
 

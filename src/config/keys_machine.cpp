@@ -9,9 +9,11 @@ std::vector<Key> communication_keys() {
     return {
         communication.choice<CommunicationBackend>(
             "backend", &CommunicationConfig::backend,
-            {{{CommunicationBackend::automatic, "auto"}, {CommunicationBackend::mpi, "mpi"}},
-             {"nccl"}},
-            {.meaning = "Library that carries the gradients; auto is mpi."}),
+            {{{CommunicationBackend::automatic, "auto"},
+              {CommunicationBackend::mpi, "mpi"},
+              {CommunicationBackend::nccl, "nccl"}}},
+            {.meaning = "Library that carries the gradients; auto is nccl between GPUs, each of "
+                        "one rank, else mpi."}),
         communication.choice<AllReduceAlgorithm>(
             "algorithm", &CommunicationConfig::algorithm,
             {{{AllReduceAlgorithm::all_reduce, "all_reduce"}}, {"torus_2d", "hierarchical"}},
@@ -35,8 +37,11 @@ std::vector<Key> device_keys() {
     return {
         device.choice<DeviceKind>(
             "kind", &DeviceConfig::kind,
-            {{{DeviceKind::automatic, "auto"}, {DeviceKind::cpu, "cpu"}}, {"cuda"}},
-            {.meaning = "Kind of device that every rank uses; auto is cpu."}),
+            {{{DeviceKind::automatic, "auto"},
+              {DeviceKind::cpu, "cpu"},
+              {DeviceKind::cuda, "cuda"}}},
+            {.meaning = "Kind of device that every rank uses; auto is cuda where a GPU is found, "
+                        "else cpu."}),
         device.integer("threads", &DeviceConfig::threads,
                        {.meaning = "Compute threads of each rank; 0 chooses from the cores that "
                                    "the rank may use.",
@@ -47,7 +52,14 @@ std::vector<Key> device_keys() {
             {{{ActivationLayout::automatic, "auto"},
               {ActivationLayout::blocked, "blocked"},
               {ActivationLayout::channels_last, "channels_last"}}},
-            {.meaning = "Memory layout of activations; auto lets the device choose."}),
+            {.meaning = "Memory layout of activations on a CPU; auto lets the device choose."}),
+        device.boolean("autotune", &DeviceConfig::autotune,
+                       {.meaning = "Times what a GPU's library offers for each convolution before "
+                                   "the training and takes the fastest, else the library's "
+                                   "own first choice."}),
+        device.text("plan_cache", &DeviceConfig::plan_cache,
+                    {.meaning = "File that keeps what autotune found from run to run; empty keeps "
+                                "nothing."}),
     };
 }
 

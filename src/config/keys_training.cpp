@@ -102,10 +102,20 @@ std::vector<Key> engine_keys(const Builder& training) {
     return {
         training.choice<Precision>(
             "precision", &TrainingConfig::precision,
-            {{{Precision::automatic, "auto"}, {Precision::fp32, "fp32"}, {Precision::bf16, "bf16"}},
-             {"tf32", "fp16", "mixed", "int8"}},
-            {.meaning = "Number format of activations and gradients; bf16 keeps fp32 master "
-                        "weights and statistics, auto is bf16 on a CPU that has it, else fp32."}),
+            {{{Precision::automatic, "auto"},
+              {Precision::fp32, "fp32"},
+              {Precision::tf32, "tf32"},
+              {Precision::mixed, "mixed"},
+              {Precision::bf16, "bf16"}},
+             {"fp16", "int8"}},
+            {.meaning = "Number format of activations and gradients; mixed (fp16) and bf16 keep "
+                        "fp32 master weights and statistics, tf32 cuts the factors of products; "
+                        "auto is mixed on a GPU, bf16 on a CPU that has it, else fp32."}),
+        training.number("loss_scale", &TrainingConfig::loss_scale,
+                        {.meaning = "Factor on the loss that keeps small gradients from vanishing; "
+                                    "0 lets precision mixed find it, doubling and halving, and "
+                                    "leaves it out in the others.",
+                         .bounds = between(0, 65536)}),
         training.boolean("fusion", &TrainingConfig::fusion,
                          {.meaning = "Lets the device run neighbouring operations as one."}),
         training.text("initial_weights", &TrainingConfig::initial_weights,

@@ -14,6 +14,8 @@ struct InputShapes {
     Shapes operator()(const ops::BatchNorm& op) const {
         return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
     }
+    Shapes operator()(const ops::NormConvolution& op) const { return {op.norm.input}; }
+    Shapes operator()(const ops::DualNorm& op) const { return {op.outer.input, op.inner.input}; }
     Shapes operator()(const ops::SoftmaxCrossEntropy& op) const {
         return {op.input, tensor::Shape{op.input[0]}};
     }
@@ -43,21 +45,27 @@ std::int32_t Graph::add_statistics(NormStatistics statistics) {
 
 ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                         std::vector<ParameterId> parameters, std::int32_t statistics) {
-    bool trained = !parameters.empty();
-    const std::vector<tensor::Shape> expected = std::visit(InputShapes{}, operation);
-    ensure(inputs.size() == expected.size(), "node {} reads {} values, got {}", name,
-           expected.size(), inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        ensure(value(inputs[i]).shape == expected[i], "node {} describes input {}, got {}", name,
-               to_string(expected[i]), to_string(value(inputs[i]).shape));
-        trained = trained || depends_on_parameters_[static_cast<std::size_t>(inputs[i])];
+    return add_node({std::move(name), std::move(operation), std::move(inputs), -1,
+                     std::move(parameters), statistics});
+}
+
+ValueId Graph::add_node(Node node) {
+    bool trained = !node.parameters.empty();
+    const std::vector<tensor::Shape> expected = std::visit(InputShapes{}, node.operation);
+    ensure(node.inputs.size() == expected.size(), "node {} reads {} values, got {}", node.name,
+           expected.size(), node.inputs.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const Value& input = value(node.inputs[i]);
+        ensure(input.shape == expected[i], "node {} describes input {}, got {}", node.name,
+               to_string(expected[i]), to_string(input.shape));
+        trained = trained || depends_on_parameters_[static_cast<std::size_t>(node.inputs[i])];
     }
-    const auto output = static_cast<ValueId>(values_.size());
-    values_.push_back({name, output_shape(operation), static_cast<NodeId>(nodes_.size())});
+    node.output = static_cast<ValueId>(values_.size());
+    values_.push_back(
+        {node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size())});
     depends_on_parameters_.push_back(trained);
-    nodes_.push_back({std::move(name), std::move(operation), std::move(inputs), output,
-                      std::move(parameters), statistics});
-    return output;
+    nodes_.push_back(std::move(node));
+    return nodes_.back().output;
 }
 
 std::vector<NodeId> Graph::consumers(ValueId value) const {

@@ -10,8 +10,22 @@ namespace hpcai::graph {
 
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
-    : graph_(std::move(graph)), device_(device) {
+    : graph_(std::move(graph)), device_(device), compute_(options.compute) {
+    numbers_ = device.allocate(sizeof(device::StepNumbers));
+    set_loss_scale(1);
     Builder(*this, store, options).build();
+}
+
+void Network::set_loss_scale(float scale) {
+    const device::StepNumbers numbers{.loss_scale = scale};
+    device_.upload(step_numbers(), std::as_bytes(std::span(&numbers, 1)));
+}
+
+device::StepNumbers Network::read_step_numbers() const {
+    device::StepNumbers numbers;
+    device_.synchronize();
+    device_.download(std::as_writable_bytes(std::span(&numbers, 1)), step_numbers());
+    return numbers;
 }
 
 Network::~Network() = default;
@@ -20,7 +34,7 @@ void Network::set_input(const std::string& name, std::span<const std::byte> byte
     const auto found = inputs_.find(name);
     ensure(found != inputs_.end() && found->second.size() == bytes.size(),
            "input {} of {} bytes does not fit the network", name, bytes.size());
-    device_.upload(found->second.data(), bytes);
+    device_.enqueue_upload(found->second.data(), bytes);
 }
 
 std::vector<Step> Network::steps() const {

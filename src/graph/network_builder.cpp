@@ -10,8 +10,9 @@ namespace {
 
 using ops::Pass;
 
+/// As far apart as libraries want workspaces to be.
 std::size_t aligned(std::size_t bytes) {
-    return (bytes + 63) / 64 * 64;
+    return (bytes + 255) / 256 * 256;
 }
 
 bool has_pass(const device::Kernel& kernel, Pass pass) {
@@ -40,7 +41,7 @@ void Network::Builder::plan_kernels() {
         auto kernel = network_.device_.build(
             node.operation,
             {options_.compute, is_trained ? device::Mode::training : device::Mode::inference,
-             !is_first_layer});
+             !is_first_layer, options_.tf32});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -153,6 +154,7 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
 
 void Network::Builder::place() {
     plan_ = plan_memory(lifetimes_);
+    plan_.total_bytes = aligned(plan_.total_bytes);  // where the workspace begins
     network_.memory_.arena_bytes = plan_.total_bytes + aligned(workspace_bytes_);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
     network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
@@ -174,7 +176,7 @@ void Network::Builder::bind() {
         tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + plan_.total_bytes;
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
-        tensors.loss_scale = &network_.loss_scale_;
+        tensors.loss_scale = &network_.step_numbers()->loss_scale;
         if (binding.node != nullptr) {
             for (const ParameterId parameter : binding.node->parameters) {
                 tensors.parameters.push_back(store_.parameter(parameter).data());
@@ -183,6 +185,10 @@ void Network::Builder::bind() {
             if (const std::int32_t statistics = binding.node->statistics; statistics >= 0) {
                 tensors.running_mean = store_.running_mean(statistics).data();
                 tensors.running_variance = store_.running_variance(statistics).data();
+            }
+            if (const std::int32_t second = binding.node->inner_statistics; second >= 0) {
+                tensors.inner_running_mean = store_.running_mean(second).data();
+                tensors.inner_running_variance = store_.running_variance(second).data();
             }
         }
         binding.kernel->bind(tensors);
@@ -223,17 +229,21 @@ void Network::Builder::add_step(std::vector<Step>& to, Step step) {
 
 std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     const Value& value = graph_.value(id);
-    tensor::DType dtype = options_.compute;
+    const auto bytes = [&](tensor::DType dtype) {
+        return network_.device_.storage_bytes(value.shape, dtype);
+    };
     if (value.producer == kNoNode) {
-        dtype = value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8;
-    } else if (!gradient) {
-        const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
-        if (std::holds_alternative<ops::Linear>(operation) ||
-            std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
-            dtype = tensor::DType::f32;
-        }
+        return bytes(value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8);
     }
-    return device::storage_bytes(value.shape, dtype);
+    if (gradient) return bytes(options_.compute);
+    const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
+    if (std::holds_alternative<ops::Linear>(operation) ||
+        std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
+        return bytes(tensor::DType::f32);
+    }
+    if (!carries_sums(operation)) return bytes(options_.compute);
+    const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
+    return device::sums_offset(bytes(options_.compute)) + sums;
 }
 
 void* Network::Builder::address(TensorId tensor) const {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
+#include <hpcai/base/error.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 
 namespace hpcai::graph {
@@ -15,7 +14,7 @@ std::size_t aligned(std::size_t elements) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(const Graph& graph, device::Device& device) {
+ParameterStore::ParameterStore(const Graph& graph, device::Device& device) : device_(device) {
     for (const Parameter& parameter : graph.parameters()) {
         const auto size = static_cast<std::size_t>(parameter.shape.elements());
         ranges_.push_back({elements_, elements_ + size});
@@ -30,8 +29,19 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device) {
     gradients_ = device.allocate((elements_ + 1) * sizeof(float));
     momentum_ = device.allocate(elements_ * sizeof(float));
     statistics_ = device.allocate(2 * channels_ * sizeof(float));
-    const auto variances = statistics().subspan(channels_);
-    std::fill(variances.begin(), variances.end(), 1.0f);
+    write(std::vector<float>(channels_, 1.0f), statistics().subspan(channels_));
+}
+
+std::vector<float> ParameterStore::read(std::span<const float> part) const {
+    std::vector<float> values(part.size());
+    device_.synchronize();
+    device_.download(std::as_writable_bytes(std::span(values)), part.data());
+    return values;
+}
+
+void ParameterStore::write(std::span<const float> values, std::span<float> part) {
+    ensure(values.size() == part.size(), "{} values into {} places", values.size(), part.size());
+    device_.upload(part.data(), std::as_bytes(values));
 }
 
 std::span<float> ParameterStore::running_mean(std::int32_t index) {

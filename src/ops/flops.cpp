@@ -17,6 +17,20 @@ Flops three_times(std::int64_t forward) {
     return {forward, forward, forward};
 }
 
+/// What the parts of a joined operation have together; its inner values need their gradients.
+template <typename Ledger>
+Flops of_parts(Ledger ledger, const NormConvolution& op) {
+    Flops total = ledger(op.norm);
+    ledger.first_layer = false;
+    return total += ledger(op.convolution);
+}
+
+template <typename Ledger>
+Flops of_parts(const Ledger& ledger, const DualNorm& op) {
+    Flops total = ledger(op.outer);
+    return total += ledger(op.inner);
+}
+
 /// HPC AI500 V3.0, table 3.
 struct Table3 {
     bool first_layer;
@@ -27,6 +41,8 @@ struct Table3 {
     Flops operator()(const BatchNorm& op) const {
         return three_times(op.input.elements() * (1 + op.add + op.relu));
     }
+    Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
+    Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
     Flops operator()(const Relu& op) const { return three_times(op.input.elements()); }
     Flops operator()(const Add& op) const { return three_times(op.input.elements()); }
     Flops operator()(const MaxPool& op) const { return three_times(op.input.elements()); }
@@ -41,6 +57,8 @@ struct TwoMac {
     bool first_layer;
     Flops of(std::int64_t forward) const { return {forward, forward, first_layer ? 0 : forward}; }
     Flops operator()(const Convolution& op) const { return of(2 * multiply_accumulates(op)); }
+    Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
+    Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
     Flops operator()(const Linear& op) const { return of(2 * multiply_accumulates(op)); }
     template <typename Other>
     Flops operator()(const Other&) const {
@@ -64,6 +82,8 @@ struct AiPerf {
     Flops operator()(const BatchNorm& op) const {
         return {op.input.elements() * (7 + op.add + op.relu), 36 * op.input[0], 0};
     }
+    Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
+    Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
     Flops operator()(const Relu& op) const { return {op.input.elements(), 0, 0}; }
     Flops operator()(const Add& op) const { return {op.input.elements(), 0, 0}; }
     Flops operator()(const MaxPool& op) const {

@@ -37,6 +37,16 @@ struct OutputShape {
                "statistics over {} samples in a batch of {}", op.statistics_samples, op.input[0]);
         return op.input;
     }
+    Shape operator()(const NormConvolution& op) const {
+        ensure((*this)(op.norm) == op.convolution.input, "a convolution of {} behind a norm of {}",
+               to_string(op.convolution.input), to_string(op.norm.input));
+        return (*this)(op.convolution);
+    }
+    Shape operator()(const DualNorm& op) const {
+        ensure((*this)(op.outer) == (*this)(op.inner), "the sum of norms of {} and {}",
+               to_string(op.outer.input), to_string(op.inner.input));
+        return op.outer.input;
+    }
     Shape operator()(const Relu& op) const { return op.input; }
     Shape operator()(const Add& op) const { return op.input; }
     Shape operator()(const MaxPool& op) const {
@@ -68,6 +78,8 @@ struct Name {
         if (op.add) return op.relu ? "batch_norm_add_relu" : "batch_norm_add";
         return op.relu ? "batch_norm_relu" : "batch_norm";
     }
+    std::string_view operator()(const NormConvolution&) const { return "norm_convolution"; }
+    std::string_view operator()(const DualNorm&) const { return "dual_norm"; }
     std::string_view operator()(const Relu&) const { return "relu"; }
     std::string_view operator()(const Add&) const { return "add"; }
     std::string_view operator()(const MaxPool&) const { return "max_pool"; }
@@ -82,6 +94,12 @@ struct Name {
 
 Shape output_shape(const Operation& operation) {
     return std::visit(OutputShape{}, operation);
+}
+
+bool carries_sums(const Operation& operation) {
+    if (const auto* op = std::get_if<NormConvolution>(&operation)) return op->convolution.sums;
+    const auto* op = std::get_if<Convolution>(&operation);
+    return op != nullptr && op->sums;
 }
 
 std::string_view name_of(const Operation& operation) {

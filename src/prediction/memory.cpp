@@ -83,6 +83,10 @@ ComputePrecision compute_precision(const config::Config& config) {
     switch (config.training.precision) {
         case config::Precision::bf16:
             return {"bf16", 2, false};
+        case config::Precision::mixed:
+            return {"mixed", 2, false};
+        case config::Precision::tf32:
+            return {"tf32", 4, false};
         case config::Precision::fp32:
             return {"fp32", 4, false};
         case config::Precision::automatic:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/training/initialize.hpp>
@@ -40,7 +41,8 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
                 graph::ParameterStore& store) {
     for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
         const graph::Parameter& parameter = graph.parameters()[index];
-        const std::span<float> values = store.parameter(static_cast<graph::ParameterId>(index));
+        const std::span<float> place = store.parameter(static_cast<graph::ParameterId>(index));
+        std::vector<float> values(place.size());
         const Draw draw{seed, model, static_cast<std::uint32_t>(index)};
         switch (parameter.kind) {
             case ParameterKind::filters:
@@ -54,9 +56,9 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
                 break;
             case ParameterKind::norm_shift:
             case ParameterKind::bias:
-                std::fill(values.begin(), values.end(), 0.0f);
                 break;
         }
+        store.write(values, place);
     }
 }
 

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <numeric>
+#include <utility>
+#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
@@ -12,17 +13,6 @@
 namespace hpcai::training {
 namespace {
 
-std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
-    std::vector<comm::Range> ranges = store.ranges();
-    ranges.push_back(store.status_range());
-    return ranges;
-}
-
-comm::BucketOptions bucket_options(const config::CommunicationConfig& communication) {
-    return {static_cast<std::size_t>(communication.bucket_mib * 1024 * 1024),
-            communication.overlap};
-}
-
 constexpr const char* kRemedy =
     "try a lower training.learning_rate or a longer training.warmup_epochs";
 
@@ -31,53 +21,16 @@ bool all_finite(std::span<const float> values) {
                        [](float value) { return std::isfinite(value); });
 }
 
-/// Hands finished gradients to the buckets while the backward pass goes on.
-class BucketObserver final : public graph::Observer {
-public:
-    explicit BucketObserver(comm::GradientBuckets& buckets) : buckets_(buckets) {}
-    void after(const graph::Step& step) override {
-        for (const graph::ParameterId parameter : step.final_gradients) {
-            buckets_.ready(static_cast<std::size_t>(parameter));
-        }
-        buckets_.progress();
-    }
-
-private:
-    comm::GradientBuckets& buckets_;
-};
-
 }  // namespace
 
-Optimizer::Optimizer(const graph::Graph& graph, const graph::ParameterStore& store,
-                     const config::TrainingConfig& training)
-    : settings_{0, static_cast<float>(training.momentum), static_cast<float>(training.weight_decay),
-                training.nesterov} {
-    for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
-        const graph::ParameterKind kind = graph.parameters()[index].kind;
-        const bool decays = training.weight_decay_on_norm_and_bias ||
-                            kind == graph::ParameterKind::filters ||
-                            kind == graph::ParameterKind::linear_weight;
-        const graph::Range range = store.range(static_cast<graph::ParameterId>(index));
-        if (!parts_.empty() && parts_.back().decays == decays) {
-            parts_.back().elements.end = range.end;  // the gap between is zero and stays so
-        } else {
-            parts_.push_back({range, decays});
-        }
-    }
-}
-
-void Optimizer::step(double learning_rate, device::Device& device,
-                     graph::ParameterStore& store) const {
-    device::SgdStep step = settings_;
-    step.learning_rate = static_cast<float>(learning_rate);
-    for (const Part& part : parts_) {
-        step.weight_decay = part.decays ? settings_.weight_decay : 0;
-        const std::size_t size = part.elements.end - part.elements.begin;
-        device.sgd(step, store.parameters().subspan(part.elements.begin, size),
-                   store.gradients().subspan(part.elements.begin, size),
-                   store.momentum().subspan(part.elements.begin, size));
-    }
-}
+struct Trainer::Epoch {
+    EpochReport report;
+    std::exception_ptr failure;       // of this rank's source
+    std::int64_t unread_steps = 0;    // since the last reading
+    std::int64_t unread_samples = 0;  // of this rank
+    double last_loss = 0;             // mean over this rank's samples, of the steps last read
+    double loss_sum = 0;              // over the steps, of their mean losses
+};
 
 Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
                  comm::Communicator& group)
@@ -87,99 +40,97 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       group_(group),
       steps_per_epoch_(setup.steps_per_epoch),
       network_(setup.network),
-      optimizer_(setup.network.graph(), store, setup.config.training),
+      step_({setup.config, setup.network, device, store, setup.reducer}),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
-      buckets_(group, store.gradients_and_status(), ranges_and_status(store),
-               bucket_options(setup.config.communication)),
-      audit_(setup.config.run.audit_steps, device, store, group),
-      losses_(static_cast<std::size_t>(setup.config.training.batch_size / group.size())) {
-    // Row losses are summed over the whole batch of the model, so gradients need no later division.
-    network_.set_loss_scale(1.0f / static_cast<float>(setup.config.training.batch_size));
-}
+      audit_(setup.config.run.audit_steps, device, store, group) {}
 
-EpochReport Trainer::train_epoch(int epoch, data::BatchSource& source,
+EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
     const Stopwatch watch;
-    EpochReport report;
-    double loss_sum = 0;
-    for (std::int64_t batch_index = 0; batch_index < source.batches(); ++batch_index) {
-        const data::Batch* batch = nullptr;
-        std::exception_ptr failure;
-        try {
-            batch = &source.next();
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        // A rank without a batch still takes part in the sums, or the others would wait for ever.
-        store_.status() = failure ? 1.0f : 0.0f;
-        buckets_.ready(store_.ranges().size());
-        if (batch != nullptr) {
-            compute_gradients(*batch);
-        } else {
-            for (std::size_t i = 0; i < store_.ranges().size(); ++i) buckets_.ready(i);
-        }
-        buckets_.finish();
-        // A count of ranks: less is a wrong bit, and must not part this rank from the others.
-        if (failure || store_.status() >= 0.5F) {
-            comm::run_together(group_, [&] {
-                if (failure) std::rethrow_exception(failure);
-            });
-        }
-        check_gradients(steps_done_);
-        optimizer_.step(schedule_(steps_done_), device_, store_);
-        const double loss = mean_loss(*batch);
-        loss_sum += loss;
-        report.samples += config_.training.batch_size;
-        ++report.steps;
-        ++steps_done_;
-        listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, epoch, loss,
+    Epoch epoch;
+    EpochReport& report = epoch.report;
+    while (report.steps < source.batches()) {
+        take_step(epoch, source);
+        const bool is_last = report.steps == source.batches();
+        if (is_last || epoch.unread_steps == step_.steps_between_readings()) read_results(epoch);
+        listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, epoch.last_loss,
                   config_.training.batch_size});
         audit_.after_step(steps_done_);
     }
     device_.synchronize();
     report.seconds = watch.seconds();
-    check_parameters(epoch);
-    group_.all_reduce_sum(std::span(&loss_sum, 1));
-    report.mean_loss = loss_sum / static_cast<double>(std::max<std::int64_t>(report.steps, 1)) /
+    check_parameters(number);
+    group_.all_reduce_sum(std::span(&epoch.loss_sum, 1));
+    report.mean_loss = epoch.loss_sum /
+                       static_cast<double>(std::max<std::int64_t>(report.steps, 1)) /
                        static_cast<double>(group_.size());
-    return report;
+    return std::move(report);
 }
 
-void Trainer::compute_gradients(const data::Batch& batch) {
-    graph::Observer nobody;
-    BucketObserver observer(buckets_);
-    network_.set_input("images", std::as_bytes(batch.images.as<std::uint8_t>()));
-    network_.set_input("labels", std::as_bytes(batch.labels.as<std::int32_t>()));
-    network_.prepare(nobody);
-    network_.forward(nobody);
-    network_.backward(observer);
+/// A rank without a batch takes part with an empty one until the results are read, or the others
+/// would wait for ever.
+void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
+    const data::Batch* batch = nullptr;
+    try {
+        if (!epoch.failure) batch = &source.next();
+    } catch (...) {
+        epoch.failure = std::current_exception();
+    }
+    if (batch != nullptr) {
+        network_.set_input("images", std::as_bytes(batch->images.as<std::uint8_t>()));
+        network_.set_input("labels", std::as_bytes(batch->labels.as<std::int32_t>()));
+        epoch.unread_samples += batch->samples;
+    } else {
+        set_empty_batch();
+    }
+    step_.run(schedule_(steps_done_), epoch.failure != nullptr);
+    epoch.report.samples += config_.training.batch_size;
+    ++epoch.report.steps;
+    ++epoch.unread_steps;
+    ++steps_done_;
 }
 
-double Trainer::mean_loss(const data::Batch& batch) {
-    network_.read_losses(losses_);
-    const double sum = std::accumulate(losses_.begin(), losses_.end(), 0.0);
-    return sum / static_cast<double>(std::max<std::int64_t>(batch.samples, 1));
+void Trainer::set_empty_batch() {
+    const graph::Graph& graph = network_.graph();
+    const auto elements = [&](const char* name) {
+        return static_cast<std::size_t>(graph.value(graph.find(name)).shape.elements());
+    };
+    const std::vector<std::uint8_t> black(elements("images"));
+    const std::vector<std::int32_t> padding(elements("labels"), -1);
+    network_.set_input("images", std::as_bytes(std::span(black)));
+    network_.set_input("labels", std::as_bytes(std::span(padding)));
+}
+
+void Trainer::read_results(Epoch& epoch) {
+    const StepResults results = step_.read();
+    if (epoch.failure || results.has_failed) {
+        comm::run_together(group_, [&] {
+            if (epoch.failure) std::rethrow_exception(epoch.failure);
+        });
+    }
+    skipped_steps_ = results.skipped_steps;
+    if (results.has_diverged) report_divergence();
+    epoch.last_loss =
+        results.loss_sum / static_cast<double>(std::max<std::int64_t>(epoch.unread_samples, 1));
+    epoch.loss_sum += epoch.last_loss * static_cast<double>(epoch.unread_steps);
+    epoch.unread_steps = epoch.unread_samples = 0;
 }
 
 /// How many hold parameters that are not finite. Where all do, numbers are the cause, and the bits
 /// of NaNs may differ between ranks that hold the same.
 std::int64_t Trainer::ranks_that_lost_parameters() {
-    std::int64_t ranks = all_finite(store_.parameters()) ? 0 : 1;
+    std::int64_t ranks = all_finite(store_.read(store_.parameters())) ? 0 : 1;
     group_.all_reduce_sum(std::span(&ranks, 1));
     return ranks;
 }
 
-/// The last bias's gradient is a sum over all logits' gradients of all ranks: a number that is not
-/// finite in one logit shows there, on all ranks at the same step.
-void Trainer::check_gradients(std::int64_t step) {
-    const auto last = static_cast<graph::ParameterId>(store_.ranges().size() - 1);
-    if (all_finite(store_.gradient(last))) return;
+void Trainer::report_divergence() {
     // A wrong bit of one rank, not the settings, may be the cause.
-    if (ranks_that_lost_parameters() < group_.size()) audit_.now(step);
-    throw Error(
-        ExitCode::internal,
-        fmt::format("training diverged: the gradient of step {} is not finite; {}", step, kRemedy));
+    if (ranks_that_lost_parameters() < group_.size()) audit_.now(steps_done_ - 1);
+    throw Error(ExitCode::internal,
+                fmt::format("training diverged: the gradient of step {} is not finite; {}",
+                            steps_done_ - 1, kRemedy));
 }
 
 /// What the last backward pass lost, no loss has seen.
@@ -189,17 +140,19 @@ void Trainer::check_parameters(int epoch) {
     if (lost < group_.size()) audit_.now(steps_done_);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
-        require(all_finite(store_.parameter(static_cast<graph::ParameterId>(index))),
-                ExitCode::internal, "training diverged: {} is not finite after epoch {}; {}",
-                parameters[index].name, epoch + 1, kRemedy);
+        const auto id = static_cast<graph::ParameterId>(index);
+        require(all_finite(store_.read(store_.parameter(id))), ExitCode::internal,
+                "training diverged: {} is not finite after epoch {}; {}", parameters[index].name,
+                epoch + 1, kRemedy);
     }
 }
 
 void Trainer::average_statistics() {
-    const std::span<float> statistics = store_.statistics();
+    std::vector<float> statistics = store_.read(store_.statistics());
     group_.all_reduce_sum(statistics);
     const float share = 1.0f / static_cast<float>(group_.size());
     for (float& value : statistics) value *= share;
+    store_.write(statistics, store_.statistics());
 }
 
 }  // namespace hpcai::training

@@ -19,7 +19,7 @@ using graph::ParameterKind;
 struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // as stored
-    std::span<float> values;          // canonical layout
+    std::span<float> place;           // in the store, canonical layout
     bool filters = false;
 };
 
@@ -64,14 +64,13 @@ void for_each_filter_element(const std::vector<std::int64_t>& stored, const Body
     }
 }
 
-std::vector<float> stored_values(const Entry& entry) {
-    std::vector<float> values(entry.values.begin(), entry.values.end());
-    if (entry.filters) {
-        for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
-            values[there] = entry.values[here];
-        });
-    }
-    return values;
+std::vector<float> stored_values(const graph::ParameterStore& store, const Entry& entry) {
+    const std::vector<float> values = store.read(entry.place);
+    if (!entry.filters) return values;
+    std::vector<float> stored(values.size());
+    for_each_filter_element(
+        entry.shape, [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
+    return stored;
 }
 
 const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file,
@@ -84,7 +83,7 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     require(tensor->shape == entry.shape, ExitCode::data,
             "{}: tensor {} has shape ({}), expected ({})", path.string(), entry.name,
             fmt::join(tensor->shape, ", "), fmt::join(entry.shape, ", "));
-    std::vector<float> values(entry.values.size());
+    std::vector<float> values(entry.place.size());
     std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
     require(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
             ExitCode::data, "{}: tensor {} holds a value that is not finite", path.string(),
@@ -92,16 +91,16 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-void load(const storage::StoredTensor& tensor, const Entry& entry) {
-    std::vector<float> values(entry.values.size());
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    if (!entry.filters) {
-        std::copy(values.begin(), values.end(), entry.values.begin());
-        return;
+void load(const storage::StoredTensor& tensor, const Entry& entry, graph::ParameterStore& store) {
+    std::vector<float> stored(entry.place.size());
+    std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
+    std::vector<float> values = stored;
+    if (entry.filters) {
+        for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
+            values[here] = stored[there];
+        });
     }
-    for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
-        entry.values[here] = values[there];
-    });
+    store.write(values, entry.place);
 }
 
 }  // namespace
@@ -112,7 +111,7 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
     std::vector<std::vector<float>> values;
     std::vector<storage::StoredTensor> tensors;
     for (const Entry& entry : all) {
-        values.push_back(stored_values(entry));
+        values.push_back(stored_values(store, entry));
         tensors.push_back({entry.name, storage::ElementType::f32, entry.shape,
                            std::as_bytes(std::span(values.back()))});
     }
@@ -140,12 +139,16 @@ void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                 ExitCode::data, "{}: tensor {} does not belong to this model", path.string(),
                 tensor.name);
     }
-    for (std::size_t index = 0; index < all.size(); ++index) load(*tensors[index], all[index]);
+    for (std::size_t index = 0; index < all.size(); ++index)
+        load(*tensors[index], all[index], store);
 }
 
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store) {
     storage::Sha256 digest;
-    for (const Entry& entry : entries(graph, store)) digest.update(std::as_bytes(entry.values));
+    for (const Entry& entry : entries(graph, store)) {
+        const std::vector<float> values = store.read(entry.place);
+        digest.update(std::as_bytes(std::span(values)));
+    }
     return digest.finish_hex();
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 using Ranks = std::vector<RankFacts>;
 
-const RankFacts kPromises{2, "cpu", {true, true, "one processor"}};
-const RankFacts kAlsoPromises{2, "cpu", {true, true, "another processor"}};
-const RankFacts kForItsThreads{2, "paper", {true, false, "paper"}};
-const RankFacts kPromisesNothing{2, "stone", {}};
+const RankFacts kPromises{2, "cpu", "", {true, true, "one processor"}};
+const RankFacts kAlsoPromises{2, "cpu", "", {true, true, "another processor"}};
+const RankFacts kForItsThreads{2, "paper", "", {true, false, "paper"}};
+const RankFacts kPromisesNothing{2, "stone", "", {}};
 
 TEST(DescribeDeterminism, SaysThatNothingWasRequested) {
     const DeterminismRecord record = describe_determinism(false, Ranks{kPromises}, 1);

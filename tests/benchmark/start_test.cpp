@@ -17,7 +17,10 @@ using tensor::DType;
 /// A device of which only the precisions are known.
 class PaperDevice final : public device::Device {
 public:
-    explicit PaperDevice(std::vector<DType> dtypes) : dtypes_(std::move(dtypes)) {}
+    explicit PaperDevice(std::vector<DType> dtypes, bool has_tf32 = false)
+        : dtypes_(std::move(dtypes)), has_tf32_(has_tf32) {}
+
+    bool has_tf32() const override { return has_tf32_; }
 
     std::vector<DType> compute_dtypes() const override { return dtypes_; }
     std::string description() const override { return "paper"; }
@@ -26,6 +29,7 @@ public:
     std::unique_ptr<device::Memory> allocate(std::size_t) override { refuse(); }
     void upload(void*, std::span<const std::byte>) override { refuse(); }
     void download(std::span<std::byte>, const void*) override { refuse(); }
+    void enqueue_upload(void*, std::span<const std::byte>) override { refuse(); }
     void store_channels_last(void*, const tensor::Shape&, DType, std::span<const float>) override {
         refuse();
     }
@@ -37,53 +41,103 @@ public:
                                           const device::KernelOptions&) override {
         refuse();
     }
-    void sgd(const device::SgdStep&, std::span<float>, std::span<const float>,
-             std::span<float>) override {
+    std::unique_ptr<device::Update> build(const device::Sgd&, const device::SgdTensors&) override {
         refuse();
     }
+    void check_finite(std::span<const float>, device::StepNumbers*) override { refuse(); }
+    void add_losses(std::span<const float>, device::StepNumbers*) override { refuse(); }
+    void finish_step(const device::LossScalePolicy&, device::StepNumbers*) override { refuse(); }
     std::uint64_t hash(std::span<const float>) override { refuse(); }
 
 private:
     [[noreturn]] static void refuse() { throw Error(ExitCode::internal, "paper does not compute"); }
     std::vector<DType> dtypes_;
+    bool has_tf32_;
 };
+
+device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
+    return choose_precision(wanted, device);
+}
+
+constexpr device::Precision kFp32{DType::f32, false}, kTf32{DType::f32, true},
+    kMixed{DType::f16, false}, kBf16{DType::bf16, false};
 
 TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
     using config::Precision;
-    EXPECT_EQ(choose_precision(Precision::automatic, PaperDevice({DType::bf16, DType::f32})),
-              DType::bf16);
-    EXPECT_EQ(choose_precision(Precision::automatic, PaperDevice({DType::f32})), DType::f32);
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::bf16, DType::f32})), kBf16);
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32})), kFp32);
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32}, true)), kTf32);
 }
 
 TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     using config::Precision;
-    const PaperDevice both({DType::bf16, DType::f32});
-    EXPECT_EQ(choose_precision(Precision::fp32, both), DType::f32);
-    EXPECT_EQ(choose_precision(Precision::bf16, both), DType::bf16);
+    const PaperDevice all({DType::f16, DType::bf16, DType::f32}, true);
+    EXPECT_EQ(chosen(Precision::fp32, all), kFp32);
+    EXPECT_EQ(chosen(Precision::tf32, all), kTf32);
+    EXPECT_EQ(chosen(Precision::mixed, all), kMixed);
+    EXPECT_EQ(chosen(Precision::bf16, all), kBf16);
 }
 
 TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
-    const std::string message = error_of(ExitCode::usage, [] {
-        choose_precision(config::Precision::bf16, PaperDevice({DType::f32}));
-    });
+    using config::Precision;
+    const auto refusal = [](Precision wanted) {
+        return error_of(ExitCode::usage, [&] {
+            chosen(wanted, PaperDevice({DType::bf16, DType::f32}));
+        });
+    };
+    const std::string message = refusal(Precision::mixed);
     EXPECT_NE(message.find("training.precision"), std::string::npos) << message;
-    EXPECT_NE(message.find("'bf16'"), std::string::npos) << message;
-    EXPECT_NE(message.find("(fp32)"), std::string::npos) << message;
+    EXPECT_NE(message.find("'mixed'"), std::string::npos) << message;
+    EXPECT_NE(message.find("(bf16, fp32)"), std::string::npos) << message;
+    EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
+}
+
+std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {
+    std::vector<RankFacts> ranks;
+    for (const std::string& uuid : uuids) ranks.push_back({1, "paper", uuid, {}});
+    return ranks;
+}
+
+TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
+              "ranks 1 and 3 share GPU-b");
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
+    EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
+}
+
+TEST(CheckDevices, WantsGpusForAllRanksOrNone) {
+    EXPECT_NO_THROW(check_devices(ranks_on({"", ""}), config::Level::hardware));
+    const std::string message = error_of(ExitCode::launch, [] {
+        check_devices(ranks_on({"GPU-a", ""}), config::Level::custom);
+    });
+    EXPECT_NE(message.find("rank 1 has paper"), std::string::npos) << message;
+}
+
+TEST(CheckDevices, LetsOnlyTrialsShareAGpu) {
+    using config::Level;
+    const auto shared = ranks_on({"GPU-a", "GPU-a"});
+    EXPECT_NO_THROW(check_devices(shared, Level::custom));
+    for (const Level level : {Level::hardware, Level::system, Level::free}) {
+        EXPECT_NO_THROW(check_devices(ranks_on({"GPU-a", "GPU-b"}), level));
+        const std::string message =
+            error_of(ExitCode::launch, [&] { check_devices(shared, level); });
+        EXPECT_NE(message.find("ranks 0 and 1 share GPU-a"), std::string::npos) << message;
+    }
 }
 
 TEST(OpenDevice, HasTheThreadsAskedFor) {
     config::Config config;
     for (const int threads : {1, 2, 3}) {
         config.device.threads = threads;
-        EXPECT_EQ(open_device(config, {}, 1)->threads(), threads);
+        EXPECT_EQ(open_device(config, {}, {})->threads(), threads);
     }
 }
 
 TEST(OpenDevice, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
     config::Config config;
-    EXPECT_FALSE(open_device(config, {}, 1)->determinism().over_threads);
+    EXPECT_FALSE(open_device(config, {}, {})->determinism().over_threads);
     config.run.deterministic = true;
-    EXPECT_TRUE(open_device(config, {}, 1)->determinism().over_threads);
+    EXPECT_TRUE(open_device(config, {}, {})->determinism().over_threads);
 }
 
 TEST(OpenDevice, TakesEveryLayout) {
@@ -93,7 +147,7 @@ TEST(OpenDevice, TakesEveryLayout) {
         config::Config config;
         config.device.threads = 1;
         config.device.layout = layout;
-        EXPECT_NE(open_device(config, {}, 1), nullptr);
+        EXPECT_NE(open_device(config, {}, {}), nullptr);
     }
 }
 

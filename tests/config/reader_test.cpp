@@ -48,8 +48,8 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
     EXPECT_THAT(message_of("training:\n  epochs: 4\n"), EndsWith("mean 'workload.epochs'?"));
     EXPECT_THAT(message_of("epochs: 4\n"), EndsWith("mean 'workload.epochs'?"));
     EXPECT_EQ(message_of("device:\n  colour: red\n"),
-              "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout), got "
-              "'colour'");
+              "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout, "
+              "autotune, plan_cache), got 'colour'");
     EXPECT_THAT(message_of("xyz: 4\n"), HasSubstr("(run, workload, bagging, parallel, data, "));
 }
 
@@ -57,18 +57,19 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
     EXPECT_EQ(message_of("training:\n  optimizer: lars\n"),
               "f.yaml:2:14: training.optimizer: expected sgd, got 'lars', which this version does "
               "not have");
-    EXPECT_EQ(message_of("device:\n  kind: cuda\n"),
-              "f.yaml:2:9: device.kind: expected one of auto, cpu, got 'cuda', which this version "
-              "does not have");
+    EXPECT_EQ(message_of("training:\n  precision: int8\n"),
+              "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, got "
+              "'int8', which this version does not have");
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
               "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
               "audit_steps, "
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line : {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",
-                             "workload: {kind: extreme_weather}", "communication: {backend: nccl}",
-                             "training: {precision: mixed}", "parallel: {micro_batches: 4}"}) {
+    for (const char* line :
+         {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",
+          "workload: {kind: extreme_weather}", "communication: {algorithm: torus_2d}",
+          "training: {precision: fp16}", "parallel: {micro_batches: 4}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
 }
@@ -102,7 +103,8 @@ TEST(Reader, RefusesValuesOfAnotherType) {
     EXPECT_THAT(message_of("training:\n  schedule_epochs: [1.5]\n"), HasSubstr("got '1.5'"));
     EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a text, got nothing"));
     EXPECT_THAT(message_of("training:\n  precision: fp23\n"),
-                EndsWith("expected one of auto, fp32, bf16, got 'fp23'; did you mean 'fp32'?"));
+                EndsWith("expected one of auto, fp32, tf32, mixed, bf16, got 'fp23'; did you mean "
+                         "'fp32'?"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\x1b[31m\"\n"),
                 EndsWith("run.output: expected text, got the control character '\\x1b'"));
     for (const std::string& name :

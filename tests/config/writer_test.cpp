@@ -148,7 +148,7 @@ TEST(Schema, RestrictsEveryKeyAsTheReaderDoes) {
     EXPECT_EQ(training["batch_size"]["minimum"], 1);
     EXPECT_EQ(training["batch_size"]["default"], 256);
     EXPECT_EQ(training["momentum"]["exclusiveMaximum"], 1.0);
-    EXPECT_EQ(training["precision"]["enum"], (json{"auto", "fp32", "bf16"}));
+    EXPECT_EQ(training["precision"]["enum"], (json{"auto", "fp32", "tf32", "mixed", "bf16"}));
     EXPECT_EQ(training["batch_norm_samples"]["anyOf"][0]["const"], "auto");
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctime>
-
 #include <gtest/gtest.h>
 
 #include "device/kernel_runner.hpp"
@@ -78,35 +76,6 @@ TEST_P(Convolution, AgreesWithReferenceBetweenBlockedAndPlainChannels) {
         {.input = {2, 6, 6, 8}, .filters = 32, .kernel = 3, .stride = 2, .padding = 1});
     expect_like_reference({.input = {2, 6, 6, 32}, .filters = 8, .kernel = 1});
     expect_like_reference({.input = {2, 6, 6, 2}, .filters = 32, .kernel = 1});
-}
-
-/// The least processor time that a training step of a stem has taken.
-double stem_seconds(const DeviceRow& row, std::int64_t channels) {
-    const ops::Convolution op{
-        .input = {2, 32, 32, channels}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3};
-    naive::Problem problem{.operation = op};
-    problem.inputs = {naive::Tensor(op.input)};
-    problem.parameters = {naive::Tensor({64, 7, 7, channels})};
-    problem.output_gradients = {naive::Tensor(output_shape(op))};
-    KernelRunner runner(row, problem);
-    double least = 1e9;
-    for (int repeat = 0; repeat < 3; ++repeat) {
-        const std::clock_t start = std::clock();
-        runner.run();
-        least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-    }
-    return least;
-}
-
-TEST(CpuConvolution, IsFastForAnyNumberOfImageChannels) {
-    // oneDNN's reference loops, which it has only for some of these in blocked layouts, take a
-    // thousand times longer.
-    for (const auto& [one_thread, two_threads] : cpu_thread_pairs()) {
-        const double most = 30 * stem_seconds(one_thread, 16);
-        for (const std::int64_t channels : {3, 4, 5, 13}) {
-            EXPECT_LT(stem_seconds(one_thread, channels), most) << channels << " channels";
-        }
-    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Convolution, testing::ValuesIn(device_rows()),

@@ -15,19 +15,21 @@ namespace hpcai::device {
 
 /// How far a result may be from the reference, relative to the reference's largest number.
 struct Tolerance {
-    double stored = 0;  // of values and gradients in the compute type
-    double fp32 = 0;    // of parameter gradients, losses, softmax and running statistics
+    double stored = 0;      // of values and gradients in the compute type
+    double fp32 = 0;        // of parameter gradients, losses, softmax and running statistics
+    double filters = fp32;  // of gradients of filters
 };
 
-/// For operations that round each stored number once: half of bf16's 2^-7, and fp32 sums of up to
-/// some thousand terms, about the square root of which rounds 2^-24 each.
+/// For operations that round each stored number once: half of bf16's 2^-7 or f16's 2^-10, and fp32
+/// sums of up to some thousand terms, about the square root of which rounds 2^-24 each.
 inline Tolerance tolerance_of(tensor::DType compute) {
-    return compute == tensor::DType::f32 ? Tolerance{1e-6, 1e-6} : Tolerance{4e-3, 1e-6};
+    if (compute == tensor::DType::f32) return {1e-6, 1e-6};
+    return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
 }
 
 /// For numbers that are rounded to the compute type several times on their way.
 inline Tolerance rounded(int times, const Tolerance& once) {
-    return {times * once.stored, once.fp32};
+    return {times * once.stored, once.fp32, once.filters};
 }
 
 /// A device and a precision it computes in.
@@ -36,6 +38,7 @@ struct DeviceRow {
     std::function<std::unique_ptr<Device>()> make;
     tensor::DType compute = tensor::DType::f32;
     Tolerance tolerance;
+    bool tf32 = false;  // see KernelOptions
 };
 
 inline const std::string& to_string(const DeviceRow& row) {
@@ -67,10 +70,22 @@ inline std::vector<DeviceRow> cpu_rows() {
     return rows;
 }
 
-/// All rows of this build on this machine.
-inline std::vector<DeviceRow> device_rows() {
-    return cpu_rows();
+/// Every precision of a GPU. cuDNN gives gradients of filters in the type of the images only, and a
+/// factor that lost 13 bits is wrong by up to 2^-11.
+inline std::vector<DeviceRow> cuda_rows(const std::string& name,
+                                        const std::function<std::unique_ptr<Device>()>& make) {
+    using tensor::DType;
+    std::vector<DeviceRow> rows{{name + "_tf32", make, DType::f32, {1e-3, 1e-3}, true}};
+    for (const DType compute : {DType::f32, DType::f16, DType::bf16}) {
+        Tolerance tolerance = tolerance_of(compute);
+        tolerance.filters = tolerance.stored;
+        rows.push_back({name + "_" + std::string(name_of(compute)), make, compute, tolerance});
+    }
+    return rows;
 }
+
+/// All rows of the test program that is linked: device_rows.cpp or one like it.
+std::vector<DeviceRow> device_rows();
 
 /// The CPU engine with one thread and with two, for what threads must not change.
 struct ThreadPair {

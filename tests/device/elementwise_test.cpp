@@ -74,9 +74,11 @@ TEST_P(Elementwise, NormalizeMapsTheEndsOfTheScale) {
     EXPECT_EQ(got.output.values, (std::vector<double>{-2, 2}));
 }
 
-TEST(NormalizeKernel, RefusesMeansForAnotherNumberOfChannels) {
-    const auto device = make_cpu_device({});
-    EXPECT_THROW(device->build(ops::InputNormalize{{1, 2, 2, 4}, {0, 0, 0}, {1, 1, 1}}, {}), Error);
+TEST_P(Elementwise, NormalizeRefusesMeansForAnotherNumberOfChannels) {
+    const auto device = GetParam().make();
+    EXPECT_THROW(device->build(ops::InputNormalize{{1, 2, 2, 4}, {0, 0, 0}, {1, 1, 1}},
+                               {.compute = GetParam().compute}),
+                 Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Elementwise, testing::ValuesIn(device_rows()),

@@ -50,9 +50,10 @@ public:
           device_(row.make()),
           kernel_(device_->build(
               problem.operation,
-              {compute_, problem.training ? Mode::training : Mode::inference, true})) {
+              {compute_, problem.training ? Mode::training : Mode::inference, true, row.tf32})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
-        output_ = image(output_shape(problem.operation), output_dtype());
+        output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
+                                    carries_sums(problem.operation)));
         for (const auto& gradient : problem.output_gradients) {
             tensors_.output_gradients.push_back(stored(gradient, compute_));
         }
@@ -63,6 +64,8 @@ public:
         }
         tensors_.running_mean = plain(problem.running_mean);
         tensors_.running_variance = plain(problem.running_variance);
+        tensors_.inner_running_mean = plain(problem.running_mean);
+        tensors_.inner_running_variance = plain(problem.running_variance);
         tensors_.loss_scale = plain(naive::Tensor({1}, problem.loss_scale));
         const KernelMemory memory = kernel_->memory();
         tensors_.saved = bytes(memory.saved_bytes);
@@ -103,14 +106,40 @@ private:
         buffers_.emplace_back(*device_, count);
         return buffers_.back().data();
     }
-    void* image(const tensor::Shape& shape, tensor::DType dtype) {
-        return bytes(storage_bytes(shape, dtype));
+    std::size_t value_bytes(const tensor::Shape& shape, tensor::DType dtype, bool sums) const {
+        const std::size_t elements = device_->storage_bytes(shape, dtype);
+        if (!sums) return elements;
+        return sums_offset(elements) + 2 * static_cast<std::size_t>(shape[3]) * sizeof(float);
     }
-    void* stored(const naive::Tensor& tensor, tensor::DType dtype) {
-        void* to = image(tensor.shape, dtype);
+    void* image(const tensor::Shape& shape, tensor::DType dtype) {
+        return bytes(value_bytes(shape, dtype, false));
+    }
+    static float* sums_of(void* value, std::size_t element_bytes) {
+        return reinterpret_cast<float*>(static_cast<std::byte*>(value) +
+                                        sums_offset(element_bytes));
+    }
+    void* stored(const naive::Tensor& tensor, tensor::DType dtype, bool sums = false) {
+        void* to = bytes(value_bytes(tensor.shape, dtype, sums));
         const std::vector<float> values(tensor.values.begin(), tensor.values.end());
         device_->store_channels_last(to, tensor.shape, dtype, values);
+        if (sums) {
+            const naive::Tensor of_channels = naive::channel_sums(tensor);
+            const std::vector<float> numbers(of_channels.values.begin(), of_channels.values.end());
+            device_->upload(sums_of(to, device_->storage_bytes(tensor.shape, dtype)),
+                            std::as_bytes(std::span(numbers)));
+        }
         return to;
+    }
+    /// Whether input `index` carries sums.
+    bool reads_sums(std::size_t index) const {
+        if (const auto* op = std::get_if<ops::NormConvolution>(&problem_.operation)) {
+            return op->norm.from_sums;
+        }
+        if (const auto* op = std::get_if<ops::DualNorm>(&problem_.operation)) {
+            return index == 0 ? op->outer.from_sums : op->inner.from_sums;
+        }
+        const auto* op = std::get_if<ops::BatchNorm>(&problem_.operation);
+        return op != nullptr && op->from_sums && index == 0;
     }
     template <typename Number>
     Number* plain(const naive::Tensor& tensor) {
@@ -129,7 +158,8 @@ private:
         } else if (is_loss() && index == 1) {
             tensors_.inputs.push_back(plain<std::int32_t>(input));
         } else {
-            tensors_.inputs.push_back(stored(input, is_loss() ? tensor::DType::f32 : compute_));
+            tensors_.inputs.push_back(
+                stored(input, is_loss() ? tensor::DType::f32 : compute_, reads_sums(index)));
             gradient = image(input.shape, compute_);
         }
         tensors_.input_gradients.push_back(gradient);
@@ -156,7 +186,13 @@ private:
 
     naive::Solution read() const {
         naive::Solution solution;
-        solution.output = load(output_, output_shape(problem_.operation), output_dtype());
+        const tensor::Shape shape_of_output = output_shape(problem_.operation);
+        solution.output = load(output_, shape_of_output, output_dtype());
+        if (carries_sums(problem_.operation)) {
+            solution.sums =
+                load_plain(sums_of(output_, device_->storage_bytes(shape_of_output, compute_)),
+                           {2, shape_of_output[3]});
+        }
         if (is_loss()) {
             solution.losses =
                 load_plain(static_cast<float*>(tensors_.saved), {problem_.inputs[0].shape[0]});
@@ -205,6 +241,7 @@ inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem
     const bool fp32 = std::holds_alternative<ops::Linear>(problem.operation) ||
                       std::holds_alternative<ops::SoftmaxCrossEntropy>(problem.operation);
     expect_close(got.output, want.output, fp32 ? tolerance.fp32 : tolerance.stored, "output");
+    expect_close(got.sums, want.sums, tolerance.stored, "sums");
     expect_close(got.losses, want.losses, tolerance.fp32, "losses");
     expect_close(got.running_mean, want.running_mean, tolerance.fp32, "running mean");
     expect_close(got.running_variance, want.running_variance, tolerance.fp32, "running variance");
@@ -213,8 +250,10 @@ inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem
         expect_close(got.input_gradients[i], want.input_gradients[i], tolerance.stored,
                      "input gradient " + std::to_string(i));
     }
+    const bool filters = std::holds_alternative<ops::Convolution>(problem.operation);
     for (std::size_t i = 0; i < want.parameter_gradients.size(); ++i) {
-        expect_close(got.parameter_gradients[i], want.parameter_gradients[i], tolerance.fp32,
+        expect_close(got.parameter_gradients[i], want.parameter_gradients[i],
+                     filters ? tolerance.filters : tolerance.fp32,
                      "parameter gradient " + std::to_string(i));
     }
 }

@@ -178,7 +178,7 @@ TEST_P(LoopsOf, StepTheOptimizerAlike) {
         expect_same(1e-6, [&](const Loops& loops) {
             auto parameters = w, momentum = v;
             loops.sgd({parameters.data(), g.data(), momentum.data(), w.size()},
-                      {0.1f, 0.9f, 1e-2f, nesterov});
+                      {0.1f, 0.5f, 0.9f, 1e-2f, nesterov});
             return join(parameters, momentum);
         });
     }

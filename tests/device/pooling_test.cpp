@@ -2,25 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "device/kernel_runner.hpp"
-#include "support/naive_random.hpp"
+#include "device/random_problems.hpp"
 
 namespace hpcai::device {
 namespace {
-
-template <typename Operation>
-naive::Problem random_problem(tensor::DType compute, const Operation& op) {
-    naive::Random random(compute, 4);
-    naive::Problem problem{.operation = op};
-    problem.inputs = {random.normal(op.input)};
-    problem.output_gradients = {random.normal(output_shape(op))};
-    return problem;
-}
 
 class Pooling : public testing::TestWithParam<DeviceRow> {
 protected:
     template <typename Operation>
     naive::Problem problem_of(const Operation& op) {
-        return random_problem(GetParam().compute, op);
+        return random_images(GetParam().compute, op);
     }
     /// A pixel's gradient may be kept in the compute type while `windows` add to it.
     template <typename Operation>
@@ -66,15 +57,6 @@ TEST_P(Pooling, GlobalAverageAgreesWithReference) {
         expect_like_reference(ops::GlobalAveragePool{{3, 5, 4, channels}});
     }
     expect_like_reference(ops::GlobalAveragePool{{2, 1, 1, 32}});
-}
-
-TEST(CpuPooling, GlobalAverageIsTheSameBitForBitForAnyNumberOfThreads) {
-    for (const auto& [one, two] : cpu_thread_pairs()) {
-        const auto problem = random_problem(one.compute, ops::GlobalAveragePool{{3, 7, 7, 40}});
-        const auto a = KernelRunner(one, problem).run(), b = KernelRunner(two, problem).run();
-        EXPECT_EQ(a.output.values, b.output.values);
-        EXPECT_EQ(a.input_gradients[0].values, b.input_gradients[0].values);
-    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Pooling, testing::ValuesIn(device_rows()),

@@ -69,8 +69,9 @@ public:
             add("input gradient", which_.gradient_roundings * tolerance.stored,
                 got.input_gradients.at(i), want.input_gradients[i]);
         }
+        const bool filters = which_.operation == "convolution";
         for (std::size_t i = 0; i < want.parameter_gradients.size(); ++i) {
-            add(which_.parameters.at(i) + " gradient", tolerance.fp32,
+            add(which_.parameters.at(i) + " gradient", filters ? tolerance.filters : tolerance.fp32,
                 got.parameter_gradients.at(i), want.parameter_gradients[i]);
         }
     }

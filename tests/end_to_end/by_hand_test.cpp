@@ -85,7 +85,8 @@ protected:
         const plan::DataSampler sampler(config.bagging, kSeed, 24);
         data::TrainingSource source(samples.training, {.batch_size = 8}, kSeed, number);
         const auto steps = static_cast<std::int64_t>(sampler.in_bag_size(number) / 8);
-        training::Trainer trainer({config, network, steps}, *device, store, *self);
+        const auto reducer = comm::make_mpi_reducer(*self);
+        training::Trainer trainer({config, network, steps, *reducer}, *device, store, *self);
         for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
             source.begin_epoch(epoch, sampler.epoch_order(number, epoch));
             trainer.train_epoch(static_cast<int>(epoch), source, [](const auto&) {});

@@ -50,14 +50,15 @@ struct Launch {
     std::vector<std::string> options = {};
     std::string output = "result";
     std::string config = "tiny.yaml";
+    std::string program = cli::environment("HPCAI500_BINARY");
 };
 
 inline Outcome run(const Launch& launch) {
     std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np",
                                    std::to_string(launch.ranks)};
     words.insert(words.end(), launch.options.begin(), launch.options.end());
-    words.insert(words.end(), {cli::environment("HPCAI500_BINARY"), "run", "--config",
-                               launch.config, "--output", launch.output});
+    words.insert(words.end(),
+                 {launch.program, "run", "--config", launch.config, "--output", launch.output});
     for (const std::string& change : launch.changes) words.insert(words.end(), {"--set", change});
     return cli::execute_in(launch.folder, words);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
 #include "launch.hpp"
 
 /// Wrong input under mpirun: mpirun's exit code, one clear message, nothing left behind.
@@ -76,6 +78,22 @@ TEST_F(RefusedStart, NamesInitialWeightsThatDoNotFit) {
     write(folder_ / "old.safetensors", "no weights");
     expect_refused(run_ranks(folder_.path(), 2, {"training.initial_weights=old.safetensors"}), 4,
                    {"old.safetensors"});
+}
+
+TEST_F(RefusedStart, SaysWhatAMachineWithoutGpuLacks) {
+    if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY); driver != nullptr) {
+        dlclose(driver);
+        GTEST_SKIP() << "this machine has NVIDIA's driver";
+    }
+    expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cuda"}), 2,
+                   {"device.kind", "NVIDIA driver", "libcuda.so.1"});
+}
+
+TEST_F(RefusedStart, RefusesWhatOnlyGpusHave) {
+    expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cpu", "training.precision=mixed"}), 2,
+                   {"training.precision", "'mixed'", "fp32"});
+    expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cpu", "communication.backend=nccl"}),
+                   2, {"communication.backend", "'nccl'"});
 }
 
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {

@@ -11,6 +11,7 @@ namespace hpcai::graph {
 /// Writes small graphs down quickly.
 struct GraphMaker {
     Graph graph;
+    std::int64_t statistics_samples = 0;  // of norms
 
     const tensor::Shape& shape(ValueId value) const { return graph.value(value).shape; }
 
@@ -23,11 +24,11 @@ struct GraphMaker {
                               {pixels});
     }
     ValueId convolution(const std::string& name, ValueId x, std::int64_t filters,
-                        std::int64_t kernel = 1) {
+                        std::int64_t kernel = 1, std::int64_t stride = 1) {
         const auto weight = graph.add_parameter(
             {name + ".weight", {filters, kernel, kernel, shape(x)[3]}, ParameterKind::filters});
-        return graph.add_node(name, ops::Convolution{shape(x), filters, kernel, 1, kernel / 2}, {x},
-                              {weight});
+        return graph.add_node(name, ops::Convolution{shape(x), filters, kernel, stride, kernel / 2},
+                              {x}, {weight});
     }
     ValueId norm(const std::string& name, ValueId x) {
         const tensor::Shape channels{shape(x)[3]};
@@ -36,8 +37,9 @@ struct GraphMaker {
         const auto shift =
             graph.add_parameter({name + ".bias", channels, ParameterKind::norm_shift});
         const auto statistics = graph.add_statistics({name, channels[0]});
-        return graph.add_node(name, ops::BatchNorm{.input = shape(x)}, {x}, {scale, shift},
-                              statistics);
+        return graph.add_node(
+            name, ops::BatchNorm{.input = shape(x), .statistics_samples = statistics_samples}, {x},
+            {scale, shift}, statistics);
     }
     ValueId relu(const std::string& name, ValueId x) {
         return graph.add_node(name, ops::Relu{shape(x)}, {x});
@@ -61,6 +63,35 @@ struct GraphMaker {
         return std::move(graph);
     }
 };
+
+/// A residual block as ResNet-50 has them, with a projection where shapes differ.
+inline ValueId bottleneck(GraphMaker& make, const std::string& name, ValueId x, std::int64_t width,
+                          std::int64_t stride) {
+    const auto norm_relu = [&](const std::string& part, ValueId y) {
+        return make.relu(name + ".relu" + part, make.norm(name + ".bn" + part, y));
+    };
+    ValueId y = norm_relu("1", make.convolution(name + ".conv1", x, width));
+    y = norm_relu("2", make.convolution(name + ".conv2", y, width, 3, stride));
+    ValueId shortcut = x;
+    y = make.convolution(name + ".conv3", y, 2 * width);
+    if (make.shape(x) != make.shape(y)) {
+        shortcut =
+            make.norm(name + ".down.bn", make.convolution(name + ".down", x, 2 * width, 1, stride));
+    }
+    y = make.norm(name + ".bn3", y);
+    return make.relu(name + ".relu3", make.add(name + ".add", y, shortcut));
+}
+
+/// A stem of three channels, and blocks with and without a projection.
+inline Graph small_resnet() {
+    GraphMaker make;
+    ValueId x = make.convolution("conv", make.images({3, 16, 14, 3}), 8, 3);
+    x = make.max_pool("pool", make.relu("relu", make.norm("bn", x)));
+    x = bottleneck(make, "a", x, 8, 1);
+    x = bottleneck(make, "b", x, 8, 1);
+    x = bottleneck(make, "c", x, 16, 2);
+    return make.finish(bottleneck(make, "d", x, 16, 1), 5);
+}
 
 /// Every kind of operation, a value with three readers, and a residual addition.
 inline Graph every_operation() {

@@ -36,56 +36,6 @@ TEST(NaiveNetwork, AgreesWithCentralDifferencesInEveryParameter) {
     }
 }
 
-std::string to_string(const RunnerOptions& options) {
-    return std::string(name_of(options.compute)) + "_" + std::to_string(options.threads) +
-           "_threads";
-}
-[[maybe_unused]] void PrintTo(const RunnerOptions& options, std::ostream* stream) {
-    *stream << to_string(options);
-}
-
-class NetworkOf : public testing::TestWithParam<RunnerOptions> {};
-
-TEST_P(NetworkOf, AgreesWithTheNaiveNetworkUnfusedAndFused) {
-    const Graph graph = every_operation();
-    const Inputs inputs = random_inputs(graph);
-    const Tensors parameters = random_parameters(graph);
-    const double tolerance = GetParam().compute == tensor::DType::f32 ? 1e-5 : 0.02;
-    for (const Graph& variant : {graph, fuse(graph)}) {
-        naive::Network reference(variant, GetParam().compute);
-        const auto want = reference.run(inputs, parameters, 0.25);
-        NetworkRunner runner(variant, GetParam());
-        runner.set_parameters(parameters);
-        expect_same_step(runner.step(inputs, 0.25f), want, graph, tolerance);
-    }
-}
-
-TEST_P(NetworkOf, DoesNotDependOnWhatItRanBefore) {
-    const Graph graph = fuse(every_operation());
-    NetworkRunner runner(graph, GetParam());
-    const Tensors parameters = random_parameters(graph);
-    runner.set_parameters(parameters);
-    const auto first = runner.step(random_inputs(graph));
-    runner.step(random_inputs(graph, 99));
-    const auto again = runner.step(random_inputs(graph));
-    EXPECT_EQ(again.losses, first.losses);
-    for (std::size_t id = 0; id < parameters.size(); ++id) {
-        EXPECT_EQ(again.gradients[id].values, first.gradients[id].values);
-    }
-}
-
-std::vector<RunnerOptions> all_options() {
-    std::vector<RunnerOptions> all;
-    for (const auto compute : device::make_cpu_device({})->compute_dtypes()) {
-        all.push_back({compute, device::CpuLayout::automatic, 1});
-        all.push_back({compute, device::CpuLayout::channels_last, 2});
-    }
-    return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cpu, NetworkOf, testing::ValuesIn(all_options()),
-                         [](const auto& test) { return to_string(test.param); });
-
 TEST(Network, SumsAsManyGradientsAsAValueHasReaders) {
     for (const int readers : {2, 3, 4, 5}) {
         GraphMaker make;
@@ -254,8 +204,7 @@ TEST(Network, InferenceReadsTheParametersAndStatisticsOfTraining) {
     EXPECT_GT(relative_distance(before, trained.probabilities), 0.03);
     EXPECT_LT(relative_distance(evaluate(), trained.probabilities), 0.01);
     // An optimizer step reaches inference through prepare().
-    runner.device->sgd({.learning_rate = 1}, runner.store.parameters(), runner.store.gradients(),
-                       runner.store.momentum());
+    runner.sgd({}, 1);
     EXPECT_GT(relative_distance(evaluate(), trained.probabilities), 0.05);
 }
 

@@ -38,8 +38,7 @@ std::vector<float> train(const RunnerOptions& options) {
     for (const std::uint32_t stream : {21, 22}) {
         const auto result = runner.step(graph::random_inputs(graph, stream), 1.0f / 18);
         left.insert(left.end(), result.probabilities.begin(), result.probabilities.end());
-        runner.device->sgd({0.05f, 0.9f, 1e-4f, true}, runner.store.parameters(),
-                           runner.store.gradients(), runner.store.momentum());
+        runner.sgd({0.9f, 1e-4f, true, {}}, 0.05);
     }
     for (const auto values : {runner.store.parameters(), runner.store.gradients(),
                               runner.store.momentum(), runner.store.statistics()}) {

@@ -148,9 +148,7 @@ TEST(TinyResNet, LearnsABatchByHeartInEveryPrecision) {
             last = 0;
             for (const double loss : result.losses) last += loss / 8;
             if (step == 0) first = last;
-            runner.device->sgd({.learning_rate = 0.02f, .momentum = 0.9f},
-                               runner.store.parameters(), runner.store.gradients(),
-                               runner.store.momentum());
+            runner.sgd({.momentum = 0.9f}, 0.02);
         }
         EXPECT_GT(first, 0.8);
         EXPECT_LT(last, 0.30) << name_of(compute);

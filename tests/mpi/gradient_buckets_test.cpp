@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "hpcai/base/error.hpp"
+#include "hpcai/device/cpu_device.hpp"
 #include "world.hpp"
 
 namespace hpcai::comm {
@@ -31,6 +32,7 @@ const std::vector<std::size_t> kSizes{10, 64, 64, 3000, 1, 700, 700, 64, 5, 1200
 class BucketsOverMpi : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
 protected:
     Communicator& group_ = world().everyone;
+    std::unique_ptr<GradientReducer> reducer_ = make_mpi_reducer(group_);
     std::vector<Range> ranges_ = ranges_of(kSizes);
     std::vector<float> gradients_ = std::vector<float>(ranges_.back().end);
     BucketOptions options_{std::get<0>(GetParam()), std::get<1>(GetParam())};
@@ -69,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Cuts, BucketsOverMpi,
                                           testing::Bool()));
 
 TEST_P(BucketsOverMpi, SumWhatOneNaiveAllReduceSums) {
-    GradientBuckets buckets(group_, gradients_, ranges_, options_);
+    GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     for (int step = 0; step < 4; ++step) {
         run_step(buckets, step);
         const std::vector<float> sum = gradients_;
@@ -80,8 +82,19 @@ TEST_P(BucketsOverMpi, SumWhatOneNaiveAllReduceSums) {
     EXPECT_EQ(buckets.accounting().bytes_reduced, group_.size() == 1 ? 0 : 4 * bytes);
 }
 
+TEST_P(BucketsOverMpi, ThroughHostMemoryTheSumsAreTheSame) {
+    const auto device = device::make_cpu_device({});
+    const auto staged = make_staged_reducer(group_, *device);
+    GradientBuckets buckets(*staged, gradients_, ranges_, options_);
+    for (int step = 0; step < 3; ++step) {
+        run_step(buckets, step);
+        const std::vector<float> sum = gradients_;
+        ASSERT_EQ(sum, naive_sum(step)) << "step " << step;
+    }
+}
+
 TEST_P(BucketsOverMpi, TheOrderOfReadyNeedNotBeTheSameOnAllRanks) {
-    GradientBuckets buckets(group_, gradients_, ranges_, options_);
+    GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     std::vector<std::size_t> order(ranges_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::rotate(order, order.begin() + group_.rank() % 4);
@@ -94,8 +107,19 @@ TEST_P(BucketsOverMpi, TheOrderOfReadyNeedNotBeTheSameOnAllRanks) {
     EXPECT_EQ(sum, naive_sum(7));
 }
 
+TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
+    GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
+    run_step(buckets, 0);
+    const BucketAccounting once = buckets.accounting();
+    buckets.repeat_step();
+    EXPECT_EQ(buckets.accounting().steps, 2);
+    EXPECT_EQ(buckets.accounting().bytes_reduced, 2 * once.bytes_reduced);
+    EXPECT_EQ(buckets.accounting().exposed_seconds, once.exposed_seconds);
+    EXPECT_EQ(buckets.accounting().interleaved_seconds, once.interleaved_seconds);
+}
+
 TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRefused) {
-    GradientBuckets buckets(group_, gradients_, ranges_, options_);
+    GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     // The first parameter closes the last bucket, so nobody waits for its sum.
     for (std::size_t parameter = ranges_.size(); parameter-- > 1;) {
         write_gradient(parameter, 0);
@@ -109,9 +133,9 @@ TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRefused) {
 
 TEST(GradientBuckets, AreFilledFromTheEndAndHoldWhatFits) {
     std::vector<float> gradients(100);
-    Communicator& group = world().everyone;
+    const auto reducer = make_mpi_reducer(world().everyone);
     const auto count = [&](std::vector<std::size_t> sizes, std::size_t bucket_floats) {
-        return GradientBuckets(group, gradients, ranges_of(sizes),
+        return GradientBuckets(*reducer, gradients, ranges_of(sizes),
                                {bucket_floats * sizeof(float), true})
             .bucket_count();
     };
@@ -125,9 +149,9 @@ TEST(GradientBuckets, AreFilledFromTheEndAndHoldWhatFits) {
 
 TEST(GradientBuckets, RangesThatOverlapOrLeaveTheBufferAreRefused) {
     std::vector<float> gradients(100);
-    Communicator& group = world().everyone;
+    const auto reducer = make_mpi_reducer(world().everyone);
     const auto make = [&](std::vector<Range> ranges) {
-        GradientBuckets buckets(group, gradients, std::move(ranges), {});
+        GradientBuckets buckets(*reducer, gradients, std::move(ranges), {});
     };
     EXPECT_THROW(make({{0, 10}, {9, 20}}), Error);
     EXPECT_THROW(make({{50, 60}, {0, 10}}), Error);

@@ -40,7 +40,7 @@ protected:
                 std::vector<RankFacts>(static_cast<std::size_t>(ranks), {1, "paper"}),
                 std::move(samples),
                 nullptr,
-                tensor::DType::f32,
+                {},
                 "2022-11-05T14:03:09Z"};
     }
 

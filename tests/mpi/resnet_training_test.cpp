@@ -91,7 +91,8 @@ Course train(comm::Communicator& group, const Options& options) {
     graph::ParameterStore store(graph, *device);
     graph::Network network(graph, *device, store, {device::Mode::training, options.compute});
     initialize(graph, 1, 0, store);
-    Trainer trainer({config, network, options.steps}, *device, store, group);
+    const auto reducer = comm::make_mpi_reducer(group);
+    Trainer trainer({config, network, options.steps, *reducer}, *device, store, group);
     data::TrainingSource source = source_for(config, group);
     std::vector<std::uint32_t> order;
     for (int i = 0; i < kBatch * options.steps; ++i) {

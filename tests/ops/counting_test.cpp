@@ -63,12 +63,10 @@ TEST(Flops, AreWhatWalkingTheLoopsOfNaiveOperationsCounts) {
                                                    ledger.ledger, first_layer);
                 error.add(
                     difference(got, want),
-                    fmt::format(
-                        "{}: {} of {}, first layer {}: {} {} {}, counted {} {} {}", ledger.name,
-                        name_of(operation),
-                        to_string(std::visit([](const auto& op) { return op.input; }, operation)),
-                        first_layer, got.forward, got.weight_gradient, got.input_gradient,
-                        want.forward, want.weight_gradient, want.input_gradient));
+                    fmt::format("{}: {} to {}, first layer {}: {} {} {}, counted {} {} {}",
+                                ledger.name, name_of(operation), to_string(output_shape(operation)),
+                                first_layer, got.forward, got.weight_gradient, got.input_gradient,
+                                want.forward, want.weight_gradient, want.input_gradient));
             }
         }
     }

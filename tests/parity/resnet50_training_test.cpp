@@ -52,7 +52,9 @@ public:
         : model(variant, kSide),
           config_(make_config(peak_rate)),
           self_(comm::make_self_communicator()),
-          trainer_({config_, model.network, kBatches}, *model.device, model.store, *self_),
+          reducer_(comm::make_mpi_reducer(*self_)),
+          trainer_({config_, model.network, kBatches, *reducer_}, *model.device, model.store,
+                   *self_),
           source_(kSide, kBatches) {}
 
     /// The losses of the epoch's steps.
@@ -70,6 +72,7 @@ public:
 private:
     config::Config config_;
     std::unique_ptr<comm::Communicator> self_;
+    std::unique_ptr<comm::GradientReducer> reducer_;
     training::Trainer trainer_;
     FixedSource source_;
 };

@@ -165,6 +165,14 @@ inline Walk walk(const ops::InputNormalize&) {
     return {};
 }
 
+/// A joined operation is counted as its parts.
+inline Walk walk(const ops::NormConvolution&) {
+    return {};
+}
+inline Walk walk(const ops::DualNorm&) {
+    return {};
+}
+
 inline Walk walk(const ops::Operation& operation) {
     return std::visit([](const auto& op) { return walk(op); }, operation);
 }

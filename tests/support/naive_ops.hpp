@@ -48,6 +48,7 @@ struct Problem {
 /// All that it writes. Input gradients without values belong to pixels and labels.
 struct Solution {
     Tensor output;
+    Tensor sums;    // (2, K), if the output carries them
     Tensor losses;  // (N), SoftmaxCrossEntropy only
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
@@ -217,6 +218,8 @@ struct Solver {
     }
 
     void operator()(const ops::BatchNorm& op);
+    void operator()(const ops::NormConvolution& op);
+    void operator()(const ops::DualNorm& op);
 };
 
 /// The pixels of one channel in one span of samples that share statistics.
@@ -287,11 +290,63 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
     solution.parameter_gradients = {std::move(dgamma), std::move(dbeta)};
 }
 
+/// Sums over the batch of a value's channels, and of the squares, (2, C).
+inline Tensor channel_sums(const Tensor& value) {
+    const std::int64_t channels = value.shape[3];
+    Tensor sums(Shape{2, channels});
+    for (std::int64_t i = 0; i < value.shape.elements(); ++i) {
+        sums[i % channels] += value[i];
+        sums[channels + i % channels] += value[i] * value[i];
+    }
+    return sums;
+}
+
 /// Output, and gradients where there are output gradients (SoftmaxCrossEntropy: always).
 inline Solution solve(const Problem& problem) {
     Solver solver{problem, {}};
     std::visit(solver, problem.operation);
+    if (carries_sums(problem.operation))
+        solver.solution.sums = channel_sums(solver.solution.output);
     return std::move(solver.solution);
+}
+
+inline void Solver::operator()(const ops::NormConvolution& op) {
+    Problem norm{.operation = op.norm,
+                 .inputs = problem.inputs,
+                 .parameters = {problem.parameters[0], problem.parameters[1]},
+                 .running_mean = problem.running_mean,
+                 .running_variance = problem.running_variance};
+    Problem convolution{.operation = op.convolution,
+                        .inputs = {solve(norm).output},
+                        .parameters = {problem.parameters[2]},
+                        .output_gradients = problem.output_gradients};
+    Solution outer = solve(convolution);
+    if (backward()) norm.output_gradients = outer.input_gradients;
+    solution = solve(norm);
+    solution.output = std::move(outer.output);
+    solution.parameter_gradients.push_back(std::move(outer.parameter_gradients[0]));
+}
+
+/// Running statistics are those of `outer`.
+inline void Solver::operator()(const ops::DualNorm& op) {
+    Problem inner{.operation = op.inner,
+                  .inputs = {problem.inputs[1]},
+                  .parameters = {problem.parameters[2], problem.parameters[3]},
+                  .running_mean = problem.running_mean,
+                  .running_variance = problem.running_variance};
+    solution = solve({.operation = op.outer,
+                      .inputs = {x(), solve(inner).output},
+                      .parameters = {problem.parameters[0], problem.parameters[1]},
+                      .output_gradients = problem.output_gradients,
+                      .running_mean = problem.running_mean,
+                      .running_variance = problem.running_variance});
+    if (!backward()) return;
+    inner.output_gradients = {solution.input_gradients[1]};
+    Solution second = solve(inner);
+    solution.input_gradients[1] = std::move(second.input_gradients[0]);
+    for (Tensor& gradient : second.parameter_gradients) {
+        solution.parameter_gradients.push_back(std::move(gradient));
+    }
 }
 
 }  // namespace hpcai::naive

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -12,10 +13,18 @@
 
 namespace hpcai::naive {
 
-/// The number of type `dtype` (fp32 or bf16) nearest to `value`, ties to even.
+/// The number of type `dtype` (fp32, fp16 or bf16) nearest to the fp32 number nearest to `value`,
+/// ties to even.
 inline double round_to(tensor::DType dtype, double value) {
     const float single = static_cast<float>(value);
     if (dtype == tensor::DType::f32) return single;
+    if (dtype == tensor::DType::f16) {
+        int exponent = 0;
+        std::frexp(single, &exponent);
+        const int unit = std::max(exponent - 11, -24);  // f16 has 11 bits, the least one is 2^-24
+        const double rounded = std::ldexp(std::nearbyint(std::ldexp(single, -unit)), unit);
+        return std::abs(rounded) < 65520 ? rounded : std::copysign(HUGE_VAL, rounded);
+    }
     const auto bits = std::bit_cast<std::uint32_t>(single);
     return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }

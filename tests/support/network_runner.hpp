@@ -17,6 +17,7 @@
 #include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 #include "support/naive_random.hpp"
+#include "support/sgd_step.hpp"
 
 namespace hpcai::graph {
 
@@ -52,13 +53,17 @@ struct RunnerOptions {
     bool deterministic = false;
 };
 
-/// A network on the CPU engine with its own store.
+/// A network with its own store, on the CPU engine or on a device that is given.
 class NetworkRunner {
 public:
     explicit NetworkRunner(const Graph& graph, const RunnerOptions& options = {})
-        : device(device::make_cpu_device({options.threads, options.layout, options.deterministic})),
-          store(graph, *device),
-          network(graph, *device, store, {device::Mode::training, options.compute}) {}
+        : NetworkRunner(
+              graph,
+              device::make_cpu_device({options.threads, options.layout, options.deterministic}),
+              {device::Mode::training, options.compute}) {}
+    NetworkRunner(const Graph& graph, std::unique_ptr<device::Device> on,
+                  const NetworkOptions& options)
+        : device(std::move(on)), store(graph, *device), network(graph, *device, store, options) {}
 
     static void set_inputs(Network& network, const Inputs& inputs) {
         const auto& images = inputs.at("images").values;
@@ -71,8 +76,9 @@ public:
 
     void set_parameters(const Tensors& parameters) {
         for (std::size_t id = 0; id < parameters.size(); ++id) {
-            const auto to = store.parameter(static_cast<ParameterId>(id));
-            std::copy(parameters[id].values.begin(), parameters[id].values.end(), to.begin());
+            const auto& values = parameters[id].values;
+            store.write(std::vector<float>(values.begin(), values.end()),
+                        store.parameter(static_cast<ParameterId>(id)));
         }
     }
 
@@ -80,7 +86,8 @@ public:
     naive::NetworkResult step(const Inputs& inputs, float loss_scale = 1) {
         Observer nobody;
         const auto gradients = store.gradients();
-        std::fill(gradients.begin(), gradients.end(), std::numeric_limits<float>::quiet_NaN());
+        store.write(std::vector<float>(gradients.size(), std::numeric_limits<float>::quiet_NaN()),
+                    gradients);
         set_inputs(network, inputs);
         network.set_loss_scale(loss_scale);
         network.prepare(nobody);
@@ -88,12 +95,19 @@ public:
         network.backward(nobody);
         naive::NetworkResult result = read(network);
         for (std::size_t id = 0; id < store.ranges().size(); ++id) {
-            const auto from = store.gradient(static_cast<ParameterId>(id));
+            const auto from = store.read(store.gradient(static_cast<ParameterId>(id)));
             naive::Tensor gradient(network.graph().parameters()[id].shape);
             std::copy(from.begin(), from.end(), gradient.values.begin());
             result.gradients.push_back(std::move(gradient));
         }
         return result;
+    }
+
+    /// A step of SGD on all parameters.
+    void sgd(const device::Sgd& settings, double learning_rate) {
+        device::SgdSteps(*device, settings,
+                         {store.parameters(), store.gradients(), store.momentum(), nullptr})
+            .step(learning_rate);
     }
 
     /// Losses and probabilities of the last forward pass.

@@ -136,16 +136,18 @@ public:
         : config(std::move(configuration)),
           device(device::make_cpu_device({})),
           store(graph, *device),
-          network(graph, *device, store, {}) {
+          network(graph, *device, store, {}),
+          reducer(comm::make_mpi_reducer(ranks)) {
         initialize(graph, config.run.seed, 0, store);
-        trainer = std::make_unique<Trainer>(TrainerSetup{config, network, steps_per_epoch}, *device,
-                                            store, ranks);
+        trainer = std::make_unique<Trainer>(
+            TrainerSetup{config, network, steps_per_epoch, *reducer}, *device, store, ranks);
     }
 
     config::Config config;
     std::unique_ptr<device::Device> device;
     graph::ParameterStore store;
     graph::Network network;
+    std::unique_ptr<comm::GradientReducer> reducer;
     std::unique_ptr<Trainer> trainer;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,17 @@
 #include "networks.hpp"
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
+#include "support/sgd_step.hpp"
 
 namespace hpcai::training {
 namespace {
+
+device::SgdSteps sgd_steps(const graph::Graph& graph, graph::ParameterStore& store,
+                           const config::TrainingConfig& training, device::Device& device) {
+    return {device,
+            plan_sgd(graph, store, training),
+            {store.parameters(), store.gradients(), store.momentum(), nullptr}};
+}
 
 /// PyTorch's SGD in doubles, one number at a time.
 struct NaiveSgd {
@@ -100,11 +109,11 @@ INSTANTIATE_TEST_SUITE_P(Settings, OptimizerSteps,
 
 TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
     const std::vector<double> want = expected();
-    const Optimizer optimizer(graph_, store_, settings());
+    device::SgdSteps steps = sgd_steps(graph_, store_, settings(), *device_);
     for (int step = 0; step < kSteps; ++step) {
         const std::vector<float>& gradients = gradients_[static_cast<std::size_t>(step)];
         std::copy(gradients.begin(), gradients.end(), store_.gradients().begin());
-        optimizer.step(rate(step), *device_, store_);
+        steps.step(rate(step));
     }
     for (std::size_t id = 0; id < store_.ranges().size(); ++id) {
         const graph::Range range = store_.ranges()[id];
@@ -136,7 +145,7 @@ protected:
         training.nesterov = settings["nesterov"];
         training.weight_decay = settings["weight_decay"];
         training.weight_decay_on_norm_and_bias = settings["weight_decay_on_norm_and_bias"];
-        optimizer_ = std::make_unique<Optimizer>(graph_, store_, training);
+        steps_.emplace(sgd_steps(graph_, store_, training, *device_));
         place(store_.parameters(), reference_["start"].get<Values>());
         std::ranges::fill(store_.momentum(), 0.0F);
         name_ = fmt::format("momentum {}, nesterov {}, decay {}, everywhere {}", training.momentum,
@@ -146,7 +155,7 @@ protected:
 
     void step(std::size_t number) {
         place(store_.gradients(), reference_["gradients"][number].get<Values>());
-        optimizer_->step(reference_["rates"][number], *device_, store_);
+        steps_->step(reference_["rates"][number]);
     }
 
     void place(std::span<float> buffer, const Values& values) const {
@@ -177,7 +186,7 @@ protected:
     graph::Graph graph_ = one_of_each_kind();
     std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
     graph::ParameterStore store_{graph_, *device_};
-    std::unique_ptr<Optimizer> optimizer_;
+    std::optional<device::SgdSteps> steps_;
     std::string name_;
 };
 
@@ -208,12 +217,12 @@ TEST_F(TorchSgd, IsComparedInEveryCombinationOverTwelveSteps) {
     EXPECT_EQ(combinations.size(), 9U);
 }
 
-TEST(Optimizer, LeavesTheGapsBetweenParametersAtZero) {
+TEST(PlanSgd, LeavesTheGapsBetweenParametersAtZero) {
     const graph::Graph graph = small_graph(2);  // the last bias has 3 elements
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     initialize(graph, 1, 0, store);
-    Optimizer(graph, store, {}).step(0.1, *device, store);
+    sgd_steps(graph, store, {}, *device).step(0.1);
     std::vector<bool> belongs(store.parameters().size());
     for (const graph::Range& range : store.ranges()) {
         for (std::size_t i = range.begin; i < range.end; ++i) belongs[i] = true;

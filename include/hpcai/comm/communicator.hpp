@@ -63,6 +63,13 @@ public:
     /// Tells the other ranks that this one gives up: their calls, those under way too, throw
     /// `failure` instead of waiting for it. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
+
+    /// Throws what made this communicator useless or the failure that another rank announced, if
+    /// anything has. Not collective, returns at once.
+    virtual void look_for_failure() {}
+
+    /// Keeps `buffer`, which a sum that failed was to be made in, as long as messages may arrive.
+    virtual void keep(std::shared_ptr<const void> /*buffer*/) {}
 };
 
 /// A single process: collectives leave values as they are. Sending to itself is an error.

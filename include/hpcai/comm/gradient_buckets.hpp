@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "hpcai/comm/communicator.hpp"
+#include "hpcai/comm/gradient_reducer.hpp"
 
 namespace hpcai::comm {
 
@@ -23,7 +24,8 @@ struct BucketOptions {
     bool overlap = true;  // start a bucket once its gradients are ready, else all in finish()
 };
 
-/// What the sums have cost this rank since the buckets were made.
+/// What the sums have cost this rank since the buckets were made. Seconds are the host's: where the
+/// device makes the sums, those of enqueueing them, and none for steps that a recording repeats.
 struct BucketAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_reduced = 0;  // gradient bytes that entered an all-reduce
@@ -31,28 +33,37 @@ struct BucketAccounting {
     double interleaved_seconds = 0;  // in ready() and progress(): spent between kernels
 };
 
-/// Sums one flat gradient buffer over the ranks of a group, step after step, in contiguous buckets
-/// filled from its end, where backward produces gradients first. The cut depends only on the ranges
-/// and options, and buckets start in the same order on every rank whatever the order of ready(), so
-/// that sums are the same bits from run to run. In a group of one nothing is done.
+/// Sums one flat gradient buffer in device memory over ranks, step after step, in contiguous
+/// buckets filled from its end, where backward produces gradients first. The cut depends only on
+/// the ranges and options, and buckets start in the same order on every rank whatever the order of
+/// ready(), so that sums are the same bits from run to run. In a group of one nothing is done.
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend and do not overlap; gaps between them are summed too when inside a
-    /// bucket. `gradients` and `group` must live as long as this object. Throws Error(internal) on
-    /// ranges that are not so.
-    GradientBuckets(Communicator& group, std::span<float> gradients,
+    /// bucket. `gradients` and `reducer` must live as long as this object. Throws Error(internal)
+    /// on ranges that are not so.
+    GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options);
+    /// When an exception ends it, `reducer` gives up: whoever frees memory next waits for the
+    /// device.
+    ~GradientBuckets();
+    GradientBuckets(const GradientBuckets&) = delete;
+    GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-    /// The gradient of one parameter is final for this step: it must not be written again before
-    /// finish(). May start sums; does not wait.
+    /// The work that makes the gradient of one parameter of this step is enqueued: it must not be
+    /// written again before finish(). May start sums; throws as GradientReducer does.
     void ready(std::size_t parameter_index);
 
     /// Lets sums under way advance. To be called between kernels.
     void progress();
 
-    /// Returns when `gradients` hold the sums of all ranks; then the next step may begin. Every
-    /// parameter must have been ready. Throws as Communicator does.
+    /// For work that is enqueued after it, `gradients` hold the sums of all ranks, and the next
+    /// step may begin. Every parameter must have been ready. Throws as GradientReducer does.
     void finish();
+
+    /// Counts a step of which a recording, made of ready() and finish(), has been enqueued. May
+    /// wait for the step before; throws as GradientReducer does.
+    void repeat_step();
 
     std::size_t bucket_count() const { return buckets_.size(); }
     const BucketAccounting& accounting() const { return accounting_; }
@@ -64,9 +75,11 @@ private:
         std::size_t waiting_for = 0;  // parameters that are not ready in this step
     };
 
+    std::unique_ptr<Request> start_sum(const Bucket& bucket);
     void start_ready_buckets();
+    void count_step();
 
-    Communicator& group_;
+    GradientReducer& reducer_;
     std::span<float> gradients_;
     bool overlap_;
     std::vector<Bucket> buckets_;  // in starting order, from the end of the buffer
@@ -75,6 +88,7 @@ private:
     std::size_t started_ = 0;  // buckets
     std::vector<std::unique_ptr<Request>> under_way_;
     BucketAccounting accounting_;
+    int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace hpcai::comm

@@ -21,11 +21,11 @@ enum class DataKind { synthetic, image_folder };
 enum class BadSamplePolicy { fail, skip, count };
 enum class Optimizer { sgd };
 enum class Schedule { constant, step, cosine, polynomial };
-enum class Precision { automatic, fp32, bf16 };
-enum class CommunicationBackend { automatic, mpi };
+enum class Precision { automatic, fp32, tf32, mixed, bf16 };
+enum class CommunicationBackend { automatic, mpi, nccl };
 enum class AllReduceAlgorithm { all_reduce };
 enum class CommunicationPrecision { fp32 };
-enum class DeviceKind { automatic, cpu };
+enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };
 
 struct RunConfig {
@@ -99,6 +99,7 @@ struct TrainingConfig {
     bool zero_gamma = true;  // last BatchNorm of each residual block starts at zero
     double batch_norm_momentum = 0.1;
     Precision precision = Precision::automatic;
+    double loss_scale = 0;  // 0: mixed finds it by itself, others have none
     bool fusion = true;
     std::string initial_weights;  // safetensors with torchvision's names
 };
@@ -115,6 +116,8 @@ struct DeviceConfig {
     DeviceKind kind = DeviceKind::automatic;
     int threads = 0;  // per rank; 0: from the cores the rank may use
     ActivationLayout layout = ActivationLayout::automatic;
+    bool autotune = true;
+    std::string plan_cache;  // file; empty: none
 };
 
 struct Config {

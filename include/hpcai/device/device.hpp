@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/device/kernel.hpp>
+#include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
@@ -21,6 +24,7 @@ struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
+    bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -31,14 +35,53 @@ public:
     virtual std::size_t bytes() const = 0;
 };
 
-/// v = momentum v + (g + decay w); w -= rate v (or rate (g + decay w + momentum v) for Nesterov):
-/// PyTorch's SGD, Sutskever et al. 2013.
-struct SgdStep {
-    float learning_rate = 0;
+/// PyTorch's SGD (Sutskever et al. 2013): with g = gradient_factor gradient (+ weight_decay w),
+/// v = momentum v + g; w -= learning_rate v, or learning_rate (g + momentum v) with Nesterov.
+struct Sgd {
     float momentum = 0;
     float weight_decay = 0;
     bool nesterov = false;
+    struct Range {
+        std::size_t begin = 0;  // a multiple of 8
+        std::size_t end = 0;
+        bool decays = true;
+    };
+    std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
 };
+
+/// Flat buffers of the same length, and the numbers of the step in device memory.
+struct SgdTensors {
+    std::span<float> parameters;
+    std::span<const float> gradients;
+    std::span<float> momentum;
+    const StepNumbers* numbers = nullptr;
+};
+
+/// An optimizer step, planned for its buffers. While numbers->finite is 0 it changes nothing.
+class Update {
+public:
+    virtual ~Update() = default;
+    /// Returns when it is enqueued.
+    virtual void run() = 0;
+};
+
+/// Work that was recorded once, to be enqueued again and again at little cost.
+class Recording {
+public:
+    virtual ~Recording() = default;
+    /// Throws Error(internal) when the device reports a failure.
+    virtual void run() = 0;
+};
+
+/// What a network computes in; masters, statistics and sums are fp32.
+struct Precision {
+    tensor::DType compute = tensor::DType::f32;
+    bool tf32 = false;  // see KernelOptions
+    bool operator==(const Precision&) const = default;
+};
+
+/// As training.precision has it: "fp32", "tf32", "mixed" (fp16) or "bf16".
+std::string_view name_of(const Precision& precision);
 
 /// What a device promises of the bits of its results.
 struct Determinism {
@@ -55,17 +98,26 @@ public:
 
     /// "2 threads of AMD EPYC ..., oneDNN 2.6.3": for people.
     virtual std::string description() const = 0;
+    /// Of a GPU, the same in every process that uses it: "GPU-8f6e...". Empty for a CPU.
+    virtual std::string uuid() const { return {}; }
     /// The precisions a network can compute in here, fastest first.
     virtual std::vector<tensor::DType> compute_dtypes() const = 0;
+    /// Whether KernelOptions::tf32 makes a difference.
+    virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
     /// What it was opened to promise; nothing unless it was asked to.
     virtual Determinism determinism() const = 0;
 
     /// Throws Error(internal) when the bytes cannot be had.
     virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-    /// Returns once the bytes have arrived.
+    /// Returns once the bytes have arrived and all work enqueued before is done.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
+    /// Takes a copy of `from`, which may then change; the bytes arrive after the work enqueued
+    /// before and ahead of the work enqueued after it. May wait for earlier calls of its kind.
+    virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
+    /// Bytes in which this device's kernels keep a value of this shape and type.
+    virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
     /// Writes a value, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout in which
     /// this device's kernels keep values of this shape and type, rounding to nearest even. `to` has
     /// storage_bytes(). Returns once the bytes have arrived. Throws Error(internal) for a type that
@@ -78,13 +130,33 @@ public:
     /// Returns once all enqueued work is done.
     virtual void synchronize() = 0;
 
+    /// Whether a network gains from build() of an operation that others were joined to: one that
+    /// carries or reads sums, a NormConvolution or a DualNorm. May plan and time it.
+    virtual bool accepts(const ops::Operation& operation, const KernelOptions& options);
     /// Plans an operation. Throws Error(internal) when this device has no way to compute it.
     virtual std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                           const KernelOptions& options) = 0;
 
-    /// One optimizer step over a range of the flat buffers, all of the same length.
-    virtual void sgd(const SgdStep& step, std::span<float> parameters,
-                     std::span<const float> gradients, std::span<float> momentum) = 0;
+    /// Plans an optimizer step. Everything in `tensors` outlives it.
+    virtual std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) = 0;
+
+    /// The following enqueue work on numbers in device memory. Clears numbers->finite where any of
+    /// `values`, which begin at a multiple of 16 bytes, is infinite or NaN.
+    virtual void check_finite(std::span<const float> values, StepNumbers* numbers) = 0;
+    /// numbers->loss_sum += the sum of `losses`, in an order that never changes.
+    virtual void add_losses(std::span<const float> losses, StepNumbers* numbers) = 0;
+    /// Ends a step. After finite gradients one more step is good, and after enough of them a
+    /// dynamic scale doubles unless it would pass `largest`; otherwise the step counts as skipped
+    /// and a dynamic scale halves, not below `smallest`. Then gradient_factor = loss_weight /
+    /// loss_scale and finite = 1.
+    virtual void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) = 0;
+
+    /// Whether it has recordings.
+    virtual bool records() const { return false; }
+    /// Records the work that `enqueue` enqueues on this device, without doing it. Nothing in
+    /// `enqueue` may wait for the device or upload to it, and everything it touches outlives the
+    /// recording. Throws Error(internal) where records() is false.
+    virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
 
     /// A fingerprint of the bits of `values`, n in number, with -0 and the payloads of NaN as they
     /// are; the same number on every device. With word i = bits of value 2i, and those of value
@@ -95,7 +167,7 @@ public:
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 };
 
-/// Bytes of a tensor's storage for activations of this dtype.
+/// Bytes of a tensor without padding, what most devices need for it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
 
 }  // namespace hpcai::device

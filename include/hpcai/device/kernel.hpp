@@ -16,6 +16,11 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of any one pass
 };
 
+/// Where the sums that a value carries lie (ops::carries_sums), behind its elements' bytes.
+constexpr std::size_t sums_offset(std::size_t element_bytes) {
+    return (element_bytes + 255) / 256 * 256;
+}
+
 /// Addresses of everything a kernel reads and writes, laid out as its Device lays tensors out. A
 /// null pointer among `input_gradients` means that this gradient is not needed.
 struct KernelTensors {
@@ -27,6 +32,8 @@ struct KernelTensors {
     std::vector<float*> parameter_gradients;  // overwritten, canonical layout
     float* running_mean = nullptr;            // (C)
     float* running_variance = nullptr;        // (C)
+    float* inner_running_mean = nullptr;      // (C), DualNorm only, as the next
+    float* inner_running_variance = nullptr;
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;

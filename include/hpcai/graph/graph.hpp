@@ -44,7 +44,8 @@ struct Node {
     std::vector<ValueId> inputs;
     ValueId output = -1;
     std::vector<ParameterId> parameters;  // in the order the operation names them
-    std::int32_t statistics = -1;         // index of its NormStatistics, BatchNorm only
+    std::int32_t statistics = -1;         // index of its NormStatistics, if it has a BatchNorm
+    std::int32_t inner_statistics = -1;   // of the inner one, DualNorm only
 };
 
 /// The DAG of a model: nodes in an order in which each comes after what it reads. It knows no
@@ -59,6 +60,8 @@ public:
     /// shapes, as the operation reads.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                      std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
+    /// The same; what `node` says of its output does not matter.
+    ValueId add_node(Node node);
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
     const std::vector<Value>& values() const noexcept { return values_; }

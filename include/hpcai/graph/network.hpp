@@ -33,6 +33,7 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
+    bool tf32 = false;  // see device::KernelOptions
 };
 
 /// Bytes a built network holds on its device.
@@ -54,13 +55,22 @@ public:
 
     const Graph& graph() const { return graph_; }
     const NetworkMemory& memory() const { return memory_; }
+    /// The type of activations and their gradients.
+    tensor::DType compute() const { return compute_; }
 
-    /// Sets the input value `name`; `bytes` are its elements in canonical layout. Returns once they
-    /// have arrived. Every input is set anew before each forward pass, which may use its memory for
+    /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
+    /// is taken. Every input is set anew before each forward pass, which may use its memory for
     /// other values once it has been read.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
-    /// Factor on the gradients of the rows' losses, usually 1 / global batch.
-    void set_loss_scale(float scale) { loss_scale_ = scale; }
+    /// Factor on the gradients of the rows' losses, 1 at first, which forgets the other numbers of
+    /// a step. With 1 / global batch gradients are those of the mean loss.
+    void set_loss_scale(float scale);
+    /// In device memory.
+    device::StepNumbers* step_numbers() const {
+        return static_cast<device::StepNumbers*>(numbers_->data());
+    }
+    /// A copy; waits for the work enqueued on the device.
+    device::StepNumbers read_step_numbers() const;
 
     /// Refreshes working copies after the parameters have changed.
     void prepare(Observer& observer) { run(prepare_steps_, observer); }
@@ -73,7 +83,11 @@ public:
 
     /// Copies the softmax (N, classes) of the last forward pass to the host.
     void read_probabilities(std::span<float> to) const;
-    /// Copies the rows' losses (N) of the last forward pass to the host.
+    /// The rows' losses (N) of the last forward pass, in device memory.
+    std::span<const float> losses() const {
+        return {reinterpret_cast<const float*>(losses_.data()), losses_.size() / sizeof(float)};
+    }
+    /// Copies them to the host.
     void read_losses(std::span<float> to) const;
 
 private:
@@ -89,13 +103,13 @@ private:
 
     Graph graph_;
     device::Device& device_;
+    tensor::DType compute_;
     NetworkMemory memory_;
-    std::unique_ptr<device::Memory> arena_, prepared_;
+    std::unique_ptr<device::Memory> arena_, prepared_, numbers_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
     std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
     std::map<std::string, std::span<std::byte>> inputs_;
     std::span<const std::byte> probabilities_, losses_;
-    float loss_scale_ = 1;
 };
 
 }  // namespace hpcai::graph

@@ -16,16 +16,22 @@ using comm::Range;
 
 /// A model's trained state on one device: parameters, gradients and momentum as flat fp32 buffers
 /// with one range per parameter, and the running statistics. Networks of the same graph share it.
+/// Spans are of device memory, which the host reads and writes through read() and write() only.
 class ParameterStore {
 public:
-    /// Everything starts at zero, running variances at one. `graph` is only read here.
+    /// Everything starts at zero, running variances at one. `graph` is only read here; `device`
+    /// outlives the store.
     ParameterStore(const Graph& graph, device::Device& device);
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
     /// The gradients and, behind them, one number that travels with their sums over the ranks.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
-    float& status() { return gradients_and_status().back(); }
+    /// Written after the work enqueued before.
+    void enqueue_status(float status) {
+        device_.enqueue_upload(status_part().data(), std::as_bytes(std::span(&status, 1)));
+    }
+    float status() { return read(status_part()).front(); }
     Range status_range() const { return {elements_, elements_ + 1}; }
     std::span<float> momentum() { return span(*momentum_, elements_); }
     /// Running means of all normalizations, then their variances: (2, channels in all).
@@ -40,7 +46,13 @@ public:
     std::span<float> running_mean(std::int32_t statistics);      // (C)
     std::span<float> running_variance(std::int32_t statistics);  // (C)
 
+    /// A copy on the host of a part of the store; waits for the work enqueued on the device.
+    std::vector<float> read(std::span<const float> part) const;
+    /// Overwrites a part of the store, of the same length as `values`.
+    void write(std::span<const float> values, std::span<float> part);
+
 private:
+    std::span<float> status_part() { return gradients_and_status().subspan(elements_); }
     static std::span<float> span(device::Memory& memory, std::size_t elements) {
         return {static_cast<float*>(memory.data()), elements};
     }
@@ -48,6 +60,7 @@ private:
         return all.subspan(range.begin, range.end - range.begin);
     }
 
+    device::Device& device_;
     std::vector<Range> ranges_;             // per parameter
     std::vector<Range> statistics_ranges_;  // per normalization, in channels
     std::size_t elements_ = 0;

@@ -22,19 +22,22 @@ struct InputNormalize {
     std::vector<double> standard_deviation;  // (C), in [0, 1]
 };
 
-/// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K).
+/// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`, y
+/// carries the sums of its channels (see carries_sums).
 struct Convolution {
     Shape input;
     std::int64_t filters = 0;  // K
     std::int64_t kernel = 1;   // R, pixels a side
     std::int64_t stride = 1;
     std::int64_t padding = 0;  // zeros on each side
+    bool sums = false;
 };
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta over (N, H, W) for each channel of
 /// x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0); with `add`, a
 /// second input r (N, H, W, C) is added before that. The running statistics take the unbiased
-/// variance with weight `momentum`.
+/// variance with weight `momentum`. With `from_sums`, x carries the sums of its channels, from
+/// which the statistics of a whole batch in training are taken instead of from x.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
@@ -42,6 +45,22 @@ struct BatchNorm {
     std::int64_t statistics_samples = 0;  // samples that share statistics; 0: the whole batch
     bool add = false;
     bool relu = false;
+    bool from_sums = false;
+};
+
+/// y = conv(norm(x), w), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
+/// and no addition, then the filters. A device need not keep the normalized image.
+struct NormConvolution {
+    BatchNorm norm;
+    Convolution convolution;
+};
+
+/// y = outer(x, inner(r)) of x and r, in training only. Parameters: gamma and beta of `outer`,
+/// which has an addition and a ReLU, then of `inner`, which has neither. A device need not keep
+/// inner(r).
+struct DualNorm {
+    BatchNorm outer;
+    BatchNorm inner;
 };
 
 /// y = max(x, 0).
@@ -81,12 +100,16 @@ struct SoftmaxCrossEntropy {
     double label_smoothing = 0;  // s
 };
 
-using Operation = std::variant<InputNormalize, Convolution, BatchNorm, Relu, Add, MaxPool,
-                               GlobalAveragePool, Linear, SoftmaxCrossEntropy>;
+using Operation = std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm,
+                               Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy>;
 
 /// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
 /// do not fit, for example an image smaller than the kernel.
 Shape output_shape(const Operation& operation);
+
+/// Whether the output carries the sums of its channels: behind its elements lie, for K channels,
+/// the K sums of y and then the K sums of y^2 over the batch, in fp32.
+bool carries_sums(const Operation& operation);
 
 /// FLOPs of the operation on its batch in one ledger. `first_layer`: no input gradient is needed.
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer);

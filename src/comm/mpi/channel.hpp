@@ -54,6 +54,8 @@ public:
     void wait(std::span<MPI_Request> requests);
 
     void announce_failure(const Error& failure) noexcept;
+    /// Throws the failure that another rank announced, if one has.
+    void look_for_failure();
 
 private:
     struct FailureMessage {
@@ -61,7 +63,6 @@ private:
         std::array<char, 252> text{};
     };
 
-    void look_for_failure();
     [[noreturn]] void fail(const Error& failure);
 
     MPI_Comm handle_;

@@ -299,4 +299,13 @@ void MpiCommunicator::announce_failure(const Error& failure) noexcept {
     channel_->announce_failure(failure);
 }
 
+void MpiCommunicator::look_for_failure() {
+    channel_->check_usable();
+    channel_->look_for_failure();
+}
+
+void MpiCommunicator::keep(std::shared_ptr<const void> buffer) {
+    channel_->kept()->keep(std::move(buffer));
+}
+
 }  // namespace hpcai::comm

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -14,6 +15,7 @@
 #include "context.hpp"
 #include "hash.hpp"
 #include "isa.hpp"
+#include "update.hpp"
 
 namespace hpcai::device {
 namespace {
@@ -65,11 +67,15 @@ struct Build {
         return build_input_normalize(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        if (op.sums) return refuse();
         return build_convolution(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        if (op.from_sums) return refuse();
         return build_batch_norm(op, options, context);
     }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution&) const { return refuse(); }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm&) const { return refuse(); }
     std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
         return build_relu(op, options, context);
     }
@@ -87,6 +93,9 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
         return build_softmax_cross_entropy(op, options, context);
+    }
+    static std::unique_ptr<Kernel> refuse() {
+        throw Error(ExitCode::internal, "the CPU engine joins no convolutions and norms");
     }
 };
 
@@ -136,6 +145,7 @@ public:
     void download(std::span<std::byte> to, const void* from) override {
         if (!to.empty()) std::memcpy(to.data(), from, to.size());
     }
+    void enqueue_upload(void* to, std::span<const std::byte> from) override { upload(to, from); }
     void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
                              std::span<const float> values) override {
         convert(host_desc(shape, values.size()), const_cast<float*>(values.data()),
@@ -159,20 +169,18 @@ public:
         }
     }
 
-    void sgd(const SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
-             std::span<float> momentum) override {
-        constexpr std::size_t kPart = 1 << 14;
-        const auto parts = static_cast<std::int64_t>((parameters.size() + kPart - 1) / kPart);
-        const SgdCoefficients by{step.learning_rate, step.momentum, step.weight_decay,
-                                 step.nesterov};
-#pragma omp parallel for schedule(static)
-        for (std::int64_t part = 0; part < parts; ++part) {
-            const std::size_t first = static_cast<std::size_t>(part) * kPart;
-            context_.loops->sgd(
-                {parameters.data() + first, gradients.data() + first, momentum.data() + first,
-                 std::min(kPart, parameters.size() - first)},
-                by);
-        }
+    std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) override {
+        return build_sgd(sgd, tensors, context_);
+    }
+
+    void check_finite(std::span<const float> values, StepNumbers* numbers) override {
+        cpu::check_finite(values, *numbers);
+    }
+    void add_losses(std::span<const float> losses, StepNumbers* numbers) override {
+        numbers->loss_sum += std::accumulate(losses.begin(), losses.end(), 0.0);
+    }
+    void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
+        cpu::finish_step(policy, *numbers);
     }
 
     std::uint64_t hash(std::span<const float> values) override {
@@ -251,10 +259,6 @@ Cores count_cores() {
 int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing) {
     if (wanted > 0) return wanted;
     return std::max(1, cores.allowed / std::max(1, ranks_sharing));
-}
-
-std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
-    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
 }
 
 }  // namespace hpcai::device

@@ -192,7 +192,8 @@ void load_floats(const Tile& tile, const void* x, float* rows) {
 
 void sgd(const SgdSpan& span, const SgdCoefficients& by) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        const float gradient = span.gradients[i] + by.weight_decay * span.parameters[i];
+        const float gradient =
+            by.gradient_factor * span.gradients[i] + by.weight_decay * span.parameters[i];
         const float velocity = by.momentum * span.momentum[i] + gradient;
         span.momentum[i] = velocity;
         span.parameters[i] -=

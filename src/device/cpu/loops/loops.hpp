@@ -67,7 +67,7 @@ struct GradientApplyTile {
     const float* c;  // (lanes)
 };
 
-/// `length` elements of one optimizer step (device::SgdStep).
+/// `length` elements of one optimizer step (device::Sgd).
 struct SgdSpan {
     float* parameters;
     const float* gradients;
@@ -76,6 +76,7 @@ struct SgdSpan {
 };
 struct SgdCoefficients {
     float learning_rate;
+    float gradient_factor;
     float momentum;
     float weight_decay;
     bool nesterov;

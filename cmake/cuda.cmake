@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA engine: libhpcai_cuda.so, which the program opens where there is a driver, so that the
+# program itself starts without CUDA. HPCAI_CUDA_FOUND says whether it is built.
+set(HPCAI500_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO: when all it needs is found")
+set_property(CACHE HPCAI500_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+set(HPCAI_CUDA_FOUND OFF)
+if(NOT HPCAI500_CUDA)
+  message(STATUS "CUDA engine: off (HPCAI500_CUDA)")
+  return()
+endif()
+if(HPCAI500_SANITIZE AND HPCAI500_CUDA STREQUAL AUTO)
+  message(STATUS "CUDA engine: off in sanitized builds, whose tests run its kernels on the CPU")
+  return()
+endif()
+
+find_package(CUDAToolkit QUIET)
+find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
+find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+  HINTS ${PROJECT_SOURCE_DIR}/build/third_party/cudnn_frontend/include)
+
+set(missing)
+if(NOT CUDAToolkit_NVCC_EXECUTABLE)
+  list(APPEND missing "nvcc")
+endif()
+if(NOT CUDNN_INCLUDE OR NOT CUDNN_LIBRARY)
+  list(APPEND missing "cuDNN")
+endif()
+if(NOT NCCL_INCLUDE OR NOT NCCL_LIBRARY)
+  list(APPEND missing "NCCL")
+endif()
+if(NOT CUDNN_FRONTEND_INCLUDE)
+  list(APPEND missing "cudnn_frontend.h (scripts/fetch_cudnn_frontend.sh)")
+endif()
+if(missing)
+  list(JOIN missing ", " missing)
+  if(NOT HPCAI500_CUDA STREQUAL AUTO)
+    message(FATAL_ERROR "HPCAI500_CUDA is ${HPCAI500_CUDA}, but these are missing: ${missing}")
+  endif()
+  message(STATUS "CUDA engine: not built, missing: ${missing}")
+  return()
+endif()
+
+if(NOT DEFINED CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90-real)
+endif()
+enable_language(CUDA)
+# CMake 3.25 does not know these of nvcc.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+set(HPCAI_CUDA_FOUND ON)
+message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp
+  kernels/*.cu kernels/*_reference.cpp kernels/failure.cpp kernels/host_numbers.cpp)
+add_library(hpcai_cuda SHARED ${cuda_sources})
+target_link_libraries(hpcai_cuda
+  PUBLIC hpcai_comm
+  PRIVATE CUDA::cublasLt CUDA::nvrtc ${CUDNN_LIBRARY} ${NCCL_LIBRARY} nlohmann_json::nlohmann_json
+  PUBLIC CUDA::cudart)
+target_include_directories(hpcai_cuda PUBLIC ${PROJECT_SOURCE_DIR})
+target_include_directories(hpcai_cuda PRIVATE ${PROJECT_SOURCE_DIR}/kernels)
+target_include_directories(hpcai_cuda SYSTEM PUBLIC ${CUDNN_INCLUDE} ${NCCL_INCLUDE}
+  PRIVATE ${CUDNN_FRONTEND_INCLUDE})
+# A kernel whose numbers do not fit into registers is an error here.
+target_compile_options(hpcai_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-warn-spills,-warn-lmem-usage,-Werror>)
+target_link_options(hpcai_cuda PRIVATE -Wl,--no-undefined)
+set_target_properties(hpcai_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+# What a shared library takes from the modules has to run at any address.
+foreach(module base tensor ops device comm)
+  set_target_properties(hpcai_${module} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endforeach()
+install(TARGETS hpcai_cuda LIBRARY DESTINATION lib)

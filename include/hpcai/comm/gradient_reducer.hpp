@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hpcai/comm/communicator.hpp"
+#include "hpcai/device/device.hpp"
+
+namespace hpcai::comm {
+
+/// Sums of gradients that lie in device memory, over the ranks of a group. All ranks start the same
+/// sums in the same order, and wait for them in that order. One thread uses it. Everything throws
+/// as Communicator does; after a throw it is of no more use.
+class GradientReducer {
+public:
+    virtual ~GradientReducer() = default;
+
+    /// Ranks.
+    virtual int size() const = 0;
+
+    /// "mpi", "mpi through host memory", "nccl 2.28.9": for people.
+    virtual std::string description() const = 0;
+
+    /// Sums `device_values`, in place, after the work enqueued on the device so far; may wait for
+    /// that. Work enqueued after the request's wait() comes after the sum; wait() itself may return
+    /// before. Until then nothing else touches the values, and test() need not have been called.
+    virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
+
+    /// Whether start_sum and wait() may be called inside Device::record. Then all ranks run their
+    /// recordings together, and every recording goes before this does.
+    virtual bool can_be_recorded() const = 0;
+
+    /// Returns once all sums have been made, those of recordings too, and throws when they cannot
+    /// be made any more: to be called before the host waits for the device in a way that knows
+    /// nothing of other ranks. May wait for all work enqueued on the device.
+    virtual void check() = 0;
+
+    /// After a recording with sums has been enqueued: may keep the host from being more than a step
+    /// ahead of the device, so that no wait for the device elsewhere is one for another rank.
+    virtual void end_step() {}
+
+    /// For a rank that fails: ends sums under way without a result, so that the device gets through
+    /// what has been enqueued. Returns at once. The reducer is of no more use.
+    virtual void give_up() noexcept {}
+};
+
+/// Over `group`, for devices whose memory is the host's and which do their work at once, as the
+/// CPU's. `group` outlives it.
+std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
+
+/// Over `group` by copies in host memory, for any device: for ranks that share a GPU, and where
+/// there is no NCCL. Sums are the same bits as make_mpi_reducer's. `group` and `device` outlive it.
+std::unique_ptr<GradientReducer> make_staged_reducer(Communicator& group, device::Device& device);
+
+}  // namespace hpcai::comm

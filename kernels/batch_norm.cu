@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch_norm.hpp"
+#include "batch_norm_tiles.cuh"
+
+namespace hpcai::kernels {
+namespace batch_norm {
+namespace {
+
+struct Moments {
+    double mean = 0, variance = 0;  // biased
+};
+
+__device__ inline Moments moments_of(const Sums& differences, double pivot, double count) {
+    const double offset = differences.first / count;
+    const double variance = differences.second / count - offset * offset;
+    // Not a maximum, which would make a variance of 0 out of a NaN.
+    return {pivot + offset, variance < 0 ? 0 : variance};
+}
+
+__device__ inline void write_affine(const BatchNormParameters& parameters,
+                                    const BatchNormStatistics& statistics, int channel,
+                                    std::int64_t index, const Moments& moments) {
+    const double inverse = 1 / sqrt(moments.variance + parameters.epsilon);
+    const double scale = parameters.gamma[channel] * inverse;
+    statistics.scale[index] = static_cast<float>(scale);
+    statistics.shift[index] = static_cast<float>(parameters.beta[channel] - moments.mean * scale);
+    if (statistics.mean == nullptr) return;
+    statistics.mean[index] = static_cast<float>(moments.mean);
+    statistics.inverse_deviation[index] = static_cast<float>(inverse);
+}
+
+/// Adds up the moments of a channel's spans, then moves the running statistics.
+class RunningStatistics {
+public:
+    __device__ RunningStatistics(const BatchNormParameters& parameters, int spans, double count)
+        : parameters_(parameters), spans_(spans), unbiased_(count > 1 ? count / (count - 1) : 1) {}
+
+    __device__ void add(const Moments& moments) {
+        sum_.mean += moments.mean;
+        sum_.variance += moments.variance;
+    }
+    __device__ void move(int channel) const {
+        move(parameters_.running_mean[channel], sum_.mean / spans_);
+        move(parameters_.running_variance[channel], unbiased_ * sum_.variance / spans_);
+    }
+
+private:
+    __device__ void move(float& running, double value) const {
+        running =
+            static_cast<float>((1 - parameters_.momentum) * running + parameters_.momentum * value);
+    }
+    const BatchNormParameters& parameters_;
+    double spans_, unbiased_;
+    Moments sum_;
+};
+
+template <typename T, int kWidth>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    sum_kernel(const Tiling tiling, const T* x, float* workspace, float* pivots) {
+    const Place<kWidth> place(tiling);
+    const std::int64_t channels = tiling.channels;
+    const std::int64_t span = blockIdx.y;
+    const T* from = x + span * tiling.pixels * channels + place.channel;
+    float sum[kWidth] = {}, squares[kWidth] = {};
+    Pack<kWidth> pivot = {};
+    if (place.works) pivot = load<kWidth>(from);
+    place.template walk<2 * kInFlight<T>>(
+        tiling.pixels,
+        [&](std::int64_t pixel) { return Raw<T, kWidth>::load(from + pixel * channels); },
+        [&](std::int64_t, const Raw<T, kWidth>& raw) {
+            const Pack<kWidth> values = raw.numbers();
+            for (int i = 0; i < kWidth; ++i) {
+                const float difference = values.lane[i] - pivot.lane[i];
+                sum[i] += difference;
+                squares[i] = fmaf(difference, difference, squares[i]);
+            }
+        });
+    write_partial(tiling, place, sum, squares, workspace);
+    if (place.works && place.chunk == 0 && place.row == 0) {
+        for (int i = 0; i < kWidth; ++i) {
+            pivots[span * channels + place.channel + i] = pivot.lane[i];
+        }
+    }
+}
+
+__global__ void __launch_bounds__(kFinalThreads)
+    combine_kernel(const Tiling tiling, int spans, const BatchNormParameters parameters,
+                   const BatchNormStatistics statistics, const float* workspace,
+                   const float* pivots) {
+    const int channel = static_cast<int>(blockIdx.x) * kFinalChannels +
+                        static_cast<int>(threadIdx.x) % kFinalChannels;
+    const bool writes = threadIdx.x < kFinalChannels && channel < tiling.channels;
+    const auto count = static_cast<double>(tiling.pixels);
+    RunningStatistics running(parameters, spans, count);
+    for (int span = 0; span < spans; ++span) {
+        const Sums sums = combine_partials(tiling, span, channel, workspace);
+        if (!writes) continue;
+        const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
+        const Moments moments = moments_of(sums, pivots[index], count);
+        write_affine(parameters, statistics, channel, index, moments);
+        running.add(moments);
+    }
+    if (writes) running.move(channel);
+}
+
+struct EpilogueSums {
+    const float* sum;
+    const float* squares;
+};
+
+__global__ void of_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
+                               const BatchNormParameters parameters,
+                               const BatchNormStatistics statistics) {
+    const int channel = static_cast<int>(first_item());
+    if (channel >= shape.channels) return;
+    const auto count = static_cast<double>(shape.pixels);
+    const int spans = static_cast<int>(shape.spans);
+    RunningStatistics running(parameters, spans, count);
+    for (int span = 0; span < spans; ++span) {
+        const std::int64_t index = span * shape.channels + channel;
+        const Moments moments = moments_of({sums.sum[index], sums.squares[index]}, 0, count);
+        write_affine(parameters, statistics, channel, index, moments);
+        running.add(moments);
+    }
+    running.move(channel);
+}
+
+__global__ void running_kernel(std::int64_t channels, const BatchNormParameters parameters,
+                               const BatchNormStatistics statistics) {
+    const int channel = static_cast<int>(first_item());
+    if (channel >= channels) return;
+    write_affine(parameters, {nullptr, nullptr, statistics.scale, statistics.shift}, channel,
+                 channel, {parameters.running_mean[channel], parameters.running_variance[channel]});
+}
+
+Grid grid_over_channels(std::int64_t channels, Stream stream) {
+    constexpr unsigned kThreadsPerBlock = 128;
+    return {.blocks_x = static_cast<unsigned>(divide_up(channels, kThreadsPerBlock)),
+            .threads = kThreadsPerBlock,
+            .stream = stream};
+}
+
+enum class Residual { none, plain, normalized };
+
+/// One element; `r` counts only where there is a residual.
+template <Residual kResidual>
+__device__ inline float affine(float x, float scale, float shift, float r) {
+    const float value = fmaf(x, scale, shift);
+    return kResidual == Residual::none ? value : value + r;
+}
+
+template <typename T>
+struct ApplyTensors {
+    const T* x;
+    const T* residual;
+    T* y;
+    const float *scale, *shift, *residual_scale, *residual_shift;
+    std::uint8_t* mask;
+    bool relu;
+};
+
+/// y of one element before rounding, and its bit of the mask.
+__device__ inline float rectify(bool relu, float value, unsigned bit, unsigned& bits) {
+    if (value > 0) bits |= 1u << bit;
+    return relu && value < 0 ? 0 : value;
+}
+
+template <typename T, Residual kResidual>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    apply_kernel(const Tiling tiling, const ApplyTensors<T> tensors) {
+    const Place<kWide> place(tiling);
+    if (!place.works) return;
+    const std::int64_t channels = tiling.channels;
+    // From the end of memory to its beginning: the sums ended there, and left it in the cache.
+    const std::int64_t span = gridDim.y - 1 - blockIdx.y;
+    const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
+    const std::int64_t of_span = span * channels + place.channel;
+    const auto scale = load<kWide>(tensors.scale + of_span);
+    const auto shift = load<kWide>(tensors.shift + of_span);
+    Pack<kWide> residual_scale = {}, residual_shift = {};
+    if constexpr (kResidual == Residual::normalized) {
+        residual_scale = load<kWide>(tensors.residual_scale + of_span);
+        residual_shift = load<kWide>(tensors.residual_shift + of_span);
+    }
+    struct Loaded {
+        Raw<T, kWide> x, r;
+    };
+    place.template walk<kInFlight<T>>(
+        tiling.pixels,
+        [&](std::int64_t pixel) {
+            Loaded loaded;
+            loaded.x = Raw<T, kWide>::load(tensors.x + last - pixel * channels);
+            if constexpr (kResidual != Residual::none) {
+                loaded.r = Raw<T, kWide>::load(tensors.residual + last - pixel * channels);
+            }
+            return loaded;
+        },
+        [&](std::int64_t pixel, const Loaded& loaded) {
+            const Pack<kWide> x = loaded.x.numbers();
+            Pack<kWide> y, residual = {};
+            if constexpr (kResidual != Residual::none) residual = loaded.r.numbers();
+            unsigned bits = 0;
+            for (unsigned i = 0; i < kWide; ++i) {
+                float r = residual.lane[i];
+                if constexpr (kResidual == Residual::normalized) {
+                    r = fmaf(r, residual_scale.lane[i], residual_shift.lane[i]);
+                }
+                const float value = affine<kResidual>(x.lane[i], scale.lane[i], shift.lane[i], r);
+                y.lane[i] = rectify(tensors.relu, value, i, bits);
+            }
+            const std::int64_t at = last - pixel * channels;
+            store(tensors.y + at, y);
+            if (tensors.mask != nullptr) tensors.mask[at / 8] = static_cast<std::uint8_t>(bits);
+        });
+}
+
+/// For any number of channels: a thread makes a byte of the mask, whatever channels it covers.
+template <typename T>
+__global__ void apply_any_kernel(const BatchNormShape shape, const ApplyTensors<T> tensors) {
+    const std::int64_t of_span = shape.pixels * shape.channels, elements = shape.spans * of_span;
+    for (std::int64_t byte = first_item(); byte * 8 < elements; byte += item_stride()) {
+        unsigned bits = 0;
+        for (unsigned bit = 0; bit < 8 && byte * 8 + bit < elements; ++bit) {
+            const std::int64_t at = byte * 8 + bit;
+            const std::int64_t index = at / of_span * shape.channels + at % shape.channels;
+            const float scale = tensors.scale[index], shift = tensors.shift[index];
+            float value = affine<Residual::none>(to_float(tensors.x[at]), scale, shift, 0);
+            if (tensors.residual != nullptr) {
+                float r = to_float(tensors.residual[at]);
+                if (tensors.residual_scale != nullptr) {
+                    r = fmaf(r, tensors.residual_scale[index], tensors.residual_shift[index]);
+                }
+                value += r;
+            }
+            tensors.y[at] = from_float<T>(rectify(tensors.relu, value, bit, bits));
+        }
+        if (tensors.mask != nullptr) tensors.mask[byte] = static_cast<std::uint8_t>(bits);
+    }
+}
+
+template <typename T, Residual kResidual>
+void apply_wide(const BatchNormShape& shape, const ApplyTensors<T>& tensors, Stream stream) {
+    const Tiling tiling = tiling_of(shape);
+    launch(apply_kernel<T, kResidual>, grid_of(shape, tiling, stream), tiling, tensors);
+}
+
+template <typename T>
+void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments, Stream stream) {
+    const ApplyTensors<T> tensors{static_cast<const T*>(arguments.x),
+                                  static_cast<const T*>(arguments.residual),
+                                  static_cast<T*>(arguments.y),
+                                  arguments.scale,
+                                  arguments.shift,
+                                  arguments.residual_scale,
+                                  arguments.residual_shift,
+                                  reinterpret_cast<std::uint8_t*>(arguments.mask),
+                                  arguments.relu};
+    if (!is_wide(shape)) {
+        const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
+        launch(apply_any_kernel<T>, grid_over(bytes, stream), shape, tensors);
+    } else if (arguments.residual == nullptr) {
+        apply_wide<T, Residual::none>(shape, tensors, stream);
+    } else if (arguments.residual_scale == nullptr) {
+        apply_wide<T, Residual::plain>(shape, tensors, stream);
+    } else {
+        apply_wide<T, Residual::normalized>(shape, tensors, stream);
+    }
+}
+
+}  // namespace
+}  // namespace batch_norm
+
+std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
+    return sizeof(float) * static_cast<std::size_t>(batch_norm::partial_floats(shape) +
+                                                    3 * shape.spans * shape.channels);
+}
+
+std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
+    return 4 * static_cast<std::size_t>(divide_up(shape.spans * shape.pixels * shape.channels, 32));
+}
+
+void batch_norm_statistics(const BatchNormShape& shape,
+                           const BatchNormStatisticsArguments& arguments, Stream stream) {
+    using namespace batch_norm;
+    const Tiling tiling = tiling_of(shape);
+    const Grid grid = grid_of(shape, tiling, stream);
+    auto* workspace = static_cast<float*>(arguments.workspace);
+    float* pivots = workspace + partial_floats(shape);
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(is_wide(shape) ? sum_kernel<T, kWide> : sum_kernel<T, 1>, grid, tiling,
+               static_cast<const T*>(arguments.x), workspace, pivots);
+    });
+    launch(combine_kernel, final_grid(shape.channels, stream), tiling,
+           static_cast<int>(shape.spans), arguments.parameters, arguments.statistics, workspace,
+           pivots);
+}
+
+void batch_norm_statistics_of_sums(const BatchNormShape& shape,
+                                   const BatchNormSumsArguments& arguments, Stream stream) {
+    using namespace batch_norm;
+    launch(of_sums_kernel, grid_over_channels(shape.channels, stream), shape,
+           EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
+           arguments.statistics);
+}
+
+void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
+                                   const BatchNormStatistics& statistics, Stream stream) {
+    using namespace batch_norm;
+    launch(running_kernel, grid_over_channels(channels, stream), channels, parameters, statistics);
+}
+
+void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
+                      Stream stream) {
+    with_type(shape.dtype, [&]<typename T>() { batch_norm::apply<T>(shape, arguments, stream); });
+}
+
+}  // namespace hpcai::kernels

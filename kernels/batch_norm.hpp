@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
+/// and Szegedy 2015. A span is what shares statistics: some samples, or the whole batch. Numbers of
+/// a channel are fp32; sums are fp32 within a block and double over blocks, always in the same
+/// order. Activations, statistics and the workspace begin at multiples of 16 bytes. Fast for C a
+/// multiple of 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
+namespace hpcai::kernels {
+
+struct BatchNormShape {
+    tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
+    std::int64_t spans = 1;                    // up to 65535
+    std::int64_t pixels = 1;                   // of a span: its samples x H x W
+    std::int64_t channels = 1;                 // C
+};
+
+/// Scratch of the statistics, and of a gradient from its sums until it is applied.
+std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
+
+/// One bit an element in the order of elements, from bit 0 of word 0: set where y > 0.
+std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
+
+/// (spans, C) each.
+struct BatchNormStatistics {
+    float* mean = nullptr;
+    float* inverse_deviation = nullptr;  // 1 / sqrt(biased variance + epsilon)
+    float* scale = nullptr;              // gamma inverse_deviation
+    float* shift = nullptr;              // beta - mean scale
+};
+
+/// (C) each.
+struct BatchNormParameters {
+    const float* gamma = nullptr;
+    const float* beta = nullptr;
+    float* running_mean = nullptr;
+    float* running_variance = nullptr;
+    double epsilon = 1e-5;
+    double momentum = 0.1;
+};
+
+struct BatchNormStatisticsArguments {
+    const void* x = nullptr;
+    BatchNormParameters parameters;
+    BatchNormStatistics statistics;  // written
+    void* workspace = nullptr;
+};
+/// Statistics of every span. The running ones move by `momentum` toward the spans' average of mean
+/// and unbiased variance. Sums are of differences from a span's first pixel, so that they do not
+/// cancel where the mean is large. Reads 1.
+void batch_norm_statistics(const BatchNormShape& shape,
+                           const BatchNormStatisticsArguments& arguments, Stream stream);
+
+struct BatchNormSumsArguments {
+    const float* sum = nullptr;      // (spans, C): of x
+    const float* squares = nullptr;  // (spans, C): of x^2
+    BatchNormParameters parameters;
+    BatchNormStatistics statistics;  // written
+};
+/// The same from sums that a convolution formed with its output. The variance is then a difference:
+/// an error of e relative to `squares` is one of e (1 + mean^2 / variance) relative to the
+/// variance, which is taken as 0 where it would be negative. With fp32 sums of 2^-20, a channel
+/// whose mean is 30 times its deviation keeps three digits, one with 1000 times keeps none. Reads
+/// no activation.
+void batch_norm_statistics_of_sums(const BatchNormShape& shape,
+                                   const BatchNormSumsArguments& arguments, Stream stream);
+
+/// Scale and shift of one span from the running statistics, for inference; mean and deviation are
+/// not written. Reads no activation.
+void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
+                                   const BatchNormStatistics& statistics, Stream stream);
+
+struct BatchNormApplyArguments {
+    const void* x = nullptr;
+    const float* scale = nullptr;           // (spans, C)
+    const float* shift = nullptr;           // (spans, C)
+    const void* residual = nullptr;         // r, null: none
+    const float* residual_scale = nullptr;  // (spans, C), null: r is added as it is
+    const float* residual_shift = nullptr;  // (spans, C), with residual_scale: r scale + shift is
+    void* y = nullptr;                      // may be x or r
+    std::uint32_t* mask = nullptr;          // null: not written
+    bool relu = false;
+};
+/// y = x scale + shift (+ r) (+ ReLU, which leaves a NaN one), and the mask of y before rounding.
+/// The second scale is for an r that is normalized too. Reads 1, with r 2; writes 1, with a mask a
+/// bit more.
+void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
+                      Stream stream);
+
+struct BatchNormGradientArguments {
+    const void* x = nullptr;
+    const void* dy0 = nullptr;  // the output's gradient is dy0 + dy1
+    const void* dy1 = nullptr;  // null: none
+    const float* gamma = nullptr;
+    BatchNormStatistics statistics;       // of the forward pass
+    bool relu = false;                    // without mask the sign of x scale + shift counts
+    const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
+    void* residual_gradient = nullptr;    // with a mask: written, the output's gradient behind ReLU
+    void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
+    float* gamma_gradient = nullptr;      // (C), written
+    float* beta_gradient = nullptr;       // (C), written
+    const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient, null: those in
+                                          // the workspace
+    void* workspace = nullptr;
+};
+/// Gradients of gamma, beta and the residual. Leaves in the workspace what the input's gradient
+/// needs. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3, with a mask a bit more; with
+/// a mask writes 1.
+void batch_norm_gradient_sums(const BatchNormShape& shape,
+                              const BatchNormGradientArguments& arguments, Stream stream);
+
+/// With n pixels in a span and xhat = (x - mean) / deviation,
+/// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n). Follows
+/// batch_norm_gradient_sums() with the same arguments. With a mask, g is the residual's gradient.
+/// With coefficients a, b and c, from whoever formed the sums, dx = a g + b x + c.
+/// Reads 2, with dy1 and without mask 3; writes 1.
+void batch_norm_gradient_apply(const BatchNormShape& shape,
+                               const BatchNormGradientArguments& arguments, Stream stream);
+
+namespace reference {
+void batch_norm_statistics(const BatchNormShape& shape,
+                           const BatchNormStatisticsArguments& arguments, Stream);
+void batch_norm_statistics_of_sums(const BatchNormShape& shape,
+                                   const BatchNormSumsArguments& arguments, Stream);
+void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
+                                   const BatchNormStatistics& statistics, Stream);
+void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
+                      Stream);
+void batch_norm_gradient_sums(const BatchNormShape& shape,
+                              const BatchNormGradientArguments& arguments, Stream);
+void batch_norm_gradient_apply(const BatchNormShape& shape,
+                               const BatchNormGradientArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// Between fp32 masters and the working copies that the libraries compute with. Working copies
+/// are of f32, f16 or bf16, rounded to nearest even; all buffers begin at multiples of 16 bytes and
+/// do not overlap.
+namespace hpcai::kernels {
+
+/// to[i] = from[i] for i < count.
+void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count,
+                   Stream stream);
+/// The way back, without loss.
+void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
+                 Stream stream);
+
+/// Rows with zeros behind them: (rows, channels) f32 and (rows, padded_channels) of `dtype`. For
+/// images a row is a pixel, for KRSC filters a tap.
+struct PaddedRows {
+    tensor::DType dtype = tensor::DType::f32;
+    std::int64_t rows = 0;
+    int channels = 0;
+    int padded_channels = 0;  // at least `channels`
+};
+/// Overwrites the whole of `to` (rows, padded_channels).
+void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
+/// The way back: `to` (rows, channels).
+void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
+
+namespace reference {
+void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count, Stream);
+void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count, Stream);
+void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream);
+void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <launch.cuh>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "failure.hpp"
+#include "stream.hpp"
+#include "vector.cuh"
+
+namespace hpcai::kernels {
+
+/// Calls `body` with the C++ type of a dtype that kernels compute in. Throws Error(internal) for
+/// any other.
+template <typename Body>
+void with_type(tensor::DType dtype, const Body& body) {
+    switch (dtype) {
+        case tensor::DType::f32:
+            return body.template operator()<float>();
+        case tensor::DType::f16:
+            return body.template operator()<__half>();
+        case tensor::DType::bf16:
+            return body.template operator()<__nv_bfloat16>();
+        default:
+            fail("kernels do not compute in", tensor::name_of(dtype).data());
+    }
+}
+
+inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
+    return (dividend + divisor - 1) / divisor;
+}
+
+/// A grid whose threads walk over `items` from first_item() by item_stride().
+inline Grid grid_over(std::int64_t items, Stream stream) {
+    constexpr std::int64_t kThreads = 256;
+    constexpr std::int64_t kMostBlocks = 132 * 8;  // what an H100's or H200's processors hold
+    const std::int64_t blocks =
+        std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMostBlocks);
+    return {.blocks_x = static_cast<unsigned>(blocks), .threads = kThreads, .stream = stream};
+}
+__device__ inline std::int64_t first_item() {
+    return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t item_stride() {
+    return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// N neighbours as fp32.
+template <int N>
+struct Pack {
+    float lane[N];
+};
+
+/// By 16-byte accesses where N elements fill them; `from` is aligned to 16 bytes then.
+template <int N, typename T>
+__device__ Pack<N> load(const T* from) {
+    Pack<N> pack;
+    if constexpr (N % kLanes<T> == 0) {
+        for (int first = 0; first < N; first += kLanes<T>) {
+            const Vector<T> part = Vector<T>::load(from + first);
+            for (int i = 0; i < kLanes<T>; ++i) pack.lane[first + i] = part.lane[i];
+        }
+    } else {
+        for (int i = 0; i < N; ++i) pack.lane[i] = to_float(from[i]);
+    }
+    return pack;
+}
+
+/// The way back.
+template <int N, typename T>
+__device__ void store(T* to, const Pack<N>& pack) {
+    if constexpr (N % kLanes<T> == 0) {
+        for (int first = 0; first < N; first += kLanes<T>) {
+            Vector<T> part;
+            for (int i = 0; i < kLanes<T>; ++i) part.lane[i] = pack.lane[first + i];
+            part.store(to + first);
+        }
+    } else {
+        for (int i = 0; i < N; ++i) to[i] = from_float<T>(pack.lane[i]);
+    }
+}
+
+}  // namespace hpcai::kernels

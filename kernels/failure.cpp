@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "failure.hpp"
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::kernels {
+
+void fail(const char* what, const char* detail) {
+    throw Error(ExitCode::internal, fmt::format("internal error: {} {}", what, detail));
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace hpcai::kernels {
+
+/// Throws Error(internal) with `what` and, if there is one, `detail`. For device code: nvcc 13.0
+/// does not compile the formatting library behind base/error.hpp.
+[[noreturn]] void fail(const char* what, const char* detail = "");
+
+}  // namespace hpcai::kernels

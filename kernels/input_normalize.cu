@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "input_normalize.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+// The sum with 0 keeps the compiler from fusing product and addition: the CPU engine rounds twice.
+__host__ __device__ inline float normalized(std::uint8_t pixel, float scale, float shift) {
+    return fmaf(scale, static_cast<float>(pixel), 0.0f) + shift;
+}
+
+/// One element of the result. `Padded` is the number of padded channels, 0 if known at run time.
+template <int Padded>
+__device__ float element(const NormalizeArguments& of, std::int64_t pixel, int channel) {
+    if (channel >= of.channels) return 0;
+    return normalized(of.pixels[pixel * of.channels + channel], of.scale[channel],
+                      of.shift[channel]);
+}
+
+template <typename T, int Padded>
+__global__ void normalize_kernel(const NormalizeArguments of, T* to) {
+    constexpr int N = kLanes<T>;
+    const int padded = Padded > 0 ? Padded : of.padded_channels;
+    const std::int64_t elements = of.count * padded, vectors = elements / N;
+    for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
+        Pack<N> pack;
+        std::int64_t pixel = at * N / padded;
+        int channel = static_cast<int>(at * N - pixel * padded);
+        if constexpr (Padded > 0) channel = 0;  // a vector holds whole pixels
+        for (int lane = 0; lane < N; ++lane) {
+            if constexpr (Padded > 0) {
+                pack.lane[lane] = element<Padded>(of, pixel + lane / Padded, lane % Padded);
+            } else {
+                pack.lane[lane] = element<Padded>(of, pixel, channel);
+                if (++channel == padded) {
+                    channel = 0;
+                    ++pixel;
+                }
+            }
+        }
+        store(to + at * N, pack);
+    }
+    for (std::int64_t at = vectors * N + first_item(); at < elements; at += item_stride()) {
+        const std::int64_t pixel = at / padded;
+        to[at] = from_float<T>(element<Padded>(of, pixel, static_cast<int>(at - pixel * padded)));
+    }
+}
+
+}  // namespace
+
+void input_normalize(const NormalizeArguments& arguments, Stream stream) {
+    if (arguments.channels < 1 || arguments.channels > NormalizeArguments::kMostChannels ||
+        arguments.padded_channels < arguments.channels) {
+        fail("input_normalize has no way for this number of channels");
+    }
+    with_type(arguments.dtype, [&]<typename T>() {
+        const auto grid =
+            grid_over(arguments.count * arguments.padded_channels / kLanes<T>, stream);
+        T* to = static_cast<T*>(arguments.normalized);
+        if (arguments.padded_channels == 4) {
+            launch(normalize_kernel<T, 4>, grid, arguments, to);
+        } else {
+            launch(normalize_kernel<T, 0>, grid, arguments, to);
+        }
+    });
+}
+
+}  // namespace hpcai::kernels

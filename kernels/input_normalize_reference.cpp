@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_numbers.hpp"
+#include "input_normalize.hpp"
+
+namespace hpcai::kernels::reference {
+
+void input_normalize(const NormalizeArguments& arguments, Stream) {
+    for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
+        for (int c = 0; c < arguments.padded_channels; ++c) {
+            double value = 0;
+            if (c < arguments.channels) {
+                const double byte = arguments.pixels[pixel * arguments.channels + c];
+                const auto product = static_cast<float>(arguments.scale[c] * byte);
+                value = static_cast<double>(product) + arguments.shift[c];
+            }
+            put(arguments.dtype, arguments.normalized, pixel * arguments.padded_channels + c,
+                value);
+        }
+    }
+}
+
+}  // namespace hpcai::kernels::reference

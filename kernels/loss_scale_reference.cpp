@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "loss_scale.hpp"
+
+namespace hpcai::kernels::reference {
+
+void check_finite(const float* gradients, std::int64_t count, StepNumbers* numbers, Stream) {
+    const bool all =
+        std::all_of(gradients, gradients + count, [](float value) { return std::isfinite(value); });
+    if (!all) numbers->finite = 0;
+}
+
+void update_loss_scale(const LossScalePolicy& policy, StepNumbers* numbers, Stream) {
+    const bool good = numbers->finite != 0;
+    numbers->good_steps = good ? numbers->good_steps + 1 : 0;
+    numbers->skipped_steps += good ? 0 : 1;
+    if (policy.dynamic && !good) {
+        numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.smallest);
+    } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {
+        numbers->good_steps = 0;
+        if (numbers->loss_scale * 2 <= policy.largest) numbers->loss_scale *= 2;
+    }
+    numbers->gradient_factor = policy.loss_weight / numbers->loss_scale;
+    numbers->finite = 1;
+}
+
+}  // namespace hpcai::kernels::reference

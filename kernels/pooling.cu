@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "pooling.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr unsigned kRowThreads = 128;
+
+/// N winners in one access.
+template <int N>
+struct Winners;
+template <>
+struct Winners<1> {
+    std::uint8_t bits = 0;
+};
+template <>
+struct Winners<4> {
+    std::uint32_t bits = 0;
+};
+template <>
+struct Winners<8> {
+    std::uint64_t bits = 0;
+};
+
+template <int N>
+__device__ Winners<N> load_winners(const std::uint8_t* from) {
+    return *reinterpret_cast<const Winners<N>*>(from);
+}
+template <int N>
+__device__ int winner_of(const Winners<N>& winners, int lane) {
+    return static_cast<int>(winners.bits >> (8 * lane) & 0xff);
+}
+
+__device__ inline int within(int value, int low, int high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+/// The maximum so far of N channels in one window, and the place of each.
+template <int N>
+struct Best {
+    Pack<N> maximum;
+    int place[N];
+
+    __device__ explicit Best(int first_place) {
+        for (int lane = 0; lane < N; ++lane) {
+            maximum.lane[lane] = -INFINITY;
+            place[lane] = first_place;
+        }
+    }
+
+    /// Takes over a value that is greater or no number.
+    __device__ void compete(const Pack<N>& value, int at) {
+        for (int lane = 0; lane < N; ++lane) {
+            const bool wins =
+                value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
+            maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
+            place[lane] = wins ? at : place[lane];
+        }
+    }
+};
+
+/// The window whose first pixel is (top, left), which may lie outside. `image` is at the first
+/// channel. Loads a row of the window before it looks at any of it.
+template <int N, int Kernel, typename T>
+__device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left) {
+    constexpr int kAtOnce = Kernel > 0 ? Kernel : 1;
+    const int kernel = Kernel > 0 ? Kernel : shape.kernel;
+    // At first the window's first real pixel is the best.
+    Best<N> best(within(-top, 0, kernel) * kernel + within(-left, 0, kernel));
+    for (int r = 0; r < kernel; ++r) {
+        const int h = top + r;
+        const std::int64_t row =
+            static_cast<std::int64_t>(within(h, 0, shape.height - 1)) * shape.width;
+        for (int s = 0; s < kernel; s += kAtOnce) {
+            Pack<N> value[kAtOnce];
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int w = within(left + s + i, 0, shape.width - 1);
+                value[i] = load<N>(image + (row + w) * shape.channels);
+            }
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int w = left + s + i;
+                const bool real = h >= 0 && h < shape.height && w >= 0 && w < shape.width;
+                if (real) best.compete(value[i], r * kernel + s + i);
+            }
+        }
+    }
+    return best;
+}
+
+/// One row of y a block.
+template <int N, int Kernel, typename T>
+__global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t* winner) {
+    const int p = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
+    const int vectors = shape.channels / N, items = shape.output_width * vectors;
+    const T* from = x + image * shape.height * shape.width * shape.channels;
+    const std::int64_t row =
+        static_cast<std::int64_t>(blockIdx.x) * shape.output_width * shape.channels;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int q = item / vectors, channel = (item - q * vectors) * N;
+        const Best<N> best =
+            pool_window<N, Kernel>(shape, from + channel, p * shape.stride - shape.padding,
+                                   q * shape.stride - shape.padding);
+        const std::int64_t at = row + static_cast<std::int64_t>(item) * N;
+        store(y + at, best.maximum);
+        if (winner == nullptr) continue;
+        Winners<N> packed;
+        for (int lane = 0; lane < N; ++lane) {
+            packed.bits |= static_cast<decltype(packed.bits)>(best.place[lane]) << (8 * lane);
+        }
+        *reinterpret_cast<Winners<N>*>(winner + at) = packed;
+    }
+}
+
+/// The first and the last window that reach over pixel `at` of a side, and how many there are.
+struct Span {
+    int first, last;
+};
+__device__ inline Span windows_over(int at, int kernel, int stride, int padding, int outputs) {
+    const int past = at + padding - kernel + stride;  // the first window begins after at - kernel
+    return {past < 0 ? 0 : past / stride, within((at + padding) / stride, 0, outputs - 1)};
+}
+
+/// y's gradient at one place.
+template <int N, bool Two, typename T>
+__device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t at) {
+    Pack<N> sum = load<N>(static_cast<const T*>(of.dy0) + at);
+    if constexpr (Two) {
+        const Pack<N> second = load<N>(static_cast<const T*>(of.dy1) + at);
+        for (int lane = 0; lane < N; ++lane) sum.lane[lane] += second.lane[lane];
+    }
+    return sum;
+}
+
+/// Adds a window's gradient where the pixel at `place` in it won.
+template <int N>
+__device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int place,
+                       Pack<N>& sum) {
+    for (int lane = 0; lane < N; ++lane) {
+        sum.lane[lane] += winner_of(winners, lane) == place ? gradient.lane[lane] : 0.0f;
+    }
+}
+
+/// One row of dx a block; every pixel gathers from the windows over it, so nothing is summed in an
+/// order that changes.
+template <int N, bool Two, typename T>
+__global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+    const int kernel = shape.kernel, stride = shape.stride;
+    const int h = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.height);
+    const int vectors = shape.channels / N, items = shape.width * vectors;
+    const Span rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
+    T* dx = static_cast<T*>(of.dx) +
+            static_cast<std::int64_t>(blockIdx.x) * shape.width * shape.channels;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int w = item / vectors, channel = (item - w * vectors) * N;
+        const Span columns = windows_over(w, kernel, stride, shape.padding, shape.output_width);
+        Pack<N> sum{};
+        for (int p = rows.first; p <= rows.last; ++p) {
+            const int row_place = (h + shape.padding - p * stride) * kernel;
+            for (int q = columns.first; q <= columns.last; ++q) {
+                const std::int64_t at =
+                    ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
+                    channel;
+                gather(load_winners<N>(of.winner + at), gradient_at<N, Two, T>(of, at),
+                       row_place + w + shape.padding - q * stride, sum);
+            }
+        }
+        store(dx + static_cast<std::int64_t>(item) * N, sum);
+    }
+}
+
+/// For windows of 3 x 3, stride 2, padding 1: a thread has the pixels (2i, 2j) to (2i+1, 2j+1),
+/// over which lie the windows (i, j) to (i+1, j+1), so that each of these is read once for four
+/// pixels.
+template <int N, bool Two, typename T>
+__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+    const int i = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
+    const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
+    const int vectors = shape.channels / N, items = shape.output_width * vectors;
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
+        const int j = item / vectors, channel = (item - j * vectors) * N;
+        Winners<N> winners[2][2];
+        Pack<N> gradient[2][2], sum[2][2] = {};
+#pragma unroll
+        for (int dp = 0; dp < 2; ++dp) {
+#pragma unroll
+            for (int dq = 0; dq < 2; ++dq) {
+                const int p = within(i + dp, 0, shape.output_height - 1);
+                const int q = within(j + dq, 0, shape.output_width - 1);
+                const std::int64_t at =
+                    ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
+                    channel;
+                winners[dp][dq] = load_winners<N>(of.winner + at);
+                gradient[dp][dq] = gradient_at<N, Two, T>(of, at);
+                // Beyond the border there is no window, and place 255 is no pixel's.
+                if (p != i + dp || q != j + dq)
+                    winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
+            }
+        }
+#pragma unroll
+        for (int dp = 0; dp < 2; ++dp) {
+#pragma unroll
+            for (int dq = 0; dq < 2; ++dq) {
+#pragma unroll
+                for (int pixel = 0; pixel < 4; ++pixel) {
+                    const int row = pixel / 2, column = pixel % 2;
+                    if (row >= dp && column >= dq) {
+                        const int place = (row + 1 - 2 * dp) * 3 + column + 1 - 2 * dq;
+                        gather(winners[dp][dq], gradient[dp][dq], place, sum[row][column]);
+                    }
+                }
+            }
+        }
+        for (int row = 0; row < 2; ++row) {
+            for (int column = 0; column < 2; ++column) {
+                const int h = 2 * i + row, w = 2 * j + column;
+                if (h >= shape.height || w >= shape.width) continue;
+                const std::int64_t pixel = (image * shape.height + h) * shape.width + w;
+                store(static_cast<T*>(of.dx) + pixel * shape.channels + channel, sum[row][column]);
+            }
+        }
+    }
+}
+
+/// One vector of channels of one image a thread.
+template <int N, typename T>
+__global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float share) {
+    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
+    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
+        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
+        const T* from = x + image * shape.pixels * shape.channels + channel;
+        Pack<N> sum{};
+        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
+            const Pack<N> value = load<N>(from + pixel * shape.channels);
+            for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
+        }
+        for (int lane = 0; lane < N; ++lane) sum.lane[lane] *= share;
+        store(y + image * shape.channels + channel, sum);
+    }
+}
+
+template <int N, typename T>
+__global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const T* dy, T* dx,
+                                                    float share) {
+    const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
+    for (std::int64_t item = first_item(); item < items; item += item_stride()) {
+        const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
+        Pack<N> value = load<N>(dy + image * shape.channels + channel);
+        for (int lane = 0; lane < N; ++lane) value.lane[lane] *= share;
+        T* to = dx + image * shape.pixels * shape.channels + channel;
+        for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
+            store(to + pixel * shape.channels, value);
+        }
+    }
+}
+
+/// Calls `body` with the element type and the number of channels that a thread takes at once.
+template <typename Body>
+void with_vectors(tensor::DType dtype, int channels, const Body& body) {
+    with_type(dtype, [&]<typename T>() {
+        if (channels % kLanes<T> == 0) return body.template operator()<T, kLanes<T>>();
+        return body.template operator()<T, 1>();
+    });
+}
+
+Grid one_block_per(std::int64_t rows, Stream stream) {
+    if (rows < 1 || rows > 0x7fffffff) fail("pooling has no way for this number of rows");
+    return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+}
+
+void check(const PoolShape& shape) {
+    if (shape.kernel < 1 || shape.kernel > 16 || shape.padding >= shape.kernel) {
+        fail("max_pool has no way for this window");
+    }
+}
+
+}  // namespace
+
+void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream) {
+    check(shape);
+    const Grid grid = one_block_per(shape.images * shape.output_height, stream);
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        const T* from = static_cast<const T*>(x);
+        T* to = static_cast<T*>(y);
+        if (shape.kernel == 3) {
+            launch(max_pool_kernel<N, 3, T>, grid, shape, from, to, winner);
+        } else {
+            launch(max_pool_kernel<N, 0, T>, grid, shape, from, to, winner);
+        }
+    });
+}
+
+void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
+                       Stream stream) {
+    check(shape);
+    const bool patches = shape.kernel == 3 && shape.stride == 2 && shape.padding == 1;
+    const int rows = patches ? shape.output_height : shape.height;
+    const Grid grid = one_block_per(shape.images * rows, stream);
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        const auto run = [&]<bool Two>() {
+            launch(patches ? max_pool_gradient_patch_kernel<N, Two, T>
+                           : max_pool_gradient_kernel<N, Two, T>,
+                   grid, shape, arguments);
+        };
+        arguments.dy1 != nullptr ? run.template operator()<true>()
+                                 : run.template operator()<false>();
+    });
+}
+
+void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream stream) {
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        launch(global_average_pool_kernel<N, T>,
+               grid_over(shape.images * shape.channels / N, stream), shape,
+               static_cast<const T*>(x), static_cast<T*>(y),
+               1.0f / static_cast<float>(shape.pixels));
+    });
+}
+
+void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
+                                  Stream stream) {
+    with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
+        launch(global_average_pool_gradient_kernel<N, T>,
+               grid_over(shape.images * shape.channels / N, stream), shape,
+               static_cast<const T*>(dy), static_cast<T*>(dx),
+               1.0f / static_cast<float>(shape.pixels));
+    });
+}
+
+}  // namespace hpcai::kernels

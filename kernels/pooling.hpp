@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers begin at multiples of 16 bytes; a number
+/// of channels that fills 16-byte vectors is fastest. Results have the same bits every time.
+namespace hpcai::kernels {
+
+/// Windows of kernel x kernel pixels, `padding` pixels beyond each border; y is (N, P, Q, C).
+struct PoolShape {
+    tensor::DType dtype = tensor::DType::f32;
+    std::int64_t images = 0;  // N
+    int height = 0;           // H
+    int width = 0;            // W
+    int channels = 0;         // C
+    int output_height = 0;    // P
+    int output_width = 0;     // Q
+    int kernel = 2;           // at most 16
+    int stride = 2;
+    int padding = 0;  // less than `kernel`
+};
+
+/// y = maximum of each window and winner (N, P, Q, C) its place there, row * kernel + column: the
+/// first of equal ones, or the last NaN if there is one, as PyTorch has it. `winner` may be null.
+/// Throws Error(internal) for windows or sizes beyond the limits.
+void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
+
+struct MaxPoolGradientArguments {
+    const std::uint8_t* winner = nullptr;  // (N, P, Q, C)
+    const void* dy0 = nullptr;             // y's gradient is dy0 + dy1
+    const void* dy1 = nullptr;             // null: none
+    void* dx = nullptr;
+};
+/// dx = sum of y's gradient over the windows that the pixel won, formed in fp32.
+void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
+                       Stream stream);
+
+struct GlobalPoolShape {
+    tensor::DType dtype = tensor::DType::f32;
+    std::int64_t images = 0;  // N
+    std::int64_t pixels = 0;  // H W
+    int channels = 0;         // C
+};
+/// y (N, C) = mean of x over its pixels, formed in fp32.
+void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream stream);
+/// dx (N, H, W, C) = dy / (H W).
+void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
+                                  Stream stream);
+
+namespace reference {
+void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream);
+void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments, Stream);
+void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream);
+void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <launch.cuh>
+
+namespace hpcai::kernels {
+
+inline constexpr unsigned kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+struct Sum {
+    template <typename T>
+    __device__ T operator()(T a, T b) const {
+        return a + b;
+    }
+};
+struct Maximum {
+    template <typename T>
+    __device__ T operator()(T a, T b) const {
+        return a > b ? a : b;
+    }
+};
+
+/// The combination over a whole warp, at every lane, in an order that never changes.
+template <typename T, typename Combine>
+__device__ T reduce_warp(T value, const Combine& combine) {
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value = combine(value, __shfl_xor_sync(kAllLanes, value, distance));
+    }
+    return value;
+}
+
+/// The combination over a block of whole warps, at every thread, in an order that never changes.
+/// `neutral` changes nothing when combined. All threads call it; it begins and ends in step.
+template <typename T, typename Combine>
+__device__ T reduce_block(T value, T neutral, const Combine& combine) {
+    __shared__ T of_warp[kWarp];
+    const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+    value = reduce_warp(value, combine);
+    __syncthreads();  // of_warp may still be read by the last call
+    if (lane == 0) of_warp[warp] = value;
+    __syncthreads();
+    value = lane < blockDim.x / kWarp ? of_warp[lane] : neutral;
+    return reduce_warp(value, combine);
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "reduce.cuh"
+#include "softmax_cross_entropy.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr unsigned kRowThreads = 256;
+
+/// The two heights of the target distribution: s / F, and 1 - s on top of it at the label.
+struct Target {
+    double spread, peak;
+};
+
+/// One row a block. Every thread reads back only what it wrote itself.
+__global__ void softmax_kernel(SoftmaxArguments of, std::int64_t classes, Target target) {
+    const std::int64_t row = blockIdx.x;
+    const float* logits = of.logits + row * classes;
+    float* softmax = of.probabilities + row * classes;
+    const std::int32_t label = of.labels[row];
+
+    float highest = -INFINITY;
+    for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
+        highest = Maximum{}(logits[i], highest);
+    }
+    highest = reduce_block(highest, -INFINITY, Maximum{});
+
+    double sum = 0, logit_sum = 0;
+    for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
+        const double shifted = static_cast<double>(logits[i]) - highest;
+        const double power = exp(shifted);
+        softmax[i] = static_cast<float>(power);
+        sum += power;
+        logit_sum += shifted;
+    }
+    sum = reduce_block(sum, 0.0, Sum{});
+    logit_sum = reduce_block(logit_sum, 0.0, Sum{});
+    for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
+        softmax[i] = static_cast<float>(softmax[i] / sum);
+    }
+    if (threadIdx.x != 0) return;
+    double loss = 0;
+    if (label >= 0) {
+        // -sum of target x (logit - log sum exp), both terms of the target apart
+        const double log_sum = log(sum);
+        loss = target.peak * (log_sum - (static_cast<double>(logits[label]) - highest)) +
+               target.spread * (static_cast<double>(classes) * log_sum - logit_sum);
+    }
+    of.losses[row] = static_cast<float>(loss);
+}
+
+__host__ __device__ inline float gradient_of(float probability, float target, float loss_scale) {
+    return loss_scale * (probability - target);
+}
+
+/// One row a block.
+template <typename T>
+__global__ void softmax_gradient_kernel(SoftmaxGradientArguments of, std::int64_t classes,
+                                        float elsewhere, float at_label) {
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * classes;
+    const std::int32_t label = of.labels[blockIdx.x];
+    const float loss_scale = *of.loss_scale;
+    T* gradient = static_cast<T*>(of.gradient) + first;
+    for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
+        const float target = i == label ? at_label : elsewhere;
+        const float value = gradient_of(of.probabilities[first + i], target, loss_scale);
+        gradient[i] = from_float<T>(label >= 0 ? value : 0.0f);
+    }
+}
+
+__global__ void accumulate_kernel(const float* losses, std::int64_t rows, double* total) {
+    double sum = 0;
+    for (std::int64_t row = threadIdx.x; row < rows; row += kRowThreads) sum += losses[row];
+    sum = reduce_block(sum, 0.0, Sum{});
+    if (threadIdx.x == 0) *total += sum;
+}
+
+Target target_of(const SoftmaxShape& shape) {
+    return {shape.label_smoothing / static_cast<double>(shape.classes), 1 - shape.label_smoothing};
+}
+
+Grid one_block_per(std::int64_t rows, Stream stream) {
+    if (rows < 1 || rows > 0x7fffffff) fail("softmax has no way for this number of rows");
+    return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
+}
+
+}  // namespace
+
+void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments,
+                           Stream stream) {
+    launch(softmax_kernel, one_block_per(shape.rows, stream), arguments, shape.classes,
+           target_of(shape));
+}
+
+void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
+                                    const SoftmaxGradientArguments& arguments, Stream stream) {
+    const Target target = target_of(shape);
+    with_type(arguments.dtype, [&]<typename T>() {
+        launch(softmax_gradient_kernel<T>, one_block_per(shape.rows, stream), arguments,
+               shape.classes, static_cast<float>(target.spread),
+               static_cast<float>(target.spread + target.peak));
+    });
+}
+
+void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream) {
+    launch(accumulate_kernel, one_block_per(1, stream), losses, rows, total);
+}
+
+}  // namespace hpcai::kernels

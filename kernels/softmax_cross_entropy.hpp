@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// Cross-entropy of logits (N, F) against labels (N) in [0, F) and the target distribution
+/// (1 - s) onehot + s / F; a row with label -1 is padding. Sums are formed in fp64, in an order
+/// that never changes.
+namespace hpcai::kernels {
+
+struct SoftmaxShape {
+    std::int64_t rows = 0;       // N
+    std::int64_t classes = 0;    // F
+    double label_smoothing = 0;  // s
+};
+
+struct SoftmaxArguments {
+    const float* logits = nullptr;         // (N, F)
+    const std::int32_t* labels = nullptr;  // (N)
+    float* probabilities = nullptr;        // (N, F)
+    float* losses = nullptr;               // (N), 0 for padding
+};
+/// Writes probabilities, of padding rows too, and row losses.
+void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments,
+                           Stream stream);
+
+struct SoftmaxGradientArguments {
+    const float* probabilities = nullptr;  // (N, F)
+    const std::int32_t* labels = nullptr;  // (N)
+    const float* loss_scale = nullptr;     // one number in device memory
+    tensor::DType dtype = tensor::DType::f32;
+    void* gradient = nullptr;  // (N, F) f32, f16 or bf16
+};
+/// gradient = loss_scale (probabilities - target), all 0 for padding.
+void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
+                                    const SoftmaxGradientArguments& arguments, Stream stream);
+
+/// total += the sum of losses (rows), in an order that never changes.
+void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
+
+namespace reference {
+void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments, Stream);
+void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
+                                    const SoftmaxGradientArguments& arguments, Stream);
+void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

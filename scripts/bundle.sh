@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/bundle.sh [--build DIR] [--output DIR]
+# Makes a folder that runs on another Linux machine of the same processor family, wherever it is
+# put: the program, the test programs and scripts of the GPU smoke run, Open MPI and every library
+# they need, but glibc and CUDA (with cuDNN and NCCL), which are found on the target. DIR is
+# build/release and build/bundle by default; DIR.tar.gz is the same in one file. Ends with a run of
+# two ranks from the finished folder in an empty environment. Needs patchelf.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+limit_mib=60 # of the one file, which is what travels
+build=build/release
+output=build/bundle
+while (($#)); do
+    case $1 in
+        --build) build=${2:?--build needs a folder} && shift 2 ;;
+        --output) output=${2:?--output needs a folder} && shift 2 ;;
+        *) echo "bundle.sh: unknown option '$1'; there are --build and --output" >&2 && exit 2 ;;
+    esac
+done
+
+fail() {
+    echo "bundle.sh: $*" >&2
+    exit 1
+}
+
+# Belongs to the target: glibc must be that of its loader, CUDA that of its driver.
+glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libanl|libmvec)\.so'
+cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|nvidia[-a-z]*)\.so'
+# Fabrics and OpenSHMEM, which would bring some thirty libraries, and MPI-IO, which is not used.
+left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
+
+programs=(hpcai500 device_test graph_test parity_test)
+for program in "${programs[@]}"; do
+    [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh makes it"
+done
+! grep -qs '^HPCAI500_SANITIZE:BOOL=ON' "$build/CMakeCache.txt" || fail "$build is sanitized"
+[[ ! -e $output || -f $output/bin/cuda_library_path ]] || fail "$output is something else"
+command -v patchelf >/dev/null || fail "no patchelf; scripts/install_dependencies.sh installs it"
+command -v ompi_info >/dev/null || fail "no ompi_info; scripts/install_dependencies.sh installs it"
+
+output=$(realpath -m "$output")
+mkdir -p "$(dirname "$output")"
+bundle=$(mktemp -d "$output.XXXXXX")
+trap 'rm -rf "$bundle"' EXIT
+chmod 755 "$bundle"
+mkdir -p "$bundle"/{bin,lib,scripts,tests}
+
+open_mpi_path() { ompi_info --parsable --path "$1" | sed -n "s/^path:$1://p"; }
+
+# Open MPI finds its plug-ins and messages at the same places below OPAL_PREFIX as below its prefix.
+copy_open_mpi() {
+    local prefix plugins data plugin
+    prefix=$(open_mpi_path prefix)
+    plugins=$(open_mpi_path pkglibdir)
+    data=$(open_mpi_path pkgdatadir)
+    [[ $plugins == "$prefix"/* && $data == "$prefix"/* ]] || fail "Open MPI lies outside $prefix"
+    cp -L "$(open_mpi_path bindir)"/{orterun,orted} "$bundle/bin"
+    mkdir -p "$bundle/${plugins#"$prefix"/}" "$bundle/${data#"$prefix"/}" "$bundle/etc"
+    for plugin in "$plugins"/*.so; do
+        [[ $plugin =~ $left_out ]] || cp -L "$plugin" "$bundle/${plugins#"$prefix"/}"
+    done
+    cp -L "$data"/*.txt "$bundle/${data#"$prefix"/}"
+}
+
+# PMIx, where Open MPI does not bring its own.
+copy_pmix() {
+    local library prefix
+    library=$(find_library libpmix.so.2) || return 0
+    prefix=$(dirname "$(dirname "$(readlink -f "$library")")")
+    mkdir -p "$bundle"/pmix/{lib,share}
+    [[ ! -d $prefix/lib/pmix ]] || cp -RL "$prefix/lib/pmix" "$bundle/pmix/lib"
+    [[ ! -d $prefix/share/pmix ]] || cp -RL "$prefix/share/pmix" "$bundle/pmix/share"
+}
+
+elf_files() {
+    local file
+    find "$bundle" -type f | while read -r file; do
+        [[ $(head -c 4 "$file" | tr -d '\0') != $'\x7fELF' ]] || echo "$file"
+    done
+}
+
+# Lines "name path" of the libraries that the files given need.
+needed_by() { ldd "$@" 2>/dev/null | awk '$2 == "=>" { print $1, $3 == "not" ? "" : $3 }' | sort -u; }
+
+find_library() {
+    local plugins
+    plugins=$(find "$bundle" -name 'mca_*.so')
+    # shellcheck disable=SC2086  # one word a plug-in
+    needed_by $plugins | awk -v name="$1" '$1 == name { print $2; found = 1 } END { exit !found }'
+}
+
+copy_libraries() {
+    local files name path
+    mapfile -t files < <(elf_files)
+    while read -r name path; do
+        [[ ! $name =~ $glibc && ! $name =~ $cuda ]] || continue
+        [[ -e $bundle/lib/$name ]] && continue
+        [[ -n $path ]] || fail "$name is needed and not found"
+        cp -L "$path" "$bundle/lib/$name"
+    done < <(needed_by "${files[@]}")
+}
+
+relocate() {
+    local file to_libraries
+    elf_files | while read -r file; do
+        to_libraries=$(realpath --relative-to="$(dirname "$file")" "$bundle/lib")
+        # Stripped first: strip does not understand what patchelf does.
+        chmod u+w "$file"
+        strip --strip-unneeded "$file"
+        patchelf --set-rpath "\$ORIGIN/$to_libraries" "$file"
+    done
+}
+
+# Nothing may come from this machine but glibc and CUDA.
+check_self_contained() {
+    local files name path
+    mapfile -t files < <(elf_files)
+    while read -r name path; do
+        [[ ! $name =~ $glibc && ! $name =~ $cuda ]] || continue
+        [[ $path == "$bundle"/* ]] || fail "$name would be taken from ${path:-nowhere}"
+    done < <(env -i PATH="$PATH" bash -c "$(declare -f needed_by); needed_by \"\$@\"" - "${files[@]}")
+}
+
+newest_glibc_symbol() {
+    elf_files | xargs objdump -T 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1
+}
+
+for program in "${programs[@]}"; do cp "$build/$program" "$bundle/bin"; done
+if [[ -f $build/libhpcai_cuda.so ]]; then
+    [[ -x $build/cuda_test ]] || fail "no $build/cuda_test; scripts/build.sh makes it"
+    cp "$build/cuda_test" "$bundle/bin"
+    cp "$build/libhpcai_cuda.so" "$bundle/lib"
+else
+    echo "bundle.sh: $build has no CUDA engine; the bundle computes on CPUs" >&2
+fi
+# What the CUDA engine needs of the target, for bin/cuda_library_path.
+[[ ! -f $build/libhpcai_cuda.so ]] ||
+    readelf -d "$build/libhpcai_cuda.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -E "$cuda" >"$bundle/lib/cuda_libraries.txt"
+cp scripts/bundle/{env.sh,mpirun,cuda_library_path} "$bundle/bin"
+cp -R scripts/{gpu_smoke.sh,smoke_report.py,mpi_environment.sh,compare} "$bundle/scripts"
+cp -R tests/data "$bundle/tests"
+cp -R configs LICENSE "$bundle"
+find "$bundle/scripts" -name __pycache__ -exec rm -r {} +
+copy_open_mpi
+copy_pmix
+copy_libraries
+relocate
+check_self_contained
+
+mib_of() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }
+rm -rf "$output"
+mv "$bundle" "$output"
+tar -C "$(dirname "$output")" -czf "$output.tar.gz" "$(basename "$output")"
+(($(mib_of "$output.tar.gz") <= limit_mib)) ||
+    fail "$output.tar.gz has $(mib_of "$output.tar.gz") MiB, more than $limit_mib"
+
+# The proof: another folder, no environment, this machine's Open MPI out of the way.
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$bundle" "$elsewhere"' EXIT
+cp -R "$output" "$elsewhere/moved"
+(
+    cd "$elsewhere"
+    clean=(env -i PATH=/usr/bin:/bin HOME="$elsewhere" OMP_NUM_THREADS=1
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+    "${clean[@]}" moved/bin/hpcai500 --version
+    "${clean[@]}" moved/bin/mpirun --oversubscribe --bind-to none -np 2 \
+        hpcai500 run --config moved/configs/smoke.yaml --output result | tail -n 1
+)
+echo "$output: $(mib_of "$output") MiB; in $output.tar.gz $(mib_of "$output.tar.gz") MiB;" \
+    "the target needs $(bundle=$output newest_glibc_symbol)"

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "connect_gradients.hpp"
+
+#include <optional>
+#include <string>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
+#include <hpcai/comm/rank_device.hpp>
+#include <hpcai/device/cuda_library.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+/// Why NCCL does not sum the group's gradients; nothing where it does. The same on all ranks.
+std::optional<std::string> reason_against_nccl(const Start& start, comm::Communicator& group,
+                                               const device::CudaLibrary& library) {
+    if (start.config.communication.backend == config::CommunicationBackend::mpi) {
+        return "communication.backend is mpi";
+    }
+    if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
+    const auto nccl_version =
+        reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
+    const std::string& host = start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
+    return comm::obstacle_to_nccl(comm::gather_rank_devices(
+        group, {.host = host, .uuid = start.device->uuid(), .nccl_version = nccl_version()}));
+}
+
+}  // namespace
+
+std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
+                                                         comm::Communicator& group, Logger& log) {
+    const bool is_on_gpu = !start.device->uuid().empty();
+    if (group.size() == 1 || !is_on_gpu) return comm::make_mpi_reducer(group);
+    const auto library = device::CudaLibrary::open();
+    const auto obstacle = reason_against_nccl(start, group, *library);
+    if (!obstacle) {
+        const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
+            library->symbol("hpcai_make_nccl_reducer"));
+        std::unique_ptr<comm::GradientReducer> reducer(
+            make({.group = group, .device = *start.device}));
+        if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
+        return reducer;
+    }
+    require(start.config.communication.backend != config::CommunicationBackend::nccl,
+            ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
+            *obstacle);
+    auto reducer = comm::make_staged_reducer(group, *start.device);
+    if (group.rank() == 0) {
+        log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
+                 *obstacle);
+    }
+    return reducer;
+}
+
+}  // namespace hpcai::benchmark

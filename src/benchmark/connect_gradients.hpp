@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// What sums the gradients of a group: NCCL between GPUs of one rank each, unless
+/// communication.backend says otherwise, else MPI, through copies on the host where gradients lie
+/// on a GPU. Says in the log which and why. Throws Error(launch) when NCCL was asked for and cannot
+/// serve. Collective in the group.
+std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
+                                                         comm::Communicator& group, Logger& log);
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "devices.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/device/cuda_library.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+device::Precision requested(config::Precision wanted) {
+    switch (wanted) {
+        case config::Precision::tf32:
+            return {tensor::DType::f32, true};
+        case config::Precision::mixed:
+            return {tensor::DType::f16, false};
+        case config::Precision::bf16:
+            return {tensor::DType::bf16, false};
+        case config::Precision::fp32:
+        case config::Precision::automatic:
+            break;
+    }
+    return {};
+}
+
+std::unique_ptr<device::Device> open_cpu(const config::Config& config, const device::Cores& cores,
+                                         int ranks_sharing) {
+    device::CpuDeviceOptions options;
+    options.threads = device::threads_for_rank(config.device.threads, cores, ranks_sharing);
+    options.deterministic = config.run.deterministic;
+    switch (config.device.layout) {
+        case config::ActivationLayout::automatic:
+            break;
+        case config::ActivationLayout::blocked:
+            options.layout = device::CpuLayout::blocked;
+            break;
+        case config::ActivationLayout::channels_last:
+            options.layout = device::CpuLayout::channels_last;
+            break;
+    }
+    return device::make_cpu_device(options);
+}
+
+}  // namespace
+
+std::unique_ptr<device::Device> open_device(const config::Config& config,
+                                            const device::Cores& cores, const PlaceOnNode& place) {
+    const bool is_wanted = config.device.kind == config::DeviceKind::cuda;
+    std::shared_ptr<const device::CudaLibrary> library;
+    try {
+        if (config.device.kind != config::DeviceKind::cpu) library = device::CudaLibrary::open();
+    } catch (const Error& error) {
+        if (is_wanted) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
+    }
+    const int devices = library ? library->device_count() : 0;
+    require(devices > 0 || !is_wanted, ExitCode::launch,
+            "device.kind: expected a GPU on this node, as it is cuda, got none");
+    if (devices == 0) return open_cpu(config, cores, place.ranks_sharing_cores);
+    return library->make_device({.index = place.local_rank % devices,
+                                 .deterministic = config.run.deterministic,
+                                 .autotune = config.device.autotune,
+                                 .plan_cache = config.device.plan_cache});
+}
+
+std::string describe_sharing(std::span<const RankFacts> by_world_rank) {
+    std::map<std::string_view, std::size_t> first_ranks;
+    for (std::size_t rank = 0; rank < by_world_rank.size(); ++rank) {
+        const std::string& uuid = by_world_rank[rank].device_uuid;
+        if (uuid.empty()) continue;
+        const auto [first, is_new] = first_ranks.emplace(uuid, rank);
+        if (!is_new) return fmt::format("ranks {} and {} share {}", first->second, rank, uuid);
+    }
+    return {};
+}
+
+void check_devices(std::span<const RankFacts> by_world_rank, config::Level level) {
+    const auto other = std::ranges::find_if(by_world_rank, [&](const RankFacts& rank) {
+        return rank.device_uuid.empty() != by_world_rank.front().device_uuid.empty();
+    });
+    require(other == by_world_rank.end(), ExitCode::launch,
+            "device.kind: expected cpu, or a GPU for every rank; rank 0 has {}, rank {} has {}",
+            by_world_rank.front().device, other - by_world_rank.begin(),
+            other == by_world_rank.end() ? "" : other->device);
+    const std::string sharing = describe_sharing(by_world_rank);
+    require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
+            "{}: at a run.level other than custom every rank has a GPU of its own; start fewer "
+            "ranks on a node, or let each see its own GPUs",
+            sharing);
+}
+
+device::Precision choose_precision(config::Precision wanted, const device::Device& device) {
+    std::vector<device::Precision> available;
+    for (const tensor::DType compute : device.compute_dtypes()) {
+        if (compute == tensor::DType::f32 && device.has_tf32())
+            available.push_back({compute, true});
+        available.push_back({compute, false});
+    }
+    if (wanted == config::Precision::automatic) return available.front();
+    const auto found = std::ranges::find(available, requested(wanted));
+    std::vector<std::string_view> names;
+    for (const device::Precision& one : available) names.push_back(name_of(one));
+    require(found != available.end(), ExitCode::usage,
+            "training.precision: expected what this device computes in ({}), got '{}'",
+            fmt::join(names, ", "), name_of(requested(wanted)));
+    return *found;
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl_group.hpp"
+
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/agreement.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int kLooksBeforeSleep = 1000;
+constexpr std::chrono::microseconds kSleep{50};
+constexpr std::chrono::milliseconds kFailureLookInterval{20};
+
+}  // namespace
+
+void check_cuda(cudaError_t status, const char* what) {
+    ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
+           cudaGetErrorName(status));
+}
+
+void check_nccl(ncclResult_t status, const char* what) {
+    if (status == ncclSuccess) return;
+    const std::string_view details = ncclGetLastError(nullptr);
+    throw Error(ExitCode::internal,
+                fmt::format("{}: NCCL says {}{}{}", what, ncclGetErrorString(status),
+                            details.empty() ? "" : "; ", details));
+}
+
+NcclGroup::NcclGroup(const NcclReducerOptions& options)
+    : group_(options.group),
+      wait_seconds_(options.wait_seconds),
+      start_seconds_(options.start_seconds),
+      finish_seconds_(options.finish_seconds),
+      exceptions_(std::uncaught_exceptions()) {
+    check_cuda(cudaGetDevice(&device_index_), "starting NCCL");
+}
+
+NcclGroup::~NcclGroup() {
+    if (std::uncaught_exceptions() > exceptions_) abort();
+    if (handle_ != nullptr) end_together();
+    if (aborted_.valid()) aborted_.wait_for(Seconds(finish_seconds_));
+}
+
+template <typename Part>
+void NcclGroup::abort_unless_done(Part part) {
+    try {
+        part();
+    } catch (...) {
+        abort();
+        throw;
+    }
+}
+
+void NcclGroup::start() {
+    constexpr const char* kWhat = "starting NCCL";
+    ncclUniqueId id{};
+    run_together(group_, [&] {
+        if (group_.rank() == 0) check_nccl(ncclGetUniqueId(&id), kWhat);
+    });
+    group_.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+    run_together(group_, [&] {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        const ncclResult_t status =
+            ncclCommInitRankConfig(&handle_, group_.size(), id, group_.rank(), &config);
+        if (status != ncclInProgress) check_nccl(status, kWhat);
+        settle(kWhat, start_seconds_);
+    });
+}
+
+void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
+    constexpr const char* kWhat = "enqueueing a sum over GPUs";
+    ensure(handle_ != nullptr, "{}: NCCL has been aborted", kWhat);
+    abort_unless_done([&] {
+        const ncclResult_t status =
+            ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
+                          ncclFloat32, ncclSum, handle_, stream);
+        if (status != ncclInProgress) check_nccl(status, kWhat);
+    });
+    // Until it settles, a thread of NCCL may not have given it to the stream.
+    settle(kWhat, wait_seconds_);
+}
+
+void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* what, double seconds) {
+    abort_unless_done([&] {
+        const Clock::time_point begin = Clock::now();
+        Clock::time_point last_look = begin;
+        for (int looks = 0; !(is_settled(what) && is_done()); ++looks) {
+            looks < kLooksBeforeSleep ? std::this_thread::yield()
+                                      : std::this_thread::sleep_for(kSleep);
+            const Clock::time_point now = Clock::now();
+            if (now - last_look < kFailureLookInterval) continue;
+            last_look = now;
+            group_.look_for_failure();
+            require(now - begin < Seconds(seconds), ExitCode::watchdog,
+                    "rank {} of {}: {} took longer than {} s", group_.rank(), group_.size(), what,
+                    seconds);
+        }
+    });
+}
+
+void NcclGroup::settle(const char* what, double seconds) {
+    wait_until([] { return true; }, what, seconds);
+}
+
+bool NcclGroup::is_settled(const char* what) {
+    ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
+    ncclResult_t state = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(handle_, &state), what);
+    if (state != ncclInProgress) check_nccl(state, what);
+    return state == ncclSuccess;
+}
+
+// NCCL tells kernels to leave at once but returns only when every recording with its sums has gone,
+// and those may outlive this throw: hence a thread.
+void NcclGroup::abort() noexcept {
+    if (handle_ == nullptr) return;
+    try {
+        std::packaged_task<void()> task([handle = handle_, device = device_index_] {
+            cudaSetDevice(device);
+            ncclCommAbort(handle);
+        });
+        aborted_ = task.get_future();
+        std::thread(std::move(task)).detach();
+    } catch (const std::exception&) {
+        // No thread is to be had: the communicator is left as it is.
+    }
+    handle_ = nullptr;
+}
+
+void NcclGroup::end_together() noexcept {
+    ncclResult_t state = ncclCommFinalize(handle_);
+    const Clock::time_point end =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(finish_seconds_));
+    while (state == ncclInProgress && Clock::now() < end) {
+        std::this_thread::sleep_for(kSleep);
+        if (ncclCommGetAsyncError(handle_, &state) != ncclSuccess) break;
+    }
+    if (state != ncclSuccess) return abort();
+    ncclCommDestroy(std::exchange(handle_, nullptr));
+}
+
+}  // namespace hpcai::comm

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/nccl_reducer.hpp"
+
+#include <cstdint>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/comm/agreement.hpp"
+#include "nccl_group.hpp"
+
+/// The cudaStream_t on which a device of the CUDA engine works.
+extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
+
+namespace hpcai::comm {
+
+namespace {
+
+int nccl_version() {
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+/// A stream whose kernels go first: the next layers' can wait, the end of the step cannot.
+class SumStream {
+public:
+    SumStream() {
+        int lowest = 0, highest = 0;
+        check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "making a stream");
+        check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest),
+                   "making a stream");
+    }
+    ~SumStream() { cudaStreamDestroy(stream_); }
+    SumStream(const SumStream&) = delete;
+    SumStream& operator=(const SumStream&) = delete;
+    cudaStream_t handle() const { return stream_; }
+
+private:
+    cudaStream_t stream_ = nullptr;
+};
+
+/// A point in a stream, where one has been marked.
+class Mark {
+public:
+    Mark() {
+        check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+    }
+    ~Mark() { cudaEventDestroy(event_); }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+
+    void put(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "marking work"); }
+    /// What is enqueued on `stream` from now on waits for what came before the mark.
+    void hold_up(cudaStream_t stream) const {
+        check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
+    }
+    bool is_reached() const {
+        const cudaError_t status = cudaEventQuery(event_);
+        if (status == cudaErrorNotReady) {
+            cudaGetLastError();  // or the next launch reports it
+            return false;
+        }
+        check_cuda(status, "waiting for the device");
+        return true;
+    }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+class NcclReducer final : public GradientReducer {
+public:
+    explicit NcclReducer(const NcclReducerOptions& options)
+        : size_(options.group.size()),
+          wait_seconds_(options.wait_seconds),
+          device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
+          nccl_(options) {}
+
+    void start() { nccl_.start(); }
+
+    int size() const override { return size_; }
+    std::string description() const override {
+        const int version = nccl_version();
+        return fmt::format("nccl {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+    }
+    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    bool can_be_recorded() const override { return true; }
+    void check() override;
+    void end_step() override;
+    void give_up() noexcept override { nccl_.abort(); }
+
+    bool is_joined(std::int64_t sum) const { return sum <= joined_; }
+    /// Orders the device's further work after the sums started so far, the `sum`th among them.
+    void join(std::int64_t sum);
+
+private:
+    void wait_for_step_end();
+
+    int size_;
+    double wait_seconds_;
+    cudaStream_t device_stream_;
+    SumStream sums_;
+    Mark gradients_made_;
+    Mark sums_made_;
+    Mark step_end_;
+    bool ends_steps_ = false;  // step_end_ has been put
+    std::int64_t started_ = 0;
+    std::int64_t joined_ = 0;
+    NcclGroup nccl_;  // goes first, so that none of its kernels is left
+};
+
+class NcclSum final : public Request {
+public:
+    NcclSum(NcclReducer& reducer, std::int64_t sum) : reducer_(reducer), sum_(sum) {}
+    ~NcclSum() override {
+        try {
+            wait();
+        } catch (const Error&) {
+            // A recording that ends without this sum says so itself.
+        }
+    }
+    bool test() override { return reducer_.is_joined(sum_); }  // the device goes on by itself
+    void wait() override { reducer_.join(sum_); }
+
+private:
+    NcclReducer& reducer_;
+    std::int64_t sum_;
+};
+
+std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) {
+    gradients_made_.put(device_stream_);
+    gradients_made_.hold_up(sums_.handle());
+    // Before it can fail: a recording cannot end before this stream has joined the device's again.
+    auto request = std::make_unique<NcclSum>(*this, ++started_);
+    nccl_.enqueue_sum(device_values, sums_.handle());
+    return request;
+}
+
+void NcclReducer::join(std::int64_t sum) {
+    if (is_joined(sum)) return;
+    sums_made_.put(sums_.handle());
+    sums_made_.hold_up(device_stream_);
+    joined_ = started_;
+}
+
+void NcclReducer::check() {
+    step_end_.put(device_stream_);
+    wait_for_step_end();
+}
+
+void NcclReducer::end_step() {
+    if (!ends_steps_) step_end_.put(device_stream_);
+    wait_for_step_end();
+    step_end_.put(device_stream_);
+    ends_steps_ = true;
+}
+
+void NcclReducer::wait_for_step_end() {
+    nccl_.wait_until([this] { return step_end_.is_reached(); }, "work of the device",
+                     wait_seconds_);
+}
+
+}  // namespace
+
+}  // namespace hpcai::comm
+
+extern "C" {
+
+int hpcai_nccl_version() {
+    return hpcai::comm::nccl_version();
+}
+
+hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
+    const hpcai::comm::NcclReducerOptions& options) {
+    std::unique_ptr<hpcai::comm::NcclReducer> reducer;
+    hpcai::comm::run_together(
+        options.group, [&] { reducer = std::make_unique<hpcai::comm::NcclReducer>(options); });
+    reducer->start();
+    return reducer.release();
+}
+
+}  // extern "C"

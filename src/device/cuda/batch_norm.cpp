@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/batch_norm.hpp"
+
+#include <array>
+
+#include <hpcai/base/error.hpp>
+
+#include "layout.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+/// A channel's numbers as the kernels take them, (stored C) f32 each. Where an image is stored with
+/// more channels than it has they are copies with zeros behind, which keep those channels 0.
+class ChannelVectors {
+public:
+    enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };
+
+    ChannelVectors(std::int64_t channels, const Context& context)
+        : context_(context),
+          bytes_(static_cast<std::size_t>(channels) * sizeof(float)),
+          stored_bytes_(static_cast<std::size_t>(stored_channels(channels)) * sizeof(float)) {}
+
+    /// Bytes of the copies; none where the vectors themselves will do.
+    std::size_t copy_bytes() const { return is_copy() ? kVectors * stored_bytes_ : 0; }
+
+    void bind(const KernelTensors& tensors, void* copies) {
+        own_ = {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
+                tensors.running_variance};
+        if (!tensors.parameter_gradients.empty()) {
+            own_[gamma_gradient] = tensors.parameter_gradients[0];
+            own_[beta_gradient] = tensors.parameter_gradients[1];
+        }
+        used_ = own_;
+        if (!is_copy()) return;
+        for (std::size_t i = 0; i < kVectors; ++i) {
+            used_[i] = static_cast<float*>(copies) + i * stored_bytes_ / sizeof(float);
+        }
+    }
+
+    float* operator[](Which which) const { return used_[which]; }
+
+    /// Enqueues what the kernels read.
+    void load() const {
+        if (!is_copy()) return;
+        check(cudaMemsetAsync(used_[0], 0, copy_bytes(), context_.stream), "padding channels");
+        for (const Which which : {gamma, beta, running_mean, running_variance}) {
+            copy(used_[which], own_[which]);
+        }
+    }
+    /// Enqueues the way back of what they have written.
+    void store(std::initializer_list<Which> written) const {
+        if (!is_copy()) return;
+        for (const Which which : written) copy(own_[which], used_[which]);
+    }
+
+private:
+    static constexpr std::size_t kVectors = 6;
+
+    bool is_copy() const { return bytes_ != stored_bytes_; }
+    void copy(float* to, const float* from) const {
+        check(cudaMemcpyAsync(to, from, bytes_, cudaMemcpyDeviceToDevice, context_.stream),
+              "copying channels");
+    }
+
+    const Context& context_;
+    std::size_t bytes_, stored_bytes_;
+    std::array<float*, kVectors> own_{}, used_{};
+};
+
+/// Saved for the backward pass: the statistics of every span, and with an addition one bit for each
+/// element that the ReLU let through.
+class BatchNormKernel final : public Kernel {
+public:
+    BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          context_(context),
+          training_(options.mode == Mode::training),
+          vectors_(op.input[3], context) {
+        ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
+        const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
+        const bool apart = training_ && op.statistics_samples > 0;
+        shape_ = {.dtype = options.compute,
+                  .spans = apart ? samples / op.statistics_samples : 1,
+                  .pixels = (apart ? op.statistics_samples : samples) * pixels,
+                  .channels = stored_channels(op.input[3])};
+        ensure(!op.from_sums || (training_ && shape_.spans == 1 && vectors_.copy_bytes() == 0),
+               "statistics from sums are those of a whole batch in training");
+    }
+
+    KernelMemory memory() const override {
+        const std::size_t scratch = copies_at() + vectors_.copy_bytes();
+        if (!training_) return {0, 0, scratch + 2 * statistic_bytes()};
+        const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
+        return {4 * statistic_bytes() + mask, 0, scratch};
+    }
+
+    std::size_t max_output_gradients() const override { return 2; }
+    bool backward_reads_inputs() const override { return true; }
+
+    std::vector<ops::Pass> passes() const override {
+        if (!training_) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        ensure(!training_ || !op_.add || tensors.input_gradients[1] != nullptr,
+               "the residual's gradient is always needed");
+        tensors_ = tensors;
+        auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
+        vectors_.bind(tensors, copies);
+        // An inference kernel has nothing to save; its scale and shift live in the workspace.
+        auto* kept =
+            training_ ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
+        const auto statistic = [&](std::size_t index) {
+            return reinterpret_cast<float*>(kept + index * statistic_bytes());
+        };
+        statistics_ = {.scale = statistic(0), .shift = statistic(1)};
+        if (!training_) return;
+        statistics_.mean = statistic(2);
+        statistics_.inverse_deviation = statistic(3);
+        if (op_.add) mask_ = reinterpret_cast<std::uint32_t*>(statistic(4));
+    }
+
+    void run(ops::Pass pass) override {
+        vectors_.load();
+        if (pass == ops::Pass::input_gradient) {
+            apply_gradients();
+            return;
+        }
+        if (training_) {
+            take_statistics();
+            vectors_.store({ChannelVectors::running_mean, ChannelVectors::running_variance});
+        } else {
+            kernels::batch_norm_running_statistics(shape_.channels, parameters(), statistics_,
+                                                   context_.stream);
+        }
+        apply();
+    }
+
+private:
+    /// Of one number a channel for every span.
+    std::size_t statistic_bytes() const {
+        return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
+    }
+    /// Where copies of the channels' vectors lie in the workspace.
+    std::size_t copies_at() const {
+        return rounded_up(training_ ? batch_norm_workspace_bytes(shape_) : 0);
+    }
+
+    kernels::BatchNormParameters parameters() const {
+        return {.gamma = vectors_[ChannelVectors::gamma],
+                .beta = vectors_[ChannelVectors::beta],
+                .running_mean = vectors_[ChannelVectors::running_mean],
+                .running_variance = vectors_[ChannelVectors::running_variance],
+                .epsilon = op_.epsilon,
+                .momentum = op_.momentum};
+    }
+
+    void take_statistics() const {
+        if (!op_.from_sums) {
+            kernels::batch_norm_statistics(
+                shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
+                context_.stream);
+            return;
+        }
+        const Sums sums =
+            sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
+        kernels::batch_norm_statistics_of_sums(
+            shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
+    }
+
+    void apply() const {
+        kernels::batch_norm_apply(shape_,
+                                  {.x = tensors_.inputs[0],
+                                   .scale = statistics_.scale,
+                                   .shift = statistics_.shift,
+                                   .residual = op_.add ? tensors_.inputs[1] : nullptr,
+                                   .y = tensors_.output,
+                                   .mask = mask_,
+                                   .relu = op_.relu},
+                                  context_.stream);
+    }
+
+    void apply_gradients() const {
+        const auto& gradients = tensors_.output_gradients;
+        const kernels::BatchNormGradientArguments arguments{
+            .x = tensors_.inputs[0],
+            .dy0 = gradients[0],
+            .dy1 = gradients.size() > 1 ? gradients[1] : nullptr,
+            .gamma = vectors_[ChannelVectors::gamma],
+            .statistics = statistics_,
+            .relu = op_.relu,
+            .mask = mask_,
+            .residual_gradient = op_.add ? tensors_.input_gradients[1] : nullptr,
+            .dx = tensors_.input_gradients[0],
+            .gamma_gradient = vectors_[ChannelVectors::gamma_gradient],
+            .beta_gradient = vectors_[ChannelVectors::beta_gradient],
+            .workspace = tensors_.workspace};
+        kernels::batch_norm_gradient_sums(shape_, arguments, context_.stream);
+        vectors_.store({ChannelVectors::gamma_gradient, ChannelVectors::beta_gradient});
+        if (arguments.dx == nullptr) return;
+        kernels::batch_norm_gradient_apply(shape_, arguments, context_.stream);
+    }
+
+    ops::BatchNorm op_;
+    const Context& context_;
+    bool training_;
+    ChannelVectors vectors_;
+    kernels::BatchNormShape shape_;
+    KernelTensors tensors_;
+    kernels::BatchNormStatistics statistics_;
+    std::uint32_t* mask_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm& op, const KernelOptions& options,
+                                         const Context& context) {
+    return std::make_unique<BatchNormKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::device::cuda {
+
+void check(cudaError_t status, const char* what) {
+    ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
+           cudaGetErrorName(status));
+}
+
+void check(cudnnStatus_t status, const char* what) {
+    ensure(status == CUDNN_STATUS_SUCCESS, "{}: cuDNN says {}", what, cudnnGetErrorString(status));
+}
+
+void check(cublasStatus_t status, const char* what) {
+    ensure(status == CUBLAS_STATUS_SUCCESS, "{}: cuBLASLt says {}", what,
+           cublasLtGetStatusString(status));
+}
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <hpcai/device/device.hpp>
+#include <hpcai/device/kernel.hpp>
+#include <hpcai/ops/operation.hpp>
+
+/// The engine for NVIDIA GPUs. Images lie channels last, (N, H, W, C), those of three channels
+/// with a fourth of zeros behind them; filters (K, R, S, C) likewise.
+namespace hpcai::device::cuda {
+
+using tensor::DType;
+using tensor::Shape;
+
+class PlanCache;
+
+/// What every CUDA kernel is built from; lives as long as its device, which owns the handles and
+/// has tied them to `stream`. Without handles (`cudnn` null) kernels can be planned for the
+/// device that `properties` describes, and not run.
+struct Context {
+    cudnnHandle_t cudnn = nullptr;
+    cublasLtHandle_t cublas_lt = nullptr;
+    cudaStream_t stream = nullptr;
+    std::string device_name;     // "NVIDIA H200"
+    int sm = 90;                 // 10 x major + minor compute capability
+    int multiprocessors = 132;   // of the device
+    std::string properties;      // cuDNN's device properties as JSON, read without handles only
+    PlanCache* plans = nullptr;  // the fastest plans known; null: none are
+    bool autotune = true;        // time the plans of a convolution that is not in `plans`
+    bool deterministic = false;  // only plans that give the same bits again
+
+    bool has_device() const { return cudnn != nullptr; }
+};
+
+/// Channels of an image in memory: those behind the given ones are zeros.
+constexpr std::int64_t stored_channels(std::int64_t channels) {
+    return channels == 3 ? 4 : channels;
+}
+
+/// Throw Error(internal) with what was done and the library's own words, unless `status` says
+/// success.
+void check(cudaError_t status, const char* what);
+void check(cudnnStatus_t status, const char* what);
+void check(cublasStatus_t status, const char* what);
+
+std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelOptions&,
+                                          const Context&);
+std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,
+                                         const Context&);
+std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution&, const KernelOptions&,
+                                               const Context&);
+std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_relu(const ops::Relu&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_add(const ops::Add&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize&, const KernelOptions&,
+                                              const Context&);
+std::unique_ptr<Kernel> build_max_pool(const ops::MaxPool&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_global_average_pool(const ops::GlobalAveragePool&,
+                                                  const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_linear(const ops::Linear&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy&,
+                                                    const KernelOptions&, const Context&);
+
+}  // namespace hpcai::device::cuda

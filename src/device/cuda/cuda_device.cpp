@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_device.hpp"
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/hash.hpp"
+#include "kernels/loss_scale.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
+
+#include "acceptance.hpp"
+#include "handles.hpp"
+#include "layout.hpp"
+#include "owned.hpp"
+#include "plan_cache.hpp"
+#include "recording.hpp"
+#include "transfers.hpp"
+#include "update.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+class CudaMemory final : public Memory {
+public:
+    CudaMemory(std::size_t bytes, cudaStream_t stream) : memory_(bytes) {
+        check(cudaMemsetAsync(memory_.data(), 0, bytes, stream), "clearing memory");
+        check(cudaStreamSynchronize(stream), "waiting for the device");
+    }
+    void* data() override { return memory_.data(); }
+    std::size_t bytes() const override { return memory_.bytes(); }
+
+private:
+    DeviceBytes memory_;
+};
+
+/// Makes GPU `index` that of the calling thread.
+cudaDeviceProp select_device(int index) {
+    const int count = device_count();
+    require(index >= 0 && index < count, ExitCode::usage, "there is no GPU {}, only {} of them",
+            index, count);
+    check(cudaSetDevice(index), "opening a GPU");
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "asking for a GPU's properties");
+    return properties;
+}
+
+/// "13.0" of 13000.
+std::string version_text(int version) {
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+struct Build {
+    const KernelOptions& options;
+    const Context& context;
+    std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
+        return build_input_normalize(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        return build_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        return build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
+        return build_norm_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
+        return build_dual_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
+        return build_relu(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Add& op) const {
+        return build_add(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::MaxPool& op) const {
+        return build_max_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::GlobalAveragePool& op) const {
+        return build_global_average_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
+        return build_linear(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
+        return build_softmax_cross_entropy(op, options, context);
+    }
+};
+
+class CudaDevice final : public Device {
+public:
+    explicit CudaDevice(const CudaDeviceOptions& options)
+        : options_(options),
+          properties_(select_device(options.index)),
+          handles_(stream_),
+          plans_(options.deterministic ? "" : options.plan_cache,
+                 {properties_.name, Handles::cudnn_version()}),
+          transfers_(stream_),
+          hash_(sizeof(std::uint64_t)),
+          context_{.cudnn = handles_.cudnn(),
+                   .cublas_lt = handles_.cublas_lt(),
+                   .stream = stream_,
+                   .device_name = properties_.name,
+                   .sm = 10 * properties_.major + properties_.minor,
+                   .multiprocessors = properties_.multiProcessorCount,
+                   .plans = &plans_,
+                   .autotune = options.autotune && !options.deterministic,
+                   .deterministic = options.deterministic} {}
+    ~CudaDevice() override { cudaStreamSynchronize(stream_); }
+
+    std::string description() const override {
+        int driver = 0, runtime = 0;
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        const double gib = static_cast<double>(properties_.totalGlobalMem) / (1 << 30);
+        return fmt::format("{} (device {}, {:.0f} GiB), CUDA {}, driver for CUDA {}, cuDNN {}{}{}",
+                           properties_.name, options_.index, gib, version_text(runtime),
+                           version_text(driver), Handles::cudnn_version(),
+                           options_.deterministic ? ", deterministic" : "",
+                           plans_.warning().empty() ? "" : "; " + plans_.warning());
+    }
+
+    std::string uuid() const override {
+        std::string text = "GPU";
+        for (std::size_t i = 0; i < sizeof properties_.uuid.bytes; ++i) {
+            const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+            text += fmt::format("{}{:02x}", begins_part ? "-" : "",
+                                static_cast<unsigned char>(properties_.uuid.bytes[i]));
+        }
+        return text;
+    }
+
+    std::vector<tensor::DType> compute_dtypes() const override {
+        return {DType::f16, DType::bf16, DType::f32};
+    }
+
+    bool has_tf32() const override { return context_.sm >= 80; }
+    int threads() const override { return 1; }
+
+    Determinism determinism() const override {
+        if (!options_.deterministic) return {};
+        return {true, true,
+                fmt::format("cuDNN {} and cuBLAS {} on {}", Handles::cudnn_version(),
+                            Handles::cublas_version(), properties_.name)};
+    }
+
+    std::unique_ptr<Memory> allocate(std::size_t bytes) override {
+        return std::make_unique<CudaMemory>(bytes, stream_);
+    }
+    void upload(void* to, std::span<const std::byte> from) override { transfers_.upload(to, from); }
+    void download(std::span<std::byte> to, const void* from) override {
+        transfers_.download(to, from);
+    }
+    void enqueue_upload(void* to, std::span<const std::byte> from) override {
+        transfers_.enqueue_upload(to, from);
+    }
+    std::size_t storage_bytes(const Shape& shape, DType dtype) const override {
+        return device::storage_bytes(is_floating(dtype) ? stored_shape(shape) : shape, dtype);
+    }
+    void store_channels_last(void* to, const Shape& shape, DType dtype,
+                             std::span<const float> values) override {
+        check_values(values.size(), shape, dtype);
+        upload(to, to_stored(values, shape, dtype));
+    }
+    void load_channels_last(std::span<float> values, const Shape& shape, DType dtype,
+                            const void* from) override {
+        check_values(values.size(), shape, dtype);
+        std::vector<std::byte> stored(storage_bytes(shape, dtype));
+        download(stored, from);
+        from_stored(stored, shape, dtype, values);
+    }
+    void synchronize() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
+
+    bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
+        return acceptance_(operation, options);
+    }
+    std::unique_ptr<Kernel> build(const ops::Operation& operation,
+                                  const KernelOptions& options) override {
+        ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
+               name_of(options.compute));
+        auto kernel = std::visit(Build{options, context_}, operation);
+        plans_.save();  // timing them took long; what happens to this run must not lose it
+        return kernel;
+    }
+
+    std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) override {
+        return build_sgd(sgd, tensors, context_, *this);
+    }
+
+    void check_finite(std::span<const float> values, StepNumbers* numbers) override {
+        const auto count = static_cast<std::int64_t>(values.size());
+        kernels::check_finite(values.data(), count, numbers, stream_);
+    }
+    void add_losses(std::span<const float> losses, StepNumbers* numbers) override {
+        const auto rows = static_cast<std::int64_t>(losses.size());
+        kernels::accumulate_loss(losses.data(), rows, &numbers->loss_sum, stream_);
+    }
+    void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
+        kernels::update_loss_scale(policy, numbers, stream_);
+    }
+
+    bool records() const override { return true; }
+    std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
+        return record_work(stream_, enqueue);
+    }
+
+    std::uint64_t hash(std::span<const float> values) override {
+        const auto count = static_cast<std::int64_t>(values.size());
+        kernels::hash(values.data(), count, static_cast<std::uint64_t*>(hash_.data()), stream_);
+        std::uint64_t sum = 0;
+        download(std::as_writable_bytes(std::span(&sum, 1)), hash_.data());
+        return sum;
+    }
+
+    const Context& context() const { return context_; }
+
+private:
+    CudaDeviceOptions options_;
+    cudaDeviceProp properties_;  // before all that is made on the device
+    OwnedStream stream_;
+    Handles handles_;
+    PlanCache plans_;
+    Transfers transfers_;
+    DeviceBytes hash_;
+    Context context_;
+    Acceptance acceptance_{context_};
+};
+
+}  // namespace
+
+int device_count() {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaErrorNoDevice) return 0;
+    require(status == cudaSuccess, ExitCode::usage, "no GPU can be used: {} ({})",
+            cudaGetErrorString(status), cudaGetErrorName(status));
+    return count;
+}
+
+std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options) {
+    return std::make_unique<CudaDevice>(options);
+}
+
+const Context& context_of(Device& device) {
+    const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
+    ensure(cuda != nullptr, "{} is no GPU of the CUDA engine", device.description());
+    return cuda->context();
+}
+
+}  // namespace hpcai::device::cuda

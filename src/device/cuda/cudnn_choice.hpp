@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cudnn_graphs.hpp"
+
+namespace hpcai::device::cuda {
+
+/// One graph with the plan that is used for it: the one that Context::plans knows; else, with a
+/// device, the fastest of those that were timed; else the first that cuDNN finalizes.
+class ChosenPlan {
+public:
+    ChosenPlan() = default;
+    /// Times plans on the context's stream, with memory of its own that it gives back, and adds
+    /// the fastest to Context::plans. Throws Error(internal) when cuDNN has no plan.
+    ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
+
+    std::size_t workspace_bytes() const;
+    std::string name() const;
+    /// Enqueues it; `workspace` has workspace_bytes() at a multiple of 256.
+    void run(const Operands& operands, void* workspace) const;
+
+private:
+    std::unique_ptr<ConvolutionPlans> plans_;
+    int plan_ = -1;
+};
+
+/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans does not know it.
+bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
+
+/// Under which name Context::plans keeps the plan of a graph.
+std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
+
+/// Operands of a pass that it reads and those that it writes.
+std::span<const Operand> read_by(ConvolutionPass pass);
+std::span<const Operand> written_by(ConvolutionPass pass);
+/// Bytes of an operand.
+std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
+/// The type of an operand.
+DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
+
+/// How far the results of two plans may lie apart: |a - b| / |b| in the Euclidean norm. Both round
+/// to `dtype` once; tf32 factors have 2^-11.
+double agreement_bound(const ConvolutionShape& shape);
+
+/// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
+double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
+
+/// Times the finalizable plans of a graph on random operands. Only those count whose results agree
+/// with the first one's. Empty when there is no memory for the operands.
+class PlanTimer {
+public:
+    PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
+    ~PlanTimer();
+    PlanTimer(const PlanTimer&) = delete;
+    PlanTimer& operator=(const PlanTimer&) = delete;
+
+    /// False when the device has not enough memory free.
+    bool ready() const;
+    /// Median seconds of a finalized plan; none when it fails or disagrees.
+    std::optional<double> seconds(const ConvolutionPlans& plans, int plan);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "cudnn_choice.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+class DeviceBuffer {
+public:
+    explicit DeviceBuffer(std::size_t bytes) {
+        if (cudaMalloc(&data_, std::max<std::size_t>(bytes, 16)) == cudaSuccess) return;
+        data_ = nullptr;
+        cudaGetLastError();  // which would otherwise be found by the next kernel's launch
+    }
+    ~DeviceBuffer() { cudaFree(data_); }
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+    void* data() const { return data_; }
+
+private:
+    void* data_ = nullptr;
+};
+
+class Event {
+public:
+    Event() { check(cudaEventCreate(&event_), "creating an event"); }
+    ~Event() { cudaEventDestroy(event_); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    operator cudaEvent_t() const { return event_; }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+float widened(std::uint16_t bits, DType dtype) {
+    if (dtype == DType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float value = std::numeric_limits<float>::quiet_NaN();
+    if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), -24);
+    if (exponent > 0 && exponent < 31) {
+        value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+    }
+    return bits >> 15 != 0 ? -value : value;
+}
+
+double element(DType dtype, std::span<const std::byte> from, std::size_t index) {
+    if (dtype == DType::f32) {
+        float value = 0;
+        std::memcpy(&value, from.data() + 4 * index, 4);
+        return value;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, from.data() + 2 * index, 2);
+    return widened(bits, dtype);
+}
+
+/// Bits of a number in [-1, 1): all 24 of f32, so that a plan that drops some is noticed;
+/// multiples of 1/8 in half types, which hold them exactly.
+std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
+    state = state * 1664525U + 1013904223U;
+    if (dtype == DType::f32) {
+        return std::bit_cast<std::uint32_t>(static_cast<float>(state >> 8) / 8388608 - 1);
+    }
+    const auto value = static_cast<float>(static_cast<int>(state >> 28) - 8) / 8;
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if (dtype == DType::bf16 || value == 0) return bits >> 16;
+    return (bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023);
+}
+
+/// A pattern whose length shares no factor with the sizes of images, so that no two pixels'
+/// channels are alike for long.
+std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
+    constexpr std::size_t kElements = 262139;
+    std::vector<std::byte> bytes(kElements * size_of(dtype));
+    for (std::size_t i = 0; i < kElements; ++i) {
+        const std::uint32_t bits = random_bits(dtype, seed);
+        std::memcpy(bytes.data() + i * size_of(dtype), &bits, size_of(dtype));
+    }
+    return bytes;
+}
+
+/// Pieces from all over a buffer that are compared in place of all of it.
+struct Sample {
+    static constexpr std::size_t kPieces = 4096, kPieceBytes = 1024;
+    std::size_t pieces = 1, piece_bytes = 0, pitch = 0;
+
+    explicit Sample(std::size_t bytes) : piece_bytes(bytes), pitch(bytes) {
+        if (bytes <= kPieces * kPieceBytes) return;
+        pieces = kPieces;
+        piece_bytes = kPieceBytes;
+        pitch = (bytes - kPieceBytes) / (kPieces - 1) / 16 * 16;
+    }
+};
+
+}  // namespace
+
+double agreement_bound(const ConvolutionShape& shape) {
+    if (shape.dtype == DType::bf16) return 1.0 / 128;
+    if (shape.dtype == DType::f16 || shape.tf32) return 1.0 / 512;
+    return 1e-5;
+}
+
+double relative_difference(DType dtype, std::span<const std::byte> a,
+                           std::span<const std::byte> b) {
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < a.size() / size_of(dtype); ++i) {
+        const double x = element(dtype, a, i), y = element(dtype, b, i);
+        difference += (x - y) * (x - y);
+        size += y * y;
+    }
+    if (!std::isfinite(difference) || !std::isfinite(size)) {
+        return std::numeric_limits<double>::infinity();
+    }
+    return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+struct PlanTimer::State {
+    ConvolutionShape shape;
+    ConvolutionPass pass;
+    cudaStream_t stream;
+    std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+    Operands operands;
+    bool ready = true;
+    std::vector<std::vector<std::byte>> reference;  // samples of the first plan's results
+    Event start, stop;
+
+    void add(Operand operand) {
+        buffers.push_back(std::make_unique<DeviceBuffer>(bytes_of(operand, shape)));
+        operands[operand] = buffers.back()->data();
+        ready = ready && operands[operand] != nullptr;
+    }
+
+    void fill(Operand operand) {
+        const auto bytes =
+            pattern(type_of(operand, pass, shape.dtype), static_cast<std::uint32_t>(operand) + 1);
+        auto* to = static_cast<std::byte*>(operands[operand]);
+        for (std::size_t at = 0, left = bytes_of(operand, shape); left > 0;) {
+            const std::size_t part = std::min(left, bytes.size());
+            check(cudaMemcpyAsync(to + at, bytes.data(), part, cudaMemcpyHostToDevice, stream),
+                  "filling an operand");
+            at += part;
+            left -= part;
+        }
+        check(cudaStreamSynchronize(stream), "filling an operand");
+    }
+
+    /// What a plan leaves out must not be what another one wrote before: all ones are NaN.
+    void spoil_results() const {
+        for (const Operand operand : written_by(pass)) {
+            check(cudaMemsetAsync(operands[operand], 255, bytes_of(operand, shape), stream),
+                  "filling a result");
+        }
+    }
+
+    /// Samples of everything that the pass writes.
+    std::vector<std::vector<std::byte>> results() const {
+        std::vector<std::vector<std::byte>> samples;
+        for (const Operand operand : written_by(pass)) {
+            const Sample sample(bytes_of(operand, shape));
+            auto& bytes = samples.emplace_back(sample.pieces * sample.piece_bytes);
+            check(cudaMemcpy2DAsync(bytes.data(), sample.piece_bytes, operands[operand],
+                                    sample.pitch, sample.piece_bytes, sample.pieces,
+                                    cudaMemcpyDeviceToHost, stream),
+                  "reading a result");
+        }
+        check(cudaStreamSynchronize(stream), "reading a result");
+        return samples;
+    }
+
+    /// The first results that come are the reference.
+    bool agrees() {
+        auto samples = results();
+        const bool first = reference.empty();
+        if (first) reference = std::move(samples);
+        const auto& found = first ? reference : samples;
+        const auto writes = written_by(pass);
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            const DType dtype = type_of(writes[i], pass, shape.dtype);
+            if (!(relative_difference(dtype, found[i], reference[i]) <= agreement_bound(shape))) {
+                if (first) reference.clear();
+                return false;
+            }
+        }
+        return true;
+    }
+
+    double timed(const ConvolutionPlans& plans, int plan, void* workspace) const {
+        check(cudaEventRecord(start, stream), "timing a plan");
+        plans.execute(plan, operands, workspace);
+        check(cudaEventRecord(stop, stream), "timing a plan");
+        check(cudaEventSynchronize(stop), "timing a plan");
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, start, stop), "timing a plan");
+        return milliseconds * 1e-3;
+    }
+};
+
+PlanTimer::PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context)
+    : state_(new State{.shape = shape, .pass = pass, .stream = context.stream}) {
+    for (const Operand operand : read_by(pass)) state_->add(operand);
+    for (const Operand operand : written_by(pass)) state_->add(operand);
+    if (!state_->ready) return;
+    for (const Operand operand : read_by(pass)) state_->fill(operand);
+}
+
+PlanTimer::~PlanTimer() = default;
+
+bool PlanTimer::ready() const {
+    return state_->ready;
+}
+
+std::optional<double> PlanTimer::seconds(const ConvolutionPlans& plans, int plan) {
+    constexpr int kRepeats = 5;
+    const DeviceBuffer workspace(plans.workspace_bytes(plan));
+    if (workspace.data() == nullptr) return std::nullopt;
+    try {
+        state_->spoil_results();
+        state_->timed(plans, plan, workspace.data());
+        if (!state_->agrees()) return std::nullopt;
+        std::array<double, kRepeats> seconds{};
+        for (double& one : seconds) one = state_->timed(plans, plan, workspace.data());
+        std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
+        return seconds[kRepeats / 2];
+    } catch (const std::exception&) {
+        return std::nullopt;  // a plan that does not run is no plan; the others are tried
+    }
+}
+
+}  // namespace hpcai::device::cuda

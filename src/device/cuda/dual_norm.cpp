@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "whole_batch_norm.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+/// Saved for the backward pass: the statistics of both norms, and one bit for each element that the
+/// ReLU let through.
+class DualNormKernel final : public Kernel {
+public:
+    DualNormKernel(const ops::DualNorm& op, const KernelOptions& options, const Context& context)
+        : context_(context), outer_(op.outer, options.compute), inner_(op.inner, options.compute) {
+        ensure(options.mode == Mode::training, "norms are joined for training");
+        ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
+               "of joined norms the first has an addition and a ReLU");
+    }
+
+    KernelMemory memory() const override {
+        return {2 * outer_.saved_bytes() + batch_norm_mask_bytes(outer_.shape()), 0,
+                outer_.workspace_bytes()};
+    }
+    std::size_t max_output_gradients() const override { return 2; }
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
+               "both gradients of joined norms are always needed");
+        tensors_ = tensors;
+        auto* saved = static_cast<std::byte*>(tensors.saved);
+        outer_.bind(tensors.inputs[0],
+                    {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
+                     tensors.running_variance},
+                    saved);
+        inner_.bind(tensors.inputs[1],
+                    {tensors.parameters[2], tensors.parameters[3], tensors.inner_running_mean,
+                     tensors.inner_running_variance},
+                    saved + outer_.saved_bytes());
+        mask_ = reinterpret_cast<std::uint32_t*>(saved + 2 * outer_.saved_bytes());
+    }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::forward) {
+            outer_.take_statistics(tensors_.workspace, context_.stream);
+            inner_.take_statistics(tensors_.workspace, context_.stream);
+            apply();
+        } else {
+            apply_outer_gradients();
+            apply_inner_gradients();
+        }
+    }
+
+private:
+    void apply() const {
+        kernels::batch_norm_apply(outer_.shape(),
+                                  {.x = outer_.x(),
+                                   .scale = outer_.statistics().scale,
+                                   .shift = outer_.statistics().shift,
+                                   .residual = inner_.x(),
+                                   .residual_scale = inner_.statistics().scale,
+                                   .residual_shift = inner_.statistics().shift,
+                                   .y = tensors_.output,
+                                   .mask = mask_,
+                                   .relu = true},
+                                  context_.stream);
+    }
+
+    /// Leaves the gradient behind the ReLU where the inner norm's will be.
+    void apply_outer_gradients() const {
+        const auto& gradients = tensors_.output_gradients;
+        run_gradients(outer_, {.x = outer_.x(),
+                               .dy0 = gradients[0],
+                               .dy1 = gradients.size() > 1 ? gradients[1] : nullptr,
+                               .gamma = outer_.gamma(),
+                               .statistics = outer_.statistics(),
+                               .relu = true,
+                               .mask = mask_,
+                               .residual_gradient = tensors_.input_gradients[1],
+                               .dx = tensors_.input_gradients[0],
+                               .gamma_gradient = tensors_.parameter_gradients[0],
+                               .beta_gradient = tensors_.parameter_gradients[1],
+                               .workspace = tensors_.workspace});
+    }
+
+    void apply_inner_gradients() const {
+        run_gradients(inner_, {.x = inner_.x(),
+                               .dy0 = tensors_.input_gradients[1],
+                               .gamma = inner_.gamma(),
+                               .statistics = inner_.statistics(),
+                               .dx = tensors_.input_gradients[1],
+                               .gamma_gradient = tensors_.parameter_gradients[2],
+                               .beta_gradient = tensors_.parameter_gradients[3],
+                               .workspace = tensors_.workspace});
+    }
+
+    void run_gradients(const WholeBatchNorm& norm,
+                       const kernels::BatchNormGradientArguments& arguments) const {
+        kernels::batch_norm_gradient_sums(norm.shape(), arguments, context_.stream);
+        kernels::batch_norm_gradient_apply(norm.shape(), arguments, context_.stream);
+    }
+
+    const Context& context_;
+    WholeBatchNorm outer_, inner_;
+    KernelTensors tensors_;
+    std::uint32_t* mask_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm& op, const KernelOptions& options,
+                                        const Context& context) {
+    return std::make_unique<DualNormKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cuda

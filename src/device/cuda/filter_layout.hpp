@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cast.hpp"
+
+#include "cudnn_choice.hpp"
+#include "layout.hpp"
+
+namespace hpcai::device::cuda {
+
+/// Between masters (K, R, R, C) in fp32 and the filters that cuDNN takes, in the compute type and
+/// with the channels that are stored.
+class FilterLayout {
+public:
+    FilterLayout() = default;
+    FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
+        : rows_{shape.dtype, op.filters * op.kernel * op.kernel, static_cast<int>(op.input[3]),
+                static_cast<int>(shape.channels)},
+          bytes_(bytes_of(Operand::filters, shape)),
+          equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
+
+    /// Bytes of a copy; none where the masters themselves will do.
+    std::size_t copy_bytes() const { return equal_ ? 0 : rounded_up(bytes_); }
+
+    void refresh(const float* masters, void* copy, const Context& context) const {
+        if (equal_) return;
+        const std::size_t filled =
+            static_cast<std::size_t>(rows_.rows * rows_.padded_channels) * size_of(rows_.dtype);
+        if (padded()) {
+            kernels::pad_channels(rows_, masters, copy, context.stream);
+        } else {
+            kernels::cast_from_f32(masters, rows_.dtype, copy, elements(), context.stream);
+        }
+        if (filled == bytes_) return;
+        check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled, 0, bytes_ - filled,
+                              context.stream),
+              "padding filters");
+    }
+
+    void return_gradient(const void* copy, float* gradient, const Context& context) const {
+        if (equal_) return;
+        if (padded()) {
+            kernels::strip_channels(rows_, copy, gradient, context.stream);
+        } else {
+            kernels::cast_to_f32(rows_.dtype, copy, gradient, elements(), context.stream);
+        }
+    }
+
+private:
+    bool padded() const { return rows_.channels != rows_.padded_channels; }
+    std::int64_t elements() const { return rows_.rows * rows_.channels; }
+
+    kernels::PaddedRows rows_;
+    std::size_t bytes_ = 0;
+    bool equal_ = true;
+};
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cast.hpp"
+
+#include "cudnn_choice.hpp"
+#include "filter_layout.hpp"
+#include "whole_batch_norm.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+using P = ConvolutionPass;
+
+/// The image is normalized whenever it is read, and never written so. Saved for the backward pass:
+/// the statistics, and scale and shift in the image's type, which is how cuDNN wants them. All
+/// gradients are formed in one pass, since they are complete together.
+class NormConvolutionKernel final : public Kernel {
+public:
+    NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
+                          const Context& context)
+        : context_(context),
+          shape_(convolution_shape(op.convolution, options)),
+          norm_(op.norm, options.compute),
+          layout_(op.convolution, shape_) {
+        ensure(options.mode == Mode::training && options.needs_input_gradient,
+               "a norm and a convolution are joined for training, behind other layers");
+        ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
+               "a norm joined to a convolution has a ReLU and no addition, and its result sums");
+        ensure(shape_.filters == op.convolution.filters, "sums of {} filters",
+               op.convolution.filters);
+        forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
+        weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);
+        sums_in_gradient_ = has_plan(shape_, P::input_gradient_with_norm, context);
+        input_gradient_ = ChosenPlan(
+            shape_, sums_in_gradient_ ? P::input_gradient_with_norm : P::input_gradient, context);
+    }
+
+    KernelMemory memory() const override {
+        KernelMemory bytes;
+        bytes.saved_bytes = norm_.saved_bytes() + 2 * factor_bytes();
+        bytes.prepared_bytes = layout_.copy_bytes();
+        bytes.workspace_bytes = std::max({norm_.workspace_bytes(), forward_.workspace_bytes(),
+                                          layout_.copy_bytes() + weight_gradient_.workspace_bytes(),
+                                          coefficient_bytes() + input_gradient_.workspace_bytes()});
+        return bytes;
+    }
+
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        return {ops::Pass::prepare, ops::Pass::forward, ops::Pass::input_gradient};
+    }
+
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        workspace_ = static_cast<std::byte*>(tensors.workspace);
+        filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : tensors.parameters[2];
+        norm_.bind(tensors.inputs[0],
+                   {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
+                    tensors.running_variance},
+                   tensors.saved);
+        auto* factors = static_cast<std::byte*>(tensors.saved) + norm_.saved_bytes();
+        scale_ = factor_bytes() > 0 ? factors : static_cast<void*>(norm_.statistics().scale);
+        shift_ = factor_bytes() > 0 ? factors + factor_bytes()
+                                    : static_cast<void*>(norm_.statistics().shift);
+        bind_forward();
+        bind_weight_gradient();
+        bind_input_gradient();
+    }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::prepare) {
+            layout_.refresh(tensors_.parameters[2], filters_, context_);
+        } else if (pass == ops::Pass::forward) {
+            norm_.take_statistics(workspace_, context_.stream);
+            round(norm_.statistics().scale, scale_);
+            round(norm_.statistics().shift, shift_);
+            forward_.run(forward_operands_, workspace_);
+        } else {
+            weight_gradient_.run(weight_operands_, workspace_ + layout_.copy_bytes());
+            layout_.return_gradient(workspace_, tensors_.parameter_gradients[2], context_);
+            run_input_gradient();
+        }
+    }
+
+private:
+    /// Of scale or shift in the image's type; none where that is theirs.
+    std::size_t factor_bytes() const {
+        if (shape_.dtype == DType::f32) return 0;
+        return rounded_up(static_cast<std::size_t>(shape_.channels) * size_of(shape_.dtype));
+    }
+    void round(const float* from, void* to) const {
+        if (factor_bytes() == 0) return;
+        kernels::cast_from_f32(from, shape_.dtype, to, shape_.channels, context_.stream);
+    }
+    /// Of the factors that lead from the gradient behind the norm to its input's, (3, C) f32.
+    std::size_t coefficient_bytes() const {
+        return rounded_up(3 * static_cast<std::size_t>(shape_.channels) * sizeof(float));
+    }
+
+    void bind_forward() {
+        const Sums sums =
+            sums_of(tensors_.output, bytes_of(Operand::output, shape_), shape_.filters);
+        forward_operands_[Operand::image] = tensors_.inputs[0];
+        forward_operands_[Operand::filters] = filters_;
+        forward_operands_[Operand::scale] = scale_;
+        forward_operands_[Operand::shift] = shift_;
+        forward_operands_[Operand::output] = tensors_.output;
+        forward_operands_[Operand::sum] = sums.sum;
+        forward_operands_[Operand::square_sum] = sums.squares;
+    }
+
+    /// As cuDNN writes it the filters' gradient lies at the start of the workspace.
+    void bind_weight_gradient() {
+        weight_operands_[Operand::image] = tensors_.inputs[0];
+        weight_operands_[Operand::scale] = scale_;
+        weight_operands_[Operand::shift] = shift_;
+        weight_operands_[Operand::output] = tensors_.output_gradients[0];
+        weight_operands_[Operand::gradient] = layout_.copy_bytes() > 0
+                                                  ? static_cast<void*>(workspace_)
+                                                  : tensors_.parameter_gradients[2];
+    }
+
+    void bind_input_gradient() {
+        auto& at = input_operands_;
+        at[Operand::output] = tensors_.output_gradients[0];
+        at[Operand::filters] = filters_;
+        at[Operand::image] = tensors_.input_gradients[0];
+        if (!sums_in_gradient_) return;
+        at[Operand::norm_input] = tensors_.inputs[0];
+        at[Operand::mean] = norm_.statistics().mean;
+        at[Operand::inverse_deviation] = norm_.statistics().inverse_deviation;
+        at[Operand::scale] = tensors_.parameters[0];
+        at[Operand::shift] = tensors_.parameters[1];
+        at[Operand::gamma_gradient] = tensors_.parameter_gradients[0];
+        at[Operand::beta_gradient] = tensors_.parameter_gradients[1];
+        at[Operand::factor_dy] = coefficients();
+        at[Operand::factor_x] = coefficients() + shape_.channels;
+        at[Operand::constant] = coefficients() + 2 * shape_.channels;
+    }
+    float* coefficients() const { return reinterpret_cast<float*>(workspace_); }
+
+    /// Through the convolution, then in place through the norm.
+    void run_input_gradient() const {
+        kernels::BatchNormGradientArguments arguments{
+            .x = norm_.x(),
+            .dy0 = tensors_.input_gradients[0],
+            .gamma = norm_.gamma(),
+            .statistics = norm_.statistics(),
+            .dx = tensors_.input_gradients[0],
+            .gamma_gradient = tensors_.parameter_gradients[0],
+            .beta_gradient = tensors_.parameter_gradients[1],
+            .workspace = workspace_};
+        if (sums_in_gradient_) {
+            input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
+            arguments.coefficients = coefficients();
+        } else {
+            input_gradient_.run(input_operands_, workspace_);
+            arguments.relu = true;
+            kernels::batch_norm_gradient_sums(norm_.shape(), arguments, context_.stream);
+        }
+        kernels::batch_norm_gradient_apply(norm_.shape(), arguments, context_.stream);
+    }
+
+    const Context& context_;
+    ConvolutionShape shape_;
+    WholeBatchNorm norm_;
+    FilterLayout layout_;
+    ChosenPlan forward_, weight_gradient_, input_gradient_;
+    bool sums_in_gradient_ = false;  // cuDNN's gradient goes through the ReLU and forms the sums
+    Operands forward_operands_, weight_operands_, input_operands_;
+    KernelTensors tensors_;
+    void* filters_ = nullptr;
+    void* scale_ = nullptr;
+    void* shift_ = nullptr;
+    std::byte* workspace_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution& op,
+                                               const KernelOptions& options,
+                                               const Context& context) {
+    return std::make_unique<NormConvolutionKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/batch_norm.hpp"
+
+#include "layout.hpp"
+
+namespace hpcai::device::cuda {
+
+/// A part of a joined operation: a BatchNorm in training whose statistics are those of the whole
+/// batch, of as many channels as are stored.
+class WholeBatchNorm {
+public:
+    WholeBatchNorm(const ops::BatchNorm& op, DType dtype) : op_(op) {
+        ensure(op.statistics_samples == 0 || op.statistics_samples == op.input[0],
+               "a joined BatchNorm over {} of {} samples", op.statistics_samples, op.input[0]);
+        ensure(stored_channels(op.input[3]) == op.input[3], "a joined BatchNorm of {} channels",
+               op.input[3]);
+        shape_ = {.dtype = dtype,
+                  .spans = 1,
+                  .pixels = op.input[0] * op.input[1] * op.input[2],
+                  .channels = op.input[3]};
+    }
+
+    const kernels::BatchNormShape& shape() const { return shape_; }
+    /// Of one number a channel.
+    std::size_t vector_bytes() const {
+        return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
+    }
+    /// Of the statistics, which are kept for the backward pass.
+    std::size_t saved_bytes() const { return 4 * vector_bytes(); }
+    std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
+
+    /// What it reads and writes; of `parameters` epsilon and momentum do not count. `saved` has
+    /// saved_bytes().
+    void bind(void* x, const kernels::BatchNormParameters& parameters, void* saved) {
+        parameters_ = parameters;
+        parameters_.epsilon = op_.epsilon;
+        parameters_.momentum = op_.momentum;
+        x_ = x;
+        const auto vector = [&](std::size_t index) {
+            return reinterpret_cast<float*>(static_cast<std::byte*>(saved) +
+                                            index * vector_bytes());
+        };
+        statistics_ = {vector(0), vector(1), vector(2), vector(3)};
+    }
+    const void* x() const { return x_; }
+    const float* gamma() const { return parameters_.gamma; }
+    const kernels::BatchNormStatistics& statistics() const { return statistics_; }
+
+    /// Enqueues them, from the sums that x carries if it does.
+    void take_statistics(void* workspace, cudaStream_t stream) const {
+        if (!op_.from_sums) {
+            kernels::batch_norm_statistics(shape_, {x_, parameters_, statistics_, workspace},
+                                           stream);
+            return;
+        }
+        const Sums sums = sums_of(x_, storage_bytes(op_.input, shape_.dtype), shape_.channels);
+        kernels::batch_norm_statistics_of_sums(
+            shape_, {sums.sum, sums.squares, parameters_, statistics_}, stream);
+    }
+
+private:
+    ops::BatchNorm op_;
+    kernels::BatchNormShape shape_;
+    kernels::BatchNormParameters parameters_;
+    kernels::BatchNormStatistics statistics_;
+    void* x_ = nullptr;
+};
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/graph/fuse_for.hpp>
+
+#include "rebuild.hpp"
+
+namespace hpcai::graph {
+namespace {
+
+bool spans_batch(const ops::BatchNorm& norm) {
+    return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
+}
+
+/// Goes through a graph in order and joins nodes to later ones.
+class Fuser {
+public:
+    Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
+        : graph_(graph),
+          accepts_(accepts),
+          options_(options),
+          nodes_(graph.nodes().begin(), graph.nodes().end()) {}
+
+    Graph run() {
+        for (std::size_t index = 0; index < nodes_.size(); ++index) {
+            if (std::holds_alternative<ops::Convolution>(nodes_[index]->operation)) {
+                fuse_convolution(index);
+            } else if (std::holds_alternative<ops::BatchNorm>(nodes_[index]->operation)) {
+                fuse_norm(index);
+            }
+        }
+        return rebuild(graph_, nodes_);
+    }
+
+private:
+    bool accepts(const ops::Operation& operation, const Node& node) const {
+        return accepts_(operation, {options_.compute, device::Mode::training,
+                                    !graph_.is_first_layer(node), options_.tf32});
+    }
+
+    /// The BatchNorm, as it is now, that makes `value` and has no other reader than `reader`.
+    const Node* norm_before(ValueId value, NodeId reader) const {
+        const NodeId producer = graph_.value(value).producer;
+        if (producer == kNoNode || graph_.consumers(value) != std::vector{reader}) return nullptr;
+        const auto& node = nodes_[static_cast<std::size_t>(producer)];
+        const auto* norm = node ? std::get_if<ops::BatchNorm>(&node->operation) : nullptr;
+        return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
+    }
+
+    /// Whether the one reader of `value` is a BatchNorm that takes its statistics from sums.
+    bool wants_sums(ValueId value) const {
+        const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
+        if (reader == kNoNode) return false;
+        const Node& node = graph_.nodes()[static_cast<std::size_t>(reader)];
+        ops::BatchNorm norm = std::get<ops::BatchNorm>(node.operation);
+        norm.from_sums = true;
+        const bool is_residual = norm.add && node.inputs[1] == value;
+        return !is_residual && spans_batch(norm) && accepts(norm, node);
+    }
+
+    void fuse_convolution(std::size_t index) {
+        Node& node = *nodes_[index];
+        ops::Convolution convolution = std::get<ops::Convolution>(node.operation);
+        convolution.sums = wants_sums(node.output);
+        const Node* before = norm_before(node.inputs[0], static_cast<NodeId>(index));
+        if (before != nullptr) {
+            const auto& norm = std::get<ops::BatchNorm>(before->operation);
+            const ops::NormConvolution joined{norm, convolution};
+            if (norm.relu && !norm.add && accepts(joined, *before))
+                return join(joined, index, *before);
+        }
+        if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
+    }
+
+    void fuse_norm(std::size_t index) {
+        Node& node = *nodes_[index];
+        auto& norm = std::get<ops::BatchNorm>(node.operation);
+        const NodeId producer = graph_.value(node.inputs[0]).producer;
+        norm.from_sums = producer != kNoNode && nodes_[static_cast<std::size_t>(producer)] &&
+                         carries_sums(nodes_[static_cast<std::size_t>(producer)]->operation);
+        if (!norm.add || !spans_batch(norm)) return;
+        const Node* before = norm_before(node.inputs[1], static_cast<NodeId>(index));
+        if (before == nullptr) return;
+        const auto& inner = std::get<ops::BatchNorm>(before->operation);
+        const ops::DualNorm joined{norm, inner};
+        if (!inner.relu && !inner.add && accepts(joined, node)) join(joined, index, *before);
+    }
+
+    /// The convolution reads what `before` reads.
+    void join(const ops::NormConvolution& joined, std::size_t index, const Node& before) {
+        Node& node = *nodes_[index];
+        node.operation = joined;
+        node.inputs = before.inputs;
+        node.parameters.insert(node.parameters.begin(), before.parameters.begin(),
+                               before.parameters.end());
+        node.statistics = before.statistics;
+        drop(before);
+    }
+
+    void join(const ops::DualNorm& joined, std::size_t index, const Node& before) {
+        Node& node = *nodes_[index];
+        node.operation = joined;
+        node.inputs[1] = before.inputs[0];
+        node.parameters.insert(node.parameters.end(), before.parameters.begin(),
+                               before.parameters.end());
+        node.inner_statistics = before.statistics;
+        drop(before);
+    }
+
+    void drop(const Node& node) {
+        nodes_[static_cast<std::size_t>(graph_.value(node.output).producer)].reset();
+    }
+
+    const Graph& graph_;
+    const Accepts& accepts_;
+    const NetworkOptions& options_;
+    std::vector<std::optional<Node>> nodes_;  // per node of the graph, what stands for it
+};
+
+}  // namespace
+
+Graph fuse_for(const Graph& graph, const Accepts& accepts, const NetworkOptions& options) {
+    const Graph simple = fuse(graph);
+    if (options.mode != device::Mode::training) return simple;
+    return Fuser(simple, accepts, options).run();
+}
+
+Graph fuse_for(const Graph& graph, device::Device& device, const NetworkOptions& options) {
+    const auto accepts = [&](const ops::Operation& operation, const device::KernelOptions& kernel) {
+        return device.accepts(operation, kernel);
+    };
+    return fuse_for(graph, Accepts(accepts), options);
+}
+
+}  // namespace hpcai::graph

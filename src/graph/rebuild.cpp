@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebuild.hpp"
+
+namespace hpcai::graph {
+
+Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
+    Graph rebuilt;
+    for (const Parameter& parameter : graph.parameters()) rebuilt.add_parameter(parameter);
+    for (const NormStatistics& statistics : graph.statistics()) rebuilt.add_statistics(statistics);
+    std::vector<ValueId> renamed(graph.values().size(), -1);
+    for (std::size_t value = 0; value < renamed.size(); ++value) {
+        const Value& old = graph.values()[value];
+        if (old.producer == kNoNode) renamed[value] = rebuilt.add_input(old.name, old.shape);
+    }
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if (!nodes[node]) continue;
+        Node copy = *nodes[node];
+        for (ValueId& input : copy.inputs) input = renamed[static_cast<std::size_t>(input)];
+        const ValueId old_output = graph.nodes()[node].output;
+        renamed[static_cast<std::size_t>(old_output)] = rebuilt.add_node(std::move(copy));
+    }
+    return rebuilt;
+}
+
+}  // namespace hpcai::graph

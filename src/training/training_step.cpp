@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/training/training_step.hpp>
+
+namespace hpcai::training {
+namespace {
+
+// PyTorch's GradScaler starts here.
+constexpr float kFirstDynamicScale = 65536;
+constexpr float kLargestDynamicScale = 16777216;
+
+// A first step may allocate inside the libraries, and a second shows whether it runs again.
+constexpr std::int64_t kStepsBeforeRecording = 2;
+
+std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
+    std::vector<comm::Range> ranges = store.ranges();
+    ranges.push_back(store.status_range());
+    return ranges;
+}
+
+comm::BucketOptions bucket_options(const config::CommunicationConfig& communication) {
+    return {static_cast<std::size_t>(communication.bucket_mib * 1024 * 1024),
+            communication.overlap};
+}
+
+/// Scales are of row losses, of which the whole batch of the model is summed: so the share of a row
+/// in the mean belongs to them, and gradients need no later division where the loss is not scaled.
+device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
+                                        tensor::DType compute) {
+    device::LossScalePolicy policy;
+    policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
+    policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
+    policy.smallest = policy.loss_weight;
+    policy.largest = kLargestDynamicScale * policy.loss_weight;
+    return policy;
+}
+
+float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) {
+    if (is_dynamic) return kFirstDynamicScale;
+    return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
+}
+
+/// Hands finished gradients to the buckets while the backward pass goes on.
+class BucketObserver final : public graph::Observer {
+public:
+    explicit BucketObserver(comm::GradientBuckets& buckets) : buckets_(buckets) {}
+    void after(const graph::Step& step) override {
+        for (const graph::ParameterId parameter : step.final_gradients) {
+            buckets_.ready(static_cast<std::size_t>(parameter));
+        }
+        buckets_.progress();
+    }
+
+private:
+    comm::GradientBuckets& buckets_;
+};
+
+}  // namespace
+
+device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& store,
+                     const config::TrainingConfig& training) {
+    device::Sgd sgd{static_cast<float>(training.momentum),
+                    static_cast<float>(training.weight_decay),
+                    training.nesterov,
+                    {}};
+    for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
+        const graph::ParameterKind kind = graph.parameters()[index].kind;
+        const bool decays = training.weight_decay_on_norm_and_bias ||
+                            kind == graph::ParameterKind::filters ||
+                            kind == graph::ParameterKind::linear_weight;
+        const graph::Range range = store.range(static_cast<graph::ParameterId>(index));
+        if (!sgd.ranges.empty() && sgd.ranges.back().decays == decays) {
+            sgd.ranges.back().end = range.end;  // the gap between is zero and stays so
+        } else {
+            sgd.ranges.push_back({range.begin, range.end, decays});
+        }
+    }
+    return sgd;
+}
+
+TrainingStep::TrainingStep(const StepSetup& setup)
+    : device_(setup.device),
+      network_(setup.network),
+      store_(setup.store),
+      reducer_(setup.reducer),
+      loss_scale_(plan_loss_scale(setup.config.training, setup.network.compute())),
+      update_(device_.build(
+          plan_sgd(network_.graph(), store_, setup.config.training),
+          {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
+      buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
+               bucket_options(setup.config.communication)),
+      can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())) {
+    const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
+    network_.set_loss_scale(scale * loss_scale_.loss_weight);
+    set(&device::StepNumbers::gradient_factor, 1 / scale);
+    // A number that is not finite in one logit shows in the last bias's gradient, a sum over all
+    // samples of all ranks; an overflow of fp16 may be anywhere. The status is infinite where a
+    // rank has failed, so that no rank takes such a step.
+    checked_ = store_.gradients_and_status();
+    if (!loss_scale_.dynamic) checked_ = checked_.subspan(store_.ranges().back().begin);
+}
+
+void TrainingStep::run(double learning_rate, bool has_failed) {
+    set(&device::StepNumbers::learning_rate, static_cast<float>(learning_rate));
+    store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
+    if (recording_ != nullptr) {
+        recording_->run();
+        buckets_.repeat_step();
+    } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
+        recording_ = device_.record([this] { enqueue(); });
+        recording_->run();
+    } else {
+        enqueue();
+    }
+    ++steps_;
+}
+
+void TrainingStep::enqueue() {
+    graph::Observer nobody;
+    BucketObserver observer(buckets_);
+    device::StepNumbers* numbers = network_.step_numbers();
+    buckets_.ready(store_.ranges().size());
+    network_.prepare(nobody);
+    network_.forward(nobody);
+    device_.add_losses(network_.losses(), numbers);
+    network_.backward(observer);
+    buckets_.finish();
+    device_.check_finite(checked_, numbers);
+    update_->run();
+    device_.finish_step(loss_scale_, numbers);
+}
+
+StepResults TrainingStep::read() {
+    reducer_.check();
+    const device::StepNumbers numbers = network_.read_step_numbers();
+    set(&device::StepNumbers::loss_sum, 0.0);
+    StepResults results;
+    results.loss_sum = numbers.loss_sum;
+    results.skipped_steps = numbers.skipped_steps;
+    results.has_failed = std::isinf(store_.status());
+    results.loss_scale = numbers.loss_scale / loss_scale_.loss_weight;
+    results.has_diverged = numbers.skipped_steps > skipped_before_ &&
+                           (!loss_scale_.dynamic || numbers.loss_scale <= loss_scale_.smallest);
+    skipped_before_ = numbers.skipped_steps;
+    return results;
+}
+
+template <typename T>
+void TrainingStep::set(T device::StepNumbers::*number, T value) {
+    device_.enqueue_upload(&(network_.step_numbers()->*number),
+                           std::as_bytes(std::span(&value, 1)));
+}
+
+}  // namespace hpcai::training

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/gradient_buckets.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/base/error.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+/// Of two ranks; writes down what it is told.
+class NotingReducer final : public GradientReducer {
+public:
+    int size() const override { return 2; }
+    std::string description() const override { return "notes"; }
+    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    bool can_be_recorded() const override { return true; }
+    void check() override {}
+    void end_step() override { notes += "end "; }
+    void give_up() noexcept override { notes += "give up "; }
+
+    std::string notes;
+};
+
+class NotingRequest final : public Request {
+public:
+    NotingRequest(std::string& notes, std::size_t size) : notes_(notes), size_(size) {}
+    bool test() override { return true; }
+    void wait() override { notes_ += "wait" + std::to_string(size_) + " "; }
+
+private:
+    std::string& notes_;
+    std::size_t size_;
+};
+
+std::unique_ptr<Request> NotingReducer::start_sum(std::span<float> device_values) {
+    notes += "sum" + std::to_string(device_values.size()) + " ";
+    return std::make_unique<NotingRequest>(notes, device_values.size());
+}
+
+class BucketsOfADevice : public testing::Test {
+protected:
+    GradientBuckets make(bool overlap) {
+        return GradientBuckets(reducer_, gradients_, {{0, 1}, {1, 3}, {3, 6}},
+                               {sizeof(float), overlap});
+    }
+    NotingReducer reducer_;
+    std::vector<float> gradients_ = std::vector<float>(6);
+};
+
+// test() of a request says that the host need not help any more, not that the device has joined.
+TEST_F(BucketsOfADevice, EverySumIsWaitedForEvenIfItIsComplete) {
+    GradientBuckets buckets = make(true);
+    for (const std::size_t parameter : {2, 1, 0}) {
+        buckets.ready(parameter);
+        buckets.progress();
+    }
+    EXPECT_EQ(reducer_.notes, "sum3 sum2 sum1 ");
+    buckets.finish();
+    EXPECT_EQ(reducer_.notes, "sum3 sum2 sum1 wait3 wait2 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, WithoutOverlapSumsStartAtTheEnd) {
+    GradientBuckets buckets = make(false);
+    for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
+    EXPECT_EQ(reducer_.notes, "");
+    buckets.finish();
+    EXPECT_EQ(reducer_.notes, "sum3 wait3 sum2 wait2 sum1 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, ARepeatedStepEndsTheStepAndSumsNothingAnew) {
+    GradientBuckets buckets = make(true);
+    buckets.repeat_step();
+    EXPECT_EQ(reducer_.notes, "end ");
+    EXPECT_EQ(buckets.accounting().steps, 1);
+    EXPECT_EQ(buckets.accounting().bytes_reduced, 24);
+}
+
+TEST_F(BucketsOfADevice, OnlyAnExceptionThatEndsThemMakesTheReducerGiveUp) {
+    { const GradientBuckets buckets = make(true); }
+    EXPECT_EQ(reducer_.notes, "");
+    try {
+        const GradientBuckets buckets = make(true);
+        throw std::runtime_error("the disk is full");
+    } catch (const std::runtime_error&) {
+        EXPECT_EQ(reducer_.notes, "give up ");
+        const GradientBuckets others = make(true);
+    }
+    EXPECT_EQ(reducer_.notes, "give up ");
+}
+
+}  // namespace
+}  // namespace hpcai::comm

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for an H200, built and finalized by cuDNN without one.
+#include <algorithm>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/config/reader.hpp>
+#include <hpcai/models/make_model.hpp>
+
+#include "cuda/planned.hpp"
+#include "src/device/cuda/cudnn_graphs.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+constexpr std::array kPrecisions{
+    KernelOptions{.compute = DType::f16}, KernelOptions{.compute = DType::bf16},
+    KernelOptions{.compute = DType::f32}, KernelOptions{.compute = DType::f32, .tf32 = true}};
+
+/// A convolution of some model, and whether its input gradient is ever needed.
+struct Layer {
+    ops::Convolution op;
+    bool first = false;
+};
+
+void collect(const graph::Graph& graph, std::vector<Layer>& layers) {
+    std::set<std::string> seen;
+    for (const Layer& layer : layers) seen.insert(to_string(convolution_shape(layer.op, {})));
+    for (const graph::Node& node : graph.nodes()) {
+        const auto* op = std::get_if<ops::Convolution>(&node.operation);
+        if (op == nullptr || !seen.insert(to_string(convolution_shape(*op, {}))).second) continue;
+        layers.push_back({*op, graph.is_first_layer(node)});
+    }
+}
+
+/// Every distinct convolution of the models of all files in configs/. A batch of which ranks take
+/// parts is planned as one part of 256.
+std::vector<Layer> configured_layers() {
+    std::vector<Layer> layers;
+    for (const auto& file : std::filesystem::directory_iterator(source_folder() / "configs")) {
+        const std::string path = file.path().string();
+        const config::Config config = config::parse(config::read_file(path), path, {});
+        const std::int64_t batch = std::min<std::int64_t>(config.training.batch_size, 256);
+        collect(models::make_model(config, batch), layers);
+    }
+    return layers;
+}
+
+/// Why no plan can be had, or "".
+std::string refusal(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
+    try {
+        ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
+        const int plan = plans.first_finalized();
+        if (plan < 0) return "none of " + std::to_string(plans.count()) + " plans is supported";
+        return plans.name(plan).empty() ? "a plan without a name" : "";
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+TEST(CudnnPlans, ExistForEveryConvolutionOfEveryConfiguredModel) {
+    const Context context = described_h200();
+    const std::vector<Layer> layers = configured_layers();
+    ASSERT_GT(layers.size(), 60U);
+    for (const Layer& layer : layers) {
+        for (const KernelOptions& precision : kPrecisions) {
+            const ConvolutionShape shape = convolution_shape(layer.op, precision);
+            EXPECT_EQ(refusal(shape, ConvolutionPass::forward, context), "");
+            EXPECT_EQ(refusal(shape, ConvolutionPass::weight_gradient, context), "");
+            if (layer.first) continue;
+            EXPECT_EQ(refusal(shape, ConvolutionPass::input_gradient, context), "");
+        }
+    }
+}
+
+/// ResNet-50's convolutions at 224 x 224, 256 images, without the first.
+std::vector<Layer> resnet50_layers() {
+    std::vector<Layer> layers;
+    collect(models::make_model({}, 256), layers);
+    std::erase_if(layers, [](const Layer& layer) { return layer.first; });
+    return layers;
+}
+
+constexpr std::array kFusions{
+    ConvolutionPass::forward_with_statistics, ConvolutionPass::normalized_forward_with_statistics,
+    ConvolutionPass::input_gradient_with_norm, ConvolutionPass::normalized_weight_gradient};
+
+TEST(CudnnPlans, FuseStatisticsAndNormalizationIntoConvolutionsOfFp16) {
+    const Context context = described_h200();
+    const std::vector<Layer> layers = resnet50_layers();
+    ASSERT_EQ(layers.size(), 22U);
+    for (const Layer& layer : layers) {
+        const ConvolutionShape shape = convolution_shape(layer.op, {.compute = DType::f16});
+        for (const ConvolutionPass pass : kFusions) EXPECT_EQ(refusal(shape, pass, context), "");
+    }
+}
+
+TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
+    // If this fails, cuDNN has learnt more: let the engine use it.
+    const Context context = described_h200();
+    for (const Layer& layer : resnet50_layers()) {
+        for (const DType dtype : {DType::bf16, DType::f32}) {
+            const ConvolutionShape shape = convolution_shape(layer.op, {.compute = dtype});
+            for (const ConvolutionPass pass : kFusions) {
+                EXPECT_NE(refusal(shape, pass, context), "") << to_string(shape);
+            }
+        }
+    }
+}
+
+TEST(CudnnPlans, AreNamedAlikeEachTime) {
+    const Context context = described_h200();
+    const ConvolutionShape shape{256, 56, 56, 64, 64, 3, 1, 1, DType::f16};
+    const auto names = [&] {
+        const ConvolutionPlans plans(shape, ConvolutionPass::forward, context,
+                                     ConvolutionPlans::Search::all);
+        std::vector<std::string> all;
+        for (int plan = 0; plan < plans.count(); ++plan) all.push_back(plans.name(plan));
+        return all;
+    };
+    const std::vector<std::string> first = names();
+    EXPECT_GT(first.size(), 5U);
+    EXPECT_EQ(first, names());
+}
+
+TEST(CudnnPlans, RefuseATypeThatTheyCannotComputeIn) {
+    const ConvolutionShape shape{1, 8, 8, 8, 8, 1, 1, 0, DType::u8};
+    EXPECT_NE(refusal(shape, ConvolutionPass::forward, described_h200()), "");
+}
+
+TEST(ConvolutionShape, StoresThreeChannelsAsFour) {
+    const ops::Convolution stem{{8, 224, 224, 3}, 64, 7, 2, 3};
+    const ConvolutionShape shape = convolution_shape(stem, {.compute = DType::bf16, .tf32 = true});
+    EXPECT_EQ(to_string(shape), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");
+    EXPECT_EQ(shape.output_height(), 112);
+    EXPECT_EQ(shape.output_width(), 112);
+}
+
+}  // namespace
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "src/device/cuda/context.hpp"
+
+/// What the tests of plans need: a device that is described but absent.
+namespace hpcai::device::cuda {
+
+inline std::filesystem::path source_folder() {
+    const char* folder = std::getenv("HPCAI500_SOURCE_DIR");
+    return folder != nullptr ? folder : ".";
+}
+
+/// An H200, from a file with what cuDNN asks of a device.
+inline Context described_h200() {
+    std::ifstream file(source_folder() / "tests/data/reference/h200_device_properties.json");
+    Context context;
+    context.device_name = "NVIDIA H200";
+    context.properties.assign(std::istreambuf_iterator<char>(file), {});
+    return context;
+}
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/device/cuda/cuda_device.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
+#include "simt/streams.hpp"
+
+namespace hpcai::device {
+namespace {
+
+using tensor::DType;
+using testing::HasSubstr;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <typename Number>
+class Array {
+public:
+    Array(Device& device, const std::vector<Number>& values)
+        : device_(device),
+          count_(values.size()),
+          memory_(device.allocate(values.size() * sizeof(Number))) {
+        device.upload(data(), std::as_bytes(std::span(values)));
+    }
+    Number* data() const { return static_cast<Number*>(memory_->data()); }
+    std::span<Number> span() const { return {data(), count_}; }
+    std::vector<Number> read() const {
+        std::vector<Number> values(count_);
+        device_.download(std::as_writable_bytes(std::span(values)), data());
+        return values;
+    }
+
+private:
+    Device& device_;
+    std::size_t count_;
+    std::unique_ptr<Memory> memory_;
+};
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+/// In both orders that streams may work in.
+class CudaDevice : public testing::TestWithParam<simt::Order> {
+protected:
+    CudaDevice() { simt::set_order(GetParam()); }
+    ~CudaDevice() override { simt::set_order(simt::Order::late); }
+
+    std::unique_ptr<Device> make(CudaDeviceOptions options = {}) {
+        options.autotune = false;
+        return cuda::make_cuda_device(options);
+    }
+    /// A kernel that enqueues output = input + input.
+    static std::unique_ptr<Kernel> twice(Device& device, const Array<float>& input, float* output) {
+        auto kernel = device.build(ops::Add{{static_cast<std::int64_t>(input.span().size())}},
+                                   {.mode = Mode::inference});
+        kernel->bind({.inputs = {input.data(), input.data()}, .output = output});
+        return kernel;
+    }
+};
+
+TEST_P(CudaDevice, GivesZeroedAlignedMemory) {
+    const auto device = make();
+    for (const std::size_t bytes : {0, 1, 3 << 20}) {
+        const auto memory = device->allocate(bytes);
+        EXPECT_EQ(memory->bytes(), bytes);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->data()) % 256, 0u);
+        std::vector<std::byte> back(bytes, std::byte{7});
+        device->download(back, memory->data());
+        EXPECT_TRUE(std::all_of(back.begin(), back.end(), [](auto b) { return b == std::byte{}; }));
+    }
+}
+
+TEST_P(CudaDevice, NamesTheBytesThatItDoesNotHave) {
+    const auto device = make();
+    EXPECT_THAT(message_of([&] { device->allocate(std::size_t{1} << 40); }),
+                testing::AllOf(HasSubstr("1099511627776 bytes"), HasSubstr("free")));
+    EXPECT_NO_THROW(device->allocate(1));
+}
+
+TEST_P(CudaDevice, DownloadsWhatWasUploadedInManyChunks) {
+    const auto device = make();
+    std::vector<float> values((std::size_t{20} << 20) / sizeof(float) + 3);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 65521);
+    EXPECT_EQ(Array<float>(*device, values).read(), values);
+    device->upload(nullptr, {});
+    device->download({}, nullptr);
+    device->enqueue_upload(nullptr, {});
+}
+
+TEST_P(CudaDevice, UploadsInTheOrderOfTheWorkAround) {
+    for (const std::size_t count : {10, 5000}) {  // floats, for the small way and the large one
+        const auto device = make();
+        const Array<float> input(*device, std::vector<float>(count));
+        std::vector<Array<float>> outputs;
+        std::vector<std::unique_ptr<Kernel>> kernels;
+        for (int i = 0; i < 70; ++i) {
+            outputs.emplace_back(*device, std::vector<float>(count));
+            kernels.push_back(twice(*device, input, outputs.back().data()));
+        }
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < kernels.size(); ++i) {
+            values.assign(count, static_cast<float>(i));
+            device->enqueue_upload(input.data(), std::as_bytes(std::span(values)));
+            values.assign(count, -1);
+            kernels[i]->run(ops::Pass::forward);
+        }
+        for (std::size_t i = 0; i < kernels.size(); ++i) {
+            EXPECT_EQ(outputs[i].read(), std::vector<float>(count, 2 * static_cast<float>(i)));
+        }
+    }
+}
+
+TEST_P(CudaDevice, UploadsEverLargerPieces) {
+    const auto device = make();
+    std::vector<Array<float>> targets;
+    for (std::size_t count = 1; count < 300000; count = 3 * count + 1) {
+        const std::vector<float> values(count, static_cast<float>(count));
+        targets.emplace_back(*device, std::vector<float>(count));
+        device->enqueue_upload(targets.back().data(), std::as_bytes(std::span(values)));
+    }
+    for (const auto& target : targets) {
+        const std::size_t count = target.span().size();
+        EXPECT_EQ(target.read(), std::vector<float>(count, static_cast<float>(count)));
+    }
+}
+
+TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {
+    const auto device = make();
+    const Array<float> input(*device, {1, 2, 3}), output(*device, {0, 0, 0});
+    const auto kernel = twice(*device, input, output.data());
+    EXPECT_TRUE(device->records());
+    const auto recording = device->record([&] { kernel->run(ops::Pass::forward); });
+    EXPECT_EQ(output.read(), (std::vector<float>{0, 0, 0}));
+    recording->run();
+    EXPECT_EQ(output.read(), (std::vector<float>{2, 4, 6}));
+    const std::vector<float> other{5, 6, 7};
+    device->enqueue_upload(input.data(), std::as_bytes(std::span(other)));
+    recording->run();
+    EXPECT_EQ(output.read(), (std::vector<float>{10, 12, 14}));
+}
+
+TEST_P(CudaDevice, WorksOnAfterARecordingThatFailed) {
+    const auto device = make();
+    const Array<float> input(*device, {1, 2, 3}), output(*device, {0, 0, 0});
+    const auto kernel = twice(*device, input, output.data());
+    EXPECT_THROW(device->record([&] {
+        kernel->run(ops::Pass::forward);
+        throw std::runtime_error("half way");
+    }),
+                 std::runtime_error);
+    EXPECT_THAT(message_of([&] { device->record([&] { device->synchronize(); }); }),
+                HasSubstr("internal error"));
+    EXPECT_EQ(output.read(), (std::vector<float>{0, 0, 0}));
+    kernel->run(ops::Pass::forward);
+    EXPECT_EQ(output.read(), (std::vector<float>{2, 4, 6}));
+    device->record([&] { kernel->run(ops::Pass::forward); })->run();
+    device->synchronize();
+}
+
+TEST_P(CudaDevice, ReportsTheFailureOfAKernelWhereItIsWaitedFor) {
+    const auto device = make();
+    const auto fail = [] { throw std::runtime_error("a kernel went wrong"); };
+    simt::enqueue(cuda::context_of(*device).stream, fail);
+    EXPECT_THAT(message_of([&] { device->synchronize(); }),
+                HasSubstr("waiting for the device: a kernel went wrong"));
+    std::vector<std::byte> bytes(4);
+    EXPECT_THROW(device->upload(nullptr, bytes), Error);
+}
+
+TEST_P(CudaDevice, HashesBitsLikeAnyDevice) {
+    const auto device = make(), cpu = make_cpu_device({});
+    for (const std::size_t count : {0, 1, 2, 3, 1000, 70001}) {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = std::sin(static_cast<float>(i));
+        EXPECT_EQ(device->hash(Array<float>(*device, values).span()), cpu->hash(values));
+    }
+}
+
+/// Four steps of training on `device`: an ordinary one, one with an infinity, two more.
+struct Steps {
+    std::vector<float> parameters, momentum;
+    StepNumbers numbers;
+};
+Steps take_steps(Device& device, const Sgd& sgd) {
+    std::vector<float> values(100), slopes(100);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = std::cos(static_cast<float>(i));
+        slopes[i] = std::sin(static_cast<float>(3 * i));
+    }
+    const Array<float> parameters(device, values), gradients(device, slopes),
+        momentum(device, std::vector<float>(100, 0.25f)), losses(device, {0.5f, 1.5f, 0.25f});
+    const Array<StepNumbers> numbers(
+        device, {{.learning_rate = 0.1f, .loss_scale = 8, .gradient_factor = 0.125f}});
+    const auto update =
+        device.build(sgd, {parameters.span(), gradients.span(), momentum.span(), numbers.data()});
+    for (const bool breaks : {false, true, false, false}) {
+        slopes[97] = breaks ? kInfinity : 1;
+        device.enqueue_upload(gradients.data(), std::as_bytes(std::span(slopes)));
+        device.add_losses(losses.span(), numbers.data());
+        device.check_finite(gradients.span(), numbers.data());
+        update->run();
+        device.finish_step({.dynamic = true, .good_steps_to_double = 2, .loss_weight = 0.5f},
+                           numbers.data());
+    }
+    return {parameters.read(), momentum.read(), numbers.read()[0]};
+}
+
+TEST_P(CudaDevice, TakesTheStepsOfTheCpu) {
+    const auto device = make(), cpu = make_cpu_device({});
+    const std::vector<std::vector<Sgd::Range>> cases{
+        {}, {{0, 100, true}}, {{0, 0, true}, {8, 21, false}, {24, 64, true}, {88, 100, false}}};
+    for (const auto& ranges : cases) {
+        const Sgd sgd{.momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true, .ranges = ranges};
+        const Steps got = take_steps(*device, sgd), want = take_steps(*cpu, sgd);
+        for (std::size_t i = 0; i < 100; ++i) {
+            EXPECT_NEAR(got.parameters[i], want.parameters[i], 1e-6) << i;
+            EXPECT_NEAR(got.momentum[i], want.momentum[i], 1e-6) << i;
+        }
+        EXPECT_EQ(got.numbers.loss_scale, want.numbers.loss_scale);
+        EXPECT_EQ(got.numbers.loss_scale, 8);
+        EXPECT_EQ(got.numbers.gradient_factor, want.numbers.gradient_factor);
+        EXPECT_EQ(got.numbers.skipped_steps, 1u);
+        EXPECT_EQ(got.numbers.good_steps, want.numbers.good_steps);
+        EXPECT_EQ(got.numbers.loss_sum, 9);
+    }
+}
+
+TEST_P(CudaDevice, RefusesBuffersAndRangesThatDoNotFit) {
+    const auto device = make();
+    const Array<float> a(*device, std::vector<float>(16)), b(*device, std::vector<float>(8));
+    EXPECT_THROW(device->build(Sgd{}, {a.span(), b.span(), a.span(), nullptr}), Error);
+    EXPECT_THROW(device->build(Sgd{.ranges = {{0, 17, true}}}, {a.span(), a.span(), a.span()}),
+                 Error);
+    EXPECT_THROW(device->build(Sgd{.ranges = {{4, 16, true}}}, {a.span(), a.span(), a.span()}),
+                 Error);
+}
+
+TEST_P(CudaDevice, StoresImagesOfThreeChannelsWithAFourthOfZeros) {
+    const auto device = make();
+    EXPECT_EQ(device->storage_bytes({2, 3, 5, 3}, DType::f16), 2u * 3 * 5 * 4 * 2);
+    EXPECT_EQ(device->storage_bytes({2, 3, 5, 3}, DType::u8), 2u * 3 * 5 * 3);
+    EXPECT_EQ(device->storage_bytes({2, 3}, DType::f32), 24u);
+    const Array<float> memory(*device, std::vector<float>(9, 7));
+    const std::vector<float> values{1, 2, 3, 4, 5, 6};
+    device->store_channels_last(memory.data(), {1, 1, 2, 3}, DType::f32, values);
+    EXPECT_EQ(memory.read(), (std::vector<float>{1, 2, 3, 0, 4, 5, 6, 0, 7}));
+    std::vector<float> back(6);
+    device->load_channels_last(back, {1, 1, 2, 3}, DType::f32, memory.data());
+    EXPECT_EQ(back, values);
+}
+
+TEST_P(CudaDevice, RoundsWhatItStoresToNearestEven) {
+    const auto device = make();
+    const Array<float> memory(*device, std::vector<float>(4));
+    const auto stored = [&](DType dtype, std::vector<float> values) {
+        device->store_channels_last(memory.data(), {4}, dtype, values);
+        device->load_channels_last(values, {4}, dtype, memory.data());
+        return values;
+    };
+    EXPECT_EQ(stored(DType::bf16, {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1.8p-8f, -kInfinity}),
+              (std::vector<float>{1, 1 + 0x1p-6f, 1 + 0x1p-7f, -kInfinity}));
+    EXPECT_EQ(stored(DType::f16, {1 + 0x1p-11f, 65519, 65520, -1e9f}),
+              (std::vector<float>{1, 65504, kInfinity, -kInfinity}));
+}
+
+TEST_P(CudaDevice, RefusesAnotherNumberOfValues) {
+    const auto device = make();
+    std::vector<float> values(7);
+    const Array<float> memory(*device, std::vector<float>(16));
+    EXPECT_THROW(device->store_channels_last(memory.data(), {8}, DType::f32, values), Error);
+    EXPECT_THROW(device->load_channels_last(values, {2, 4}, DType::f32, memory.data()), Error);
+    EXPECT_THROW(device->store_channels_last(memory.data(), {7}, DType::u8, values), Error);
+    EXPECT_THROW(device->store_channels_last(memory.data(), {7, 1, 1}, DType::f32, values), Error);
+    EXPECT_THROW(device->build(ops::Relu{{4}}, {.compute = DType::s32}), Error);
+}
+
+TEST_P(CudaDevice, SaysWhatItIsAndPromises) {
+    const auto device = make();
+    EXPECT_THAT(device->description(), HasSubstr("(device 0, 4 GiB), CUDA 13.0, driver for CUDA "));
+    EXPECT_EQ(device->threads(), 1);
+    EXPECT_TRUE(device->has_tf32());
+    EXPECT_FALSE(device->determinism().over_repeats);
+    const auto deterministic = make({.deterministic = true});
+    EXPECT_TRUE(deterministic->determinism().over_repeats);
+    EXPECT_THAT(deterministic->determinism().conditions, HasSubstr("cuDNN 9."));
+    EXPECT_THROW(make({.index = 1}), Error);
+    EXPECT_THROW(cuda::context_of(*make_cpu_device({})), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(OnCpu, CudaDevice, testing::Values(simt::Order::late, simt::Order::early),
+                         [](const auto& test) {
+                             return test.param == simt::Order::late ? "late" : "early";
+                         });
+
+}  // namespace
+}  // namespace hpcai::device

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/graph/fuse_for.hpp>
+
+#include "device/device_rows.hpp"
+#include "graph/graphs.hpp"
+
+namespace hpcai::graph {
+namespace {
+
+/// What stands in for cuDNN has all its joined graphs in every type, so the tests of networks on
+/// this device are tests of those.
+TEST(JoinedGraph, LeavesNothingApartOnThisDevice) {
+    for (const device::DeviceRow& row : device::device_rows()) {
+        const Graph graph =
+            fuse_for(small_resnet(), *row.make(), {device::Mode::training, row.compute, row.tf32});
+        int joined = 0, added = 0, summed = 0;
+        for (const Node& node : graph.nodes()) {
+            joined += std::holds_alternative<ops::NormConvolution>(node.operation);
+            added += std::holds_alternative<ops::DualNorm>(node.operation);
+            summed += carries_sums(node.operation);
+        }
+        EXPECT_EQ(joined, 8);
+        EXPECT_EQ(added, 2);
+        EXPECT_EQ(summed, 15);
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::graph

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that others were joined to, on the devices that accept them.
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+
+#include "device/kernel_runner.hpp"
+#include "device/random_problems.hpp"
+
+namespace hpcai::device {
+namespace {
+
+class Joined : public testing::TestWithParam<DeviceRow> {
+protected:
+    /// What a device does not accept it need not build.
+    void expect_like_reference(const naive::Problem& problem) {
+        const KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
+        if (!GetParam().make()->accepts(problem.operation, options)) return;
+        expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
+    }
+    /// What a half type rounds on its way: scale and shift, the image that they make, the gradient
+    /// behind the norm. Sums of these round less, but not as little as sums of fp32 numbers.
+    static Tolerance rounded(const Tolerance& once) {
+        const double all = 4 * once.stored;
+        return {all, all, all};
+    }
+
+    naive::Problem convolution(const ops::Convolution& op) {
+        naive::Problem problem{.operation = op};
+        problem.inputs = {random_.normal(op.input)};
+        problem.parameters = {filters(op)};
+        problem.output_gradients = {random_.normal(output_shape(op))};
+        return problem;
+    }
+
+    /// Behind an image with some mean, from its sums and without.
+    naive::Problem norm_convolution(ops::Convolution op, double mean, bool from_sums) {
+        op.sums = true;
+        const ops::BatchNorm norm{.input = op.input, .relu = true, .from_sums = from_sums};
+        naive::Problem problem = random_batch_norm(GetParam().compute, norm, 0, mean);
+        problem.operation = ops::NormConvolution{norm, op};
+        problem.parameters.push_back(filters(op));
+        problem.output_gradients = {random_.normal(output_shape(op))};
+        return problem;
+    }
+
+    naive::Problem dual_norm(const tensor::Shape& shape, int gradients, bool from_sums) {
+        const ops::BatchNorm inner{.input = shape, .from_sums = from_sums};
+        ops::BatchNorm outer = inner;
+        outer.add = outer.relu = true;
+        naive::Problem problem = random_batch_norm(GetParam().compute, outer, gradients, 0.5);
+        problem.operation = ops::DualNorm{outer, inner};
+        naive::Random fp32(tensor::DType::f32, 6);
+        problem.parameters.push_back(fp32.normal({shape[3]}, 1, 0.5));
+        problem.parameters.push_back(fp32.normal({shape[3]}));
+        return problem;
+    }
+
+private:
+    naive::Tensor filters(const ops::Convolution& op) {
+        return random_.normal({op.filters, op.kernel, op.kernel, op.input[3]});
+    }
+    naive::Random random_{GetParam().compute, 5};
+};
+
+const std::vector<ops::Convolution>& convolutions() {
+    static const std::vector<ops::Convolution> kAll{
+        {{2, 5, 7, 32}, 16, 1},       {{3, 4, 4, 64}, 128, 1},      {{2, 8, 8, 32}, 64, 1, 2},
+        {{2, 7, 9, 16}, 32, 3, 1, 1}, {{1, 3, 3, 64}, 64, 3, 1, 1}, {{2, 8, 6, 32}, 16, 3, 2, 1},
+        {{2, 7, 9, 16}, 48, 3, 2, 1}, {{5, 12, 12, 8}, 8, 3, 1, 1}};
+    return kAll;
+}
+
+TEST_P(Joined, ConvolutionsFormTheSumsOfTheirOutput) {
+    for (ops::Convolution op : convolutions()) {
+        op.sums = true;
+        expect_like_reference(convolution(op));
+    }
+    expect_like_reference(convolution({{2, 17, 16, 3}, 64, 7, 2, 3, true}));
+}
+
+TEST_P(Joined, BatchNormsTakeTheirStatisticsFromSums) {
+    for (const double mean : {0.0, 3.0}) {
+        for (const bool add : {false, true}) {
+            const ops::BatchNorm op{
+                .input = {3, 5, 4, 16}, .add = add, .relu = true, .from_sums = true};
+            expect_like_reference(random_batch_norm(GetParam().compute, op, 2, mean));
+        }
+    }
+    const ops::BatchNorm bare{.input = {3, 5, 4, 64}, .from_sums = true};
+    expect_like_reference(random_batch_norm(GetParam().compute, bare, 1, -1));
+}
+
+TEST_P(Joined, ConvolutionsNormalizeWhatTheyRead) {
+    for (const ops::Convolution& op : convolutions()) {
+        for (const bool from_sums : {true, false}) {
+            expect_like_reference(norm_convolution(op, 0.5, from_sums));
+        }
+    }
+}
+
+TEST_P(Joined, NormsAreAppliedWhereTheyAreAdded) {
+    for (const int gradients : {1, 2}) {
+        for (const bool from_sums : {true, false}) {
+            expect_like_reference(dual_norm({3, 5, 4, 16}, gradients, from_sums));
+            expect_like_reference(dual_norm({2, 7, 7, 64}, gradients, from_sums));
+        }
+    }
+}
+
+TEST_P(Joined, OperationsAreRefusedWhereTheyWereNotMeantToBe) {
+    const auto device = GetParam().make();
+    KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
+    const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };
+    // Of virtual batches, without sums, of other numbers of channels.
+    EXPECT_FALSE(accepts(
+        ops::BatchNorm{.input = {4, 5, 4, 16}, .statistics_samples = 2, .from_sums = true}));
+    EXPECT_FALSE(accepts(ops::BatchNorm{.input = {4, 5, 4, 16}}));
+    EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 16, 1}));
+    EXPECT_FALSE(accepts(ops::Convolution{{2, 5, 7, 32}, 13, 1, 1, 0, true}));
+    EXPECT_FALSE(accepts(ops::Add{{2, 5, 7, 32}}));
+    const naive::Problem joined = norm_convolution({{2, 5, 7, 32}, 16, 1}, 0, true);
+    options.needs_input_gradient = false;
+    EXPECT_FALSE(accepts(joined.operation));
+    options.mode = Mode::inference;
+    EXPECT_FALSE(accepts(joined.operation));
+    EXPECT_THROW(device->build(joined.operation, options), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Joined, testing::ValuesIn(device_rows()),
+                         [](const auto& test) { return to_string(test.param); });
+
+}  // namespace
+}  // namespace hpcai::device

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "launch.hpp"
+
+/// Complete runs with device.kind cuda where there is no GPU: the program of tests/stand_in finds a
+/// driver and an engine whose kernels, glue and recordings are the real ones, on a CUDA runtime on
+/// the CPU, with plain loops in place of cuDNN and cuBLASLt.
+namespace hpcai::end_to_end {
+namespace {
+
+class StandInGpu : public testing::Test {
+protected:
+    void SetUp() override {
+        const char* folder = std::getenv("HPCAI500_STAND_IN");
+        if (folder == nullptr || *folder == '\0') GTEST_SKIP() << "built without CUDA's headers";
+        stand_in_ = folder;
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+
+    /// One base model, trained by `ranks` ranks on GPUs, where `output` begins with "gpu", or CPUs.
+    Outcome train(const std::string& output, int ranks, const std::string& precision) const {
+        const bool on_gpu = output.starts_with("gpu");
+        Launch launch{folder_.path(), ranks};
+        launch.output = output;
+        launch.changes = {"bagging.M=1", "bagging.P_degree=" + std::to_string(ranks),
+                          "training.precision=" + precision, "device.autotune=false",
+                          on_gpu ? "device.kind=cuda" : "device.kind=cpu"};
+        if (on_gpu) {
+            launch.program = (stand_in_ / "hpcai500").string();
+            launch.options = {"-x", "LD_LIBRARY_PATH=" + stand_in_.string()};
+        }
+        return run(launch);
+    }
+
+    std::vector<float> predictions(const std::string& output) const {
+        const storage::NpyArray array =
+            storage::read_npy(folder_ / output / "groups/0/predictions.npy");
+        const auto values = array.as<float>();
+        return {values.begin(), values.end()};
+    }
+
+    /// The largest difference between the softmax outputs of two runs.
+    double difference(const std::string& one, const std::string& other) const {
+        const std::vector<float> a = predictions(one), b = predictions(other);
+        EXPECT_EQ(a.size(), b.size());
+        double largest = 0;
+        for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+            largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
+        }
+        return largest;
+    }
+
+    storage::TemporaryFolder folder_;
+    fs::path stand_in_;
+};
+
+TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
+    for (const std::string output : {"gpu", "cpu"}) {
+        const Outcome outcome = train(output, 1, "fp32");
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    }
+    EXPECT_LE(difference("gpu", "cpu"), 1e-5);  // of numbers near 0.25, after three steps
+    const nlohmann::json record = json_of(folder_ / "gpu/result.json");
+    EXPECT_EQ(record["work"]["iterations"], 3);
+    const std::string device = json_of(folder_ / "gpu/environment.json")["device_of_rank_0"];
+    EXPECT_NE(device.find("stood in for"), std::string::npos) << device;
+}
+
+TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
+    const Outcome outcome = train("gpu", 2, "mixed");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    ASSERT_EQ(train("cpu", 2, "fp32").exit_code, 0);
+    EXPECT_LE(difference("gpu", "cpu"), 0.02);  // fp16
+    const std::string log = text_of(folder_ / "gpu/groups/0/log.txt");
+    EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
+        << log;
+    EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

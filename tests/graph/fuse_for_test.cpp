@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/fuse_for.hpp>
+
+#include "graph/graphs.hpp"
+
+namespace hpcai::graph {
+namespace {
+
+using device::KernelOptions;
+using device::Mode;
+
+/// How often each kind of operation occurs, and how many values carry and are taken for sums.
+std::map<std::string, int> census(const Graph& graph) {
+    std::map<std::string, int> counts;
+    for (const Node& node : graph.nodes()) {
+        ++counts[std::string(name_of(node.operation))];
+        if (carries_sums(node.operation)) ++counts["sums"];
+        const auto* norm = std::get_if<ops::BatchNorm>(&node.operation);
+        if (norm != nullptr && norm->from_sums) ++counts["from_sums"];
+    }
+    return counts;
+}
+
+const Node& node_named(const Graph& graph, const std::string& name) {
+    return graph.nodes()[static_cast<std::size_t>(graph.value(graph.find(name)).producer)];
+}
+
+bool everything(const ops::Operation&, const KernelOptions&) {
+    return true;
+}
+
+Graph fused(const Graph& graph, const Accepts& accepts = everything,
+            const NetworkOptions& options = {}) {
+    return fuse_for(graph, accepts, options);
+}
+
+/// A graph up to a convolution's output, to go on from.
+struct Start : GraphMaker {
+    ValueId x = convolution("conv", images({4, 4, 4, 3}), 8);
+};
+
+TEST(FuseFor, GivesABatchNormTheSumsOfItsConvolution) {
+    Start make;
+    const Graph graph = fused(make.finish(make.relu("relu", make.norm("bn", make.x)), 2));
+    EXPECT_TRUE(carries_sums(node_named(graph, "conv").operation));
+    const auto& norm = std::get<ops::BatchNorm>(node_named(graph, "bn").operation);
+    EXPECT_TRUE(norm.from_sums);
+    EXPECT_TRUE(norm.relu);
+}
+
+TEST(FuseFor, MakesANormPartOfTheConvolutionThatReadsIt) {
+    Start make;
+    const ValueId relu = make.relu("relu", make.norm("bn", make.x));
+    const Graph plain = make.finish(make.norm("bn2", make.convolution("conv2", relu, 16, 3, 2)), 2);
+    const Graph graph = fused(plain);
+    EXPECT_EQ(census(graph)["norm_convolution"], 1);
+    EXPECT_EQ(census(graph)["sums"], 2);
+    const Node& node = node_named(graph, "conv2");
+    const auto& joined = std::get<ops::NormConvolution>(node.operation);
+    EXPECT_TRUE(joined.norm.from_sums && joined.norm.relu && !joined.norm.add);
+    EXPECT_TRUE(joined.convolution.sums);
+    EXPECT_EQ(joined.convolution.stride, 2);
+    EXPECT_EQ(node.inputs, std::vector{graph.find("conv")});
+    EXPECT_EQ(node.statistics, 0);
+    std::vector<std::string> names;
+    for (const ParameterId id : node.parameters) {
+        names.push_back(graph.parameters()[static_cast<std::size_t>(id)].name);
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"bn.weight", "bn.bias", "conv2.weight"}));
+    EXPECT_TRUE(std::get<ops::BatchNorm>(node_named(graph, "bn2").operation).from_sums);
+}
+
+TEST(FuseFor, MakesANormThatIsOnlyAddedPartOfTheOther) {
+    Start make;
+    const ValueId a = make.norm("a", make.convolution("conv_a", make.x, 8));
+    const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
+    const Graph graph = fused(make.finish(make.relu("relu", make.add("add", a, b)), 2));
+    EXPECT_EQ(census(graph)["dual_norm"], 1);
+    EXPECT_EQ(census(graph)["batch_norm"], 0);
+    const Node& node = node_named(graph, "a");
+    EXPECT_EQ(node.inputs, (std::vector{graph.find("conv_a"), graph.find("conv_b")}));
+    EXPECT_EQ(node.statistics, 0);
+    EXPECT_EQ(node.inner_statistics, 1);
+    EXPECT_EQ(node.parameters, (std::vector<ParameterId>{2, 3, 5, 6}));
+    const auto& joined = std::get<ops::DualNorm>(node.operation);
+    EXPECT_TRUE(joined.outer.from_sums && joined.outer.add && joined.outer.relu);
+    EXPECT_TRUE(joined.inner.from_sums && !joined.inner.add && !joined.inner.relu);
+}
+
+TEST(FuseFor, JoinsWhatAResNetIsMadeOf) {
+    const Graph plain = small_resnet(), graph = fused(plain);
+    const std::map<std::string, int> expected{{"input_normalize", 1},
+                                              {"convolution", 7},
+                                              {"batch_norm_relu", 1},
+                                              {"max_pool", 1},
+                                              {"norm_convolution", 8},
+                                              {"dual_norm", 2},
+                                              {"batch_norm_add_relu", 2},
+                                              {"global_average_pool", 1},
+                                              {"linear", 1},
+                                              {"softmax_cross_entropy", 1},
+                                              {"sums", 15},
+                                              {"from_sums", 3}};
+    EXPECT_EQ(census(graph), expected);
+    EXPECT_EQ(graph.parameters().size(), plain.parameters().size());
+    std::multiset<ParameterId> seen;
+    for (const Node& node : graph.nodes()) {
+        seen.insert(node.parameters.begin(), node.parameters.end());
+    }
+    EXPECT_EQ(seen.size(), graph.parameters().size());
+    EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), graph.parameters().size());
+    for (const ops::LedgerName& ledger : ops::kLedgers) {
+        EXPECT_EQ(flops(graph, ledger.ledger).training(), flops(plain, ledger.ledger).training());
+    }
+}
+
+TEST(FuseFor, KeepsValuesThatOthersRead) {
+    Start make;
+    const ValueId relu = make.relu("relu", make.norm("bn", make.x));
+    const ValueId twice = make.convolution("conv2", relu, 8);
+    Graph graph = fused(make.finish(make.add("add", twice, relu), 2));
+    EXPECT_EQ(census(graph)["norm_convolution"], 0);
+    EXPECT_EQ(census(graph)["sums"], 1);
+
+    Start other;  // whose convolution two norms read
+    const ValueId a = other.norm("a", other.x), b = other.norm("b", other.x);
+    graph = fused(other.finish(other.add("add", a, b), 2));
+    EXPECT_EQ(census(graph)["sums"], 0);
+    EXPECT_EQ(census(graph)["dual_norm"], 0);
+
+    Start residual;  // that is added as it is
+    const ValueId norm = residual.norm("a", residual.convolution("conv2", residual.x, 8));
+    const ValueId sum = residual.add("add", norm, residual.convolution("conv3", residual.x, 8));
+    graph = fused(residual.finish(residual.relu("relu", sum), 2));
+    EXPECT_TRUE(carries_sums(node_named(graph, "conv2").operation));
+    EXPECT_FALSE(carries_sums(node_named(graph, "conv3").operation));
+}
+
+TEST(FuseFor, LeavesNormsOfVirtualBatchesAlone) {
+    for (const std::int64_t samples : {0, 4, 2}) {
+        Start make;
+        make.statistics_samples = samples;
+        const ValueId relu = make.relu("relu", make.norm("bn", make.x));
+        const ValueId a = make.norm("a", make.convolution("conv_a", relu, 8));
+        const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
+        auto counts = census(fused(make.finish(make.relu("out", make.add("add", a, b)), 2)));
+        EXPECT_EQ(counts["sums"], samples == 2 ? 0 : 2);  // two nodes read the first convolution
+        EXPECT_EQ(counts["norm_convolution"], samples == 2 ? 0 : 1);
+        EXPECT_EQ(counts["dual_norm"], samples == 2 ? 0 : 1);
+    }
+}
+
+TEST(FuseFor, LeavesInferenceAlone) {
+    const Graph plain = small_resnet();
+    EXPECT_EQ(census(fused(plain, everything, {Mode::inference})), census(fuse(plain)));
+}
+
+TEST(FuseFor, AsksOfEachOperationAsItWouldBeBuilt) {
+    int asked = 0;
+    const Accepts half_only = [&](const ops::Operation& operation, const KernelOptions& options) {
+        ++asked;
+        EXPECT_EQ(options.compute, tensor::DType::f16);
+        EXPECT_EQ(options.mode, Mode::training);
+        const auto* convolution = std::get_if<ops::Convolution>(&operation);
+        const bool is_stem = convolution != nullptr && convolution->input[3] == 3;
+        EXPECT_EQ(options.needs_input_gradient, !is_stem);
+        return true;
+    };
+    fused(small_resnet(), half_only, {Mode::training, tensor::DType::f16});
+    EXPECT_GT(asked, 20);
+}
+
+TEST(FuseFor, DoesOnlyWhatIsAccepted) {
+    const Graph plain = small_resnet();
+    const auto without = [&](const auto& refused) {
+        return census(fused(plain, [&](const ops::Operation& operation, const KernelOptions&) {
+            return !refused(operation);
+        }));
+    };
+    const auto nothing = [](const ops::Operation&) { return true; };
+    EXPECT_EQ(without(nothing), census(fuse(plain)));
+
+    auto counts =
+        without([](const auto& op) { return std::holds_alternative<ops::NormConvolution>(op); });
+    EXPECT_EQ(counts["norm_convolution"], 0);
+    EXPECT_EQ(counts["sums"], 15);
+    EXPECT_EQ(counts["from_sums"], 11);
+
+    counts = without([](const auto& op) { return std::holds_alternative<ops::BatchNorm>(op); });
+    EXPECT_EQ(counts["sums"], 0);
+    EXPECT_EQ(counts["from_sums"], 0);
+
+    counts = without([](const auto& op) { return std::holds_alternative<ops::DualNorm>(op); });
+    EXPECT_EQ(counts["batch_norm"], 2);
+    EXPECT_EQ(counts["batch_norm_add_relu"], 4);
+
+    // One layer falls back by itself; its norm reads the image as before.
+    counts = without([](const auto& op) {
+        const auto* convolution = std::get_if<ops::Convolution>(&op);
+        return convolution != nullptr && convolution->input[3] == 3;
+    });
+    EXPECT_EQ(counts["sums"], 14);
+    EXPECT_EQ(counts["from_sums"], 2);
+}
+
+TEST(FuseFor, DoesNothingMoreThanFuseForADeviceThatAcceptsNothing) {
+    const auto cpu = device::make_cpu_device({});
+    EXPECT_EQ(census(fuse_for(small_resnet(), *cpu, {})), census(fuse(small_resnet())));
+}
+
+}  // namespace
+}  // namespace hpcai::graph

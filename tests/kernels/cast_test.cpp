@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cmath>
+
+#include <cast.hpp>
+#include <gtest/gtest.h>
+#include <vector.cuh>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+class CastKernels : public ForEachDtype {};
+
+TEST_P(CastKernels, RoundAsTheFormatsAreDefined) {
+    // Every pattern of the upper 20 bits: all exponents, both signs, ties and their neighbours.
+    constexpr std::int64_t kCount = 1 << 20;
+    Buffer from(DType::f32, kCount + 5);
+    for (std::int64_t i = 0; i < from.count(); ++i) {
+        const auto low = static_cast<std::uint32_t>(i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 0xfff);
+        from.as<std::uint32_t>()[i] = static_cast<std::uint32_t>(i) << 12 | low;
+    }
+    Buffer got(GetParam(), from.count()), expected(GetParam(), from.count());
+    cast_from_f32(from.as<float>(), GetParam(), got.data(), from.count(), nullptr);
+    reference::cast_from_f32(from.as<float>(), GetParam(), expected.data(), from.count(), nullptr);
+    EXPECT_TRUE(same(got, expected));
+
+    Buffer back(DType::f32, from.count()), expected_back(DType::f32, from.count());
+    cast_to_f32(GetParam(), got.data(), back.as<float>(), from.count(), nullptr);
+    reference::cast_to_f32(GetParam(), got.data(), expected_back.as<float>(), from.count(),
+                           nullptr);
+    EXPECT_TRUE(same(back, expected_back));
+}
+
+TEST_P(CastKernels, WriteEveryElementAndNoMore) {
+    Contents contents(2);
+    for (const std::int64_t count : {1, 7, 8, 15, 16, 17, 4103, 1056 * 256 * 16 + 9}) {
+        Buffer from = contents.whole(DType::f32, count, 200, -100);
+        Buffer to(GetParam(), count), back(DType::f32, count);
+        cast_from_f32(from.as<float>(), GetParam(), to.data(), count, nullptr);
+        cast_to_f32(GetParam(), to.data(), back.as<float>(), count, nullptr);
+        EXPECT_TRUE(to.fence_stands());
+        EXPECT_TRUE(same(back, from)) << count;
+    }
+}
+
+TEST_P(CastKernels, PadAndStripChannels) {
+    Contents contents(3);
+    for (const auto& [rows, channels, padded] :
+         std::vector<std::array<int, 3>>{{1, 1, 1}, {49 * 64, 3, 4}, {5, 3, 8}, {7, 16, 16}}) {
+        const PaddedRows shape{GetParam(), rows, channels, padded};
+        Buffer from = contents.whole(DType::f32, rows * channels, 200, -100);
+        Buffer got(GetParam(), rows * padded), expected(GetParam(), rows * padded);
+        pad_channels(shape, from.as<float>(), got.data(), nullptr);
+        reference::pad_channels(shape, from.as<float>(), expected.data(), nullptr);
+        EXPECT_TRUE(same(got, expected));
+        EXPECT_EQ(got[padded - 1], padded > channels ? 0 : from[channels - 1]);
+
+        Buffer back(DType::f32, rows * channels), twin(DType::f32, rows * channels);
+        strip_channels(shape, got.data(), back.as<float>(), nullptr);
+        reference::strip_channels(shape, got.data(), twin.as<float>(), nullptr);
+        EXPECT_TRUE(same(back, from));
+        EXPECT_TRUE(same(twin, from));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, CastKernels, testing::ValuesIn(kComputeDtypes), dtype_name);
+
+}  // namespace
+}  // namespace hpcai::kernels

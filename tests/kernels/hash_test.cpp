@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <hash.hpp>
+
+#include <hpcai/device/cpu_device.hpp>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+std::uint64_t hash_of(const float* values, std::int64_t count) {
+    std::uint64_t sum = 12345;  // is overwritten
+    hash(values, count, &sum, nullptr);
+    return sum;
+}
+
+TEST(HashKernel, IsTheHashOfTheCpuDeviceAtEveryPlace) {
+    Contents contents(11);
+    constexpr std::int64_t kMost = 1056 * 256 * 4 + 1027;  // more than the grid takes at once
+    Buffer values = contents.normal(DType::f32, kMost + 4);
+    values.set(3, NAN);
+    values.set(4, -0.0);
+    const auto device = device::make_cpu_device({});
+    for (const std::int64_t first : {0, 1, 2, 3}) {
+        const float* from = values.as<float>() + first;
+        for (const std::int64_t count :
+             std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 7, 1001, kMost}) {
+            std::uint64_t twin = 0;
+            reference::hash(from, count, &twin, nullptr);
+            EXPECT_EQ(hash_of(from, count), twin) << first << " " << count;
+            EXPECT_EQ(twin, device->hash({from, static_cast<std::size_t>(count)}));
+        }
+    }
+}
+
+TEST(HashKernel, SeesOneFlippedBitAndTwoExchangedValues) {
+    Contents contents(12);
+    Buffer values = contents.normal(DType::f32, 1001);
+    const auto before = hash_of(values.as<float>(), 1001);
+    for (const int at : {0, 500, 1000}) {
+        values.as<std::uint32_t>()[at] ^= 1;
+        EXPECT_NE(hash_of(values.as<float>(), 1001), before);
+        values.as<std::uint32_t>()[at] ^= 1;
+    }
+    std::swap(values.as<float>()[6], values.as<float>()[906]);
+    EXPECT_NE(hash_of(values.as<float>(), 1001), before);
+}
+
+}  // namespace
+}  // namespace hpcai::kernels

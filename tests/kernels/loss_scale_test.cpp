@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <loss_scale.hpp>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+bool finite(Buffer& gradients) {
+    StepNumbers numbers, twin;
+    check_finite(gradients.as<float>(), gradients.count(), &numbers, nullptr);
+    reference::check_finite(gradients.as<float>(), gradients.count(), &twin, nullptr);
+    EXPECT_EQ(numbers.finite, twin.finite);
+    return numbers.finite != 0;
+}
+
+TEST(CheckFinite, FindsOneBadNumberAnywhere) {
+    constexpr std::int64_t kMost = 2 * 1056 * 256 * 16 + 3;  // more than the grid takes at once
+    for (const std::int64_t count : std::vector<std::int64_t>{1, 2, 3, 4, 5, 1023, kMost}) {
+        Buffer gradients(DType::f32, std::vector<double>(static_cast<std::size_t>(count), 1.5));
+        gradients.set(count / 2, std::numeric_limits<float>::max());
+        gradients.set(count / 3, -std::numeric_limits<float>::denorm_min());
+        EXPECT_TRUE(finite(gradients)) << count;
+        for (const std::int64_t at : {std::int64_t{0}, count / 3, count / 2, count - 1}) {
+            for (const double bad : {INFINITY, -INFINITY, NAN}) {
+                const double kept = gradients[at];
+                gradients.set(at, bad);
+                EXPECT_FALSE(finite(gradients)) << count << " at " << at;
+                gradients.set(at, kept);
+            }
+        }
+    }
+}
+
+TEST(CheckFinite, NeverSetsTheFlag) {
+    Buffer gradients(DType::f32, std::vector<double>(100, 1.0));
+    StepNumbers numbers{.finite = 0};
+    check_finite(gradients.as<float>(), 100, &numbers, nullptr);
+    EXPECT_EQ(numbers.finite, 0u);
+}
+
+/// Kernel and twin through the same steps.
+class LossScale : public testing::Test {
+protected:
+    StepNumbers numbers_{.learning_rate = 0.5f, .loss_scale = 1024};
+
+    void step(const LossScalePolicy& policy, bool good) {
+        numbers_.finite = good ? 1 : 0;
+        StepNumbers twin = numbers_;
+        update_loss_scale(policy, &numbers_, nullptr);
+        reference::update_loss_scale(policy, &twin, nullptr);
+        EXPECT_EQ(numbers_.loss_scale, twin.loss_scale);
+        EXPECT_EQ(numbers_.gradient_factor, twin.gradient_factor);
+        EXPECT_EQ(numbers_.good_steps, twin.good_steps);
+        EXPECT_EQ(numbers_.skipped_steps, twin.skipped_steps);
+        EXPECT_EQ(numbers_.finite, 1u);
+        EXPECT_EQ(numbers_.learning_rate, 0.5f);
+        EXPECT_EQ(numbers_.gradient_factor, policy.loss_weight / numbers_.loss_scale);
+    }
+};
+
+TEST_F(LossScale, DoublesAfterEnoughGoodStepsInARow) {
+    const LossScalePolicy policy{.dynamic = true, .good_steps_to_double = 3, .loss_weight = 0.25f};
+    for (const bool good : {true, true, false, true, true}) step(policy, good);
+    EXPECT_EQ(numbers_.loss_scale, 512);
+    EXPECT_EQ(numbers_.skipped_steps, 1u);
+    step(policy, true);
+    EXPECT_EQ(numbers_.loss_scale, 1024);
+    EXPECT_EQ(numbers_.good_steps, 0u);
+}
+
+TEST_F(LossScale, StaysWithinItsBounds) {
+    const LossScalePolicy policy{
+        .dynamic = true, .good_steps_to_double = 1, .smallest = 300, .largest = 3000};
+    for (int i = 0; i < 3; ++i) step(policy, true);
+    EXPECT_EQ(numbers_.loss_scale, 2048);
+    for (int i = 0; i < 5; ++i) step(policy, false);
+    EXPECT_EQ(numbers_.loss_scale, 300);
+    EXPECT_EQ(numbers_.skipped_steps, 5u);
+}
+
+TEST_F(LossScale, StaticNeverMoves) {
+    const LossScalePolicy policy{.good_steps_to_double = 1};
+    for (const bool good : {true, true, false, true}) step(policy, good);
+    EXPECT_EQ(numbers_.loss_scale, 1024);
+    EXPECT_EQ(numbers_.good_steps, 1u);
+    EXPECT_EQ(numbers_.skipped_steps, 1u);
+}
+
+}  // namespace
+}  // namespace hpcai::kernels

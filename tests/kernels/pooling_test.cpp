@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <pooling.hpp>
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+PoolShape shape_of(DType dtype, const ops::MaxPool& op) {
+    const auto output = output_shape(op);
+    return {dtype,
+            op.input[0],
+            static_cast<int>(op.input[1]),
+            static_cast<int>(op.input[2]),
+            static_cast<int>(op.input[3]),
+            static_cast<int>(output[1]),
+            static_cast<int>(output[2]),
+            static_cast<int>(op.kernel),
+            static_cast<int>(op.stride),
+            static_cast<int>(op.padding)};
+}
+
+// Input, kernel, stride, padding. Whole vectors of channels and none, windows that share pixels,
+// leave some out or cover all, rows longer than a block.
+const std::vector<ops::MaxPool> kPools{
+    {{2, 112, 20, 16}, 3, 2, 1}, {{2, 9, 8, 24}, 3, 2, 1},  {{1, 7, 7, 5}, 3, 2, 1},
+    {{2, 8, 8, 8}, 2, 2, 0},     {{1, 9, 9, 3}, 2, 3, 0},   {{1, 6, 5, 8}, 3, 1, 1},
+    {{1, 17, 16, 8}, 16, 1, 15}, {{1, 3, 3, 4}, 3, 2, 0},   {{1, 1, 1, 8}, 3, 2, 1},
+    {{1, 8, 7, 8}, 5, 3, 2},     {{1, 3, 300, 8}, 3, 2, 1}, {{1, 4, 400, 8}, 2, 2, 0}};
+
+constexpr double kSumTolerance = 1e-5;  // up to 256 fp32 numbers whose sum may cancel
+
+class Pooling : public ForEachDtype {
+protected:
+    Contents contents_{7};
+
+    /// Compares both passes on this input with the twin's.
+    void compare(const ops::MaxPool& op, const Buffer& x) {
+        const PoolShape shape = shape_of(GetParam(), op);
+        const std::int64_t outputs = output_shape(op).elements();
+        Buffer y(GetParam(), outputs), winner(DType::u8, outputs);
+        Buffer twin_y(GetParam(), outputs), twin_winner(DType::u8, outputs);
+        max_pool(shape, x.data(), y.data(), winner.as<std::uint8_t>(), nullptr);
+        reference::max_pool(shape, x.data(), twin_y.data(), twin_winner.as<std::uint8_t>(),
+                            nullptr);
+        EXPECT_TRUE(same(y, twin_y));
+        EXPECT_TRUE(same(winner, twin_winner));
+
+        const Buffer dy0 = contents_.normal(GetParam(), outputs);
+        const Buffer dy1 = contents_.normal(GetParam(), outputs);
+        for (const void* second : {dy1.data(), static_cast<const void*>(nullptr)}) {
+            Buffer dx(GetParam(), x.count()), twin_dx(GetParam(), x.count());
+            MaxPoolGradientArguments of{winner.as<std::uint8_t>(), dy0.data(), second, dx.data()};
+            max_pool_gradient(shape, of, nullptr);
+            of.dx = twin_dx.data();
+            reference::max_pool_gradient(shape, of, nullptr);
+            EXPECT_TRUE(near(dx, twin_dx, kSumTolerance + tolerance_of(GetParam())));
+        }
+    }
+};
+
+TEST_P(Pooling, MaximumAgreesWithItsTwin) {
+    for (const auto& op : kPools) compare(op, contents_.normal(GetParam(), op.input.elements()));
+}
+
+TEST_P(Pooling, TheFirstOfEqualsWins) {
+    for (const auto& op : kPools) compare(op, contents_.whole(GetParam(), op.input.elements(), 2));
+}
+
+TEST_P(Pooling, ANanWinsAndInfinitiesHaveAPlace) {
+    for (const auto& op : kPools) {
+        Buffer x = contents_.normal(GetParam(), op.input.elements());
+        for (std::int64_t i = 0; i < x.count(); ++i) {
+            if (i % 11 == 0) x.set(i, NAN);
+            if (i % 11 > 4) x.set(i, -INFINITY);
+        }
+        compare(op, x);
+    }
+}
+
+TEST_P(Pooling, MaximumAgreesWithTheNaiveOperation) {
+    for (const auto& op : kPools) {
+        for (const bool ties : {false, true}) {
+            const Buffer x = ties ? contents_.whole(GetParam(), op.input.elements(), 3, -1)
+                                  : contents_.normal(GetParam(), op.input.elements());
+            const auto output = output_shape(op);
+            const Buffer dy0 = contents_.normal(GetParam(), output.elements());
+            const Buffer dy1 = contents_.normal(GetParam(), output.elements());
+            naive::Problem problem{.operation = op};
+            problem.inputs = {x.tensor(op.input)};
+            problem.output_gradients = {dy0.tensor(output), dy1.tensor(output)};
+            const auto expected = naive::solve(problem);
+
+            const PoolShape shape = shape_of(GetParam(), op);
+            Buffer y(GetParam(), output.elements()), winner(DType::u8, output.elements());
+            Buffer dx(GetParam(), x.count());
+            max_pool(shape, x.data(), y.data(), winner.as<std::uint8_t>(), nullptr);
+            max_pool_gradient(shape, {winner.as<std::uint8_t>(), dy0.data(), dy1.data(), dx.data()},
+                              nullptr);
+            EXPECT_TRUE(near(y, expected.output, 0));
+            EXPECT_TRUE(
+                near(dx, expected.input_gradients[0], kSumTolerance + tolerance_of(GetParam())));
+        }
+    }
+}
+
+TEST_P(Pooling, InferenceNeedsNoWinners) {
+    const auto& op = kPools[1];
+    const Buffer x = contents_.normal(GetParam(), op.input.elements());
+    Buffer y(GetParam(), output_shape(op).elements()), expected = y;
+    max_pool(shape_of(GetParam(), op), x.data(), y.data(), nullptr, nullptr);
+    reference::max_pool(shape_of(GetParam(), op), x.data(), expected.data(), nullptr, nullptr);
+    EXPECT_TRUE(same(y, expected));
+}
+
+TEST_P(Pooling, AverageAgreesWithTwinAndNaiveOperation) {
+    for (const auto& input : std::vector<tensor::Shape>{
+             {2, 7, 7, 2048}, {3, 1, 1, 8}, {2, 5, 3, 21}, {1, 14, 14, 24}}) {
+        const ops::GlobalAveragePool op{input};
+        const GlobalPoolShape shape{GetParam(), input[0], input[1] * input[2],
+                                    static_cast<int>(input[3])};
+        const auto output = output_shape(op);
+        const Buffer x = contents_.normal(GetParam(), input.elements());
+        const Buffer dy = contents_.normal(GetParam(), output.elements());
+        Buffer y(GetParam(), output.elements()), twin_y = y;
+        Buffer dx(GetParam(), input.elements()), twin_dx = dx;
+        global_average_pool(shape, x.data(), y.data(), nullptr);
+        reference::global_average_pool(shape, x.data(), twin_y.data(), nullptr);
+        global_average_pool_gradient(shape, dy.data(), dx.data(), nullptr);
+        reference::global_average_pool_gradient(shape, dy.data(), twin_dx.data(), nullptr);
+
+        naive::Problem problem{.operation = op};
+        problem.inputs = {x.tensor(input)};
+        problem.output_gradients = {dy.tensor(output)};
+        const auto expected = naive::solve(problem);
+        const double tolerance = tolerance_of(GetParam());
+        EXPECT_TRUE(near(y, twin_y, tolerance));
+        EXPECT_TRUE(near(dx, twin_dx, tolerance));
+        EXPECT_TRUE(near(y, expected.output, tolerance));
+        EXPECT_TRUE(near(dx, expected.input_gradients[0], tolerance));
+    }
+}
+
+TEST(PoolingKernel, RefusesWindowsThatDoNotFit) {
+    PoolShape shape{.images = 1, .height = 40, .width = 40, .channels = 8, .kernel = 17};
+    EXPECT_THROW(max_pool(shape, nullptr, nullptr, nullptr, nullptr), Error);
+    shape.kernel = shape.padding = 2;
+    EXPECT_THROW(max_pool_gradient(shape, {}, nullptr), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Pooling, testing::ValuesIn(kComputeDtypes), dtype_name);
+
+}  // namespace
+}  // namespace hpcai::kernels

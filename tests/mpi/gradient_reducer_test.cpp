@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/gradient_reducer.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/base/philox.hpp"
+#include "hpcai/comm/rank_device.hpp"
+#include "hpcai/device/cpu_device.hpp"
+#include "world.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+using mpi_tests::world;
+
+/// Less than what MPI gets a copy of, more than it, and more than one MPI call takes.
+const std::vector<std::size_t> kSizes{1, 700, 16384, 16385, 40000};
+
+/// Memory of a device.
+class DeviceFloats {
+public:
+    DeviceFloats(device::Device& device, std::size_t count)
+        : device_(device), memory_(device.allocate(count * sizeof(float))), count_(count) {}
+    std::span<float> values() { return {static_cast<float*>(memory_->data()), count_}; }
+    void write(std::span<const float> from) {
+        device_.upload(memory_->data(), std::as_bytes(from));
+    }
+    std::vector<float> read() {
+        std::vector<float> values(count_);
+        device_.download(std::as_writable_bytes(std::span(values)), memory_->data());
+        return values;
+    }
+
+private:
+    device::Device& device_;
+    std::unique_ptr<device::Memory> memory_;
+    std::size_t count_;
+};
+
+class ReducersOverMpi : public testing::TestWithParam<std::string> {
+protected:
+    std::unique_ptr<GradientReducer> make(Communicator& group) {
+        return GetParam() == "mpi" ? make_mpi_reducer(group) : make_staged_reducer(group, *device_);
+    }
+    /// Of this rank and of many magnitudes, so that their sum depends on the order of its terms.
+    std::vector<float> gradients(std::size_t count, std::uint32_t step) const {
+        CounterStream random(17, RandomPurpose::test, static_cast<std::uint32_t>(group_.rank()),
+                             step, static_cast<std::uint32_t>(count));
+        std::vector<float> values(count);
+        for (float& value : values) {
+            value = static_cast<float>(random.normal() * std::exp(8 * random.uniform()));
+        }
+        return values;
+    }
+
+    Communicator& group_ = world().everyone;
+    std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
+    std::unique_ptr<GradientReducer> reducer_ = make(group_);
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, ReducersOverMpi, testing::Values("mpi", "staged"),
+                         [](const auto& way) { return way.param; });
+
+TEST_P(ReducersOverMpi, GiveTheBitsOfOneNaiveAllReduceInEveryStep) {
+    for (const std::size_t size : kSizes) {
+        DeviceFloats memory(*device_, size);
+        for (std::uint32_t step = 0; step < 3; ++step) {
+            std::vector<float> sum = gradients(size, step);
+            memory.write(sum);
+            group_.all_reduce_sum(sum);
+            reducer_->start_sum(memory.values())->wait();
+            const std::vector<float> got = memory.read();
+            ASSERT_EQ(0, std::memcmp(got.data(), sum.data(), size * sizeof(float)))
+                << size << " values in step " << step;
+        }
+    }
+    reducer_->check();
+}
+
+TEST_P(ReducersOverMpi, SumsUnderWayTogetherDoNotMix) {
+    constexpr std::size_t kParts = 5;
+    constexpr std::size_t kPart = 20000;
+    const std::vector<float> mine = gradients(kParts * kPart, 9);
+    std::vector<float> sum = mine;
+    for (std::size_t part = 0; part < kParts; ++part) {
+        group_.all_reduce_sum(std::span(sum).subspan(part * kPart, kPart));
+    }
+    DeviceFloats memory(*device_, mine.size());
+    memory.write(mine);
+    std::vector<std::unique_ptr<Request>> requests;
+    for (std::size_t part = 0; part < kParts; ++part) {
+        requests.push_back(reducer_->start_sum(memory.values().subspan(part * kPart, kPart)));
+        for (const auto& request : requests) request->test();
+    }
+    for (const auto& request : requests) request->wait();
+    EXPECT_EQ(memory.read(), sum);
+}
+
+TEST_P(ReducersOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
+    std::vector<float> sum = gradients(20000, 1);
+    DeviceFloats memory(*device_, sum.size());
+    memory.write(sum);
+    group_.all_reduce_sum(sum);
+    reducer_->start_sum(memory.values());
+    EXPECT_EQ(memory.read(), sum);
+}
+
+TEST_P(ReducersOverMpi, OneRankAloneCanBeRecordedAndOthersCannot) {
+    EXPECT_EQ(reducer_->size(), group_.size());
+    EXPECT_EQ(reducer_->can_be_recorded(), group_.size() == 1);
+    const auto self = make_self_communicator();
+    const auto alone = make(*self);
+    EXPECT_EQ(alone->size(), 1);
+    EXPECT_TRUE(alone->can_be_recorded());
+    std::vector<float> values{1, 2, 3};
+    DeviceFloats memory(*device_, values.size());
+    memory.write(values);
+    alone->start_sum(memory.values())->wait();
+    EXPECT_EQ(memory.read(), values);
+}
+
+TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
+    if (group_.size() == 1) GTEST_SKIP() << "needs two ranks";
+    for (const std::size_t size : {std::size_t{10}, std::size_t{40000}}) {
+        const auto group = group_.split(0, group_.rank());
+        const auto reducer = make(*group);
+        DeviceFloats memory(*device_, size);
+        if (group->rank() == 1) {
+            group->announce_failure(Error(ExitCode::data, "a photograph is missing"));
+            EXPECT_THROW(reducer->start_sum(memory.values()), Error);
+        } else {
+            try {
+                reducer->start_sum(memory.values())->wait();
+                ADD_FAILURE() << "the sum came without rank 1";
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ExitCode::data);
+                EXPECT_STREQ(error.what(), "a photograph is missing");
+            }
+            EXPECT_THROW(reducer->start_sum(memory.values()), Error)
+                << "a failed group must stay failed";
+        }
+        group_.barrier();
+    }
+}
+
+TEST(StagedReducer, RefusesToStartASumThatIsUnderWay) {
+    Communicator& group = world().everyone;
+    if (group.size() == 1) GTEST_SKIP() << "nothing is under way in a group of one";
+    const auto device = device::make_cpu_device({});
+    const auto reducer = make_staged_reducer(group, *device);
+    DeviceFloats memory(*device, 100);
+    const auto request = reducer->start_sum(memory.values());
+    EXPECT_THROW(reducer->start_sum(memory.values()), Error);
+    request->wait();
+}
+
+TEST(RankDevicesOverMpi, EveryRankLearnsThoseOfAll) {
+    Communicator& ranks = world().everyone;
+    const auto gpu = [](int rank) { return "GPU-" + std::to_string(rank / 2); };
+    const auto all = gather_rank_devices(ranks, {"host", gpu(ranks.rank()), ranks.rank() + 7});
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks.size()));
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        const RankDevice& one = all[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(one.host, "host");
+        EXPECT_EQ(one.uuid, gpu(rank));
+        EXPECT_EQ(one.nccl_version, rank + 7);
+    }
+}
+
+TEST(LookForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
+    Communicator& everyone = world().everyone;
+    if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
+    const auto group = everyone.split(0, everyone.rank());
+    EXPECT_NO_THROW(group->look_for_failure());
+    everyone.barrier();
+    const Error failure(ExitCode::data, "a photograph is missing");
+    if (group->rank() == 1) group->announce_failure(failure);
+    everyone.barrier();
+    const auto look = [&] {
+        for (int times = 0; times < 1000; ++times) {
+            group->look_for_failure();
+            everyone.look_for_failure();
+            std::this_thread::yield();
+        }
+    };
+    EXPECT_THROW(look(), Error);
+    EXPECT_NO_THROW(everyone.look_for_failure()) << "announced to the ranks of one group only";
+    everyone.barrier();
+}
+
+}  // namespace
+}  // namespace hpcai::comm

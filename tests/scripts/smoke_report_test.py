@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/smoke_report.py puts what a made-up smoke run left into one table and one JSON."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[2]
+FACTS = {"date": "2000-01-01", "gpu": {"name": "A chip", "driver_version": "1.2"}, "cuda": 13000,
+         "cudnn": 91900, "nccl": 22809, "program": "hpcai500 0"}
+NCU = '''==PROF== Connected to process 1
+"ID","Process ID","Process Name","Host Name","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","1","p","h","apply<f16, 8>(T *, int)","dram__bytes.sum","Mbyte","1,500"
+"0","1","p","h","apply<f16, 8>(T *, int)","gpu__time_duration.sum","us","500"
+"1","1","p","h","apply<f16, 8>(T *, int)","dram__bytes.sum","Gbyte","0.5"
+"1","1","p","h","apply<f16, 8>(T *, int)","gpu__time_duration.sum","ns","500,000"
+"2","1","p","h","tiny","gpu__time_duration.sum","us","1"
+'''
+
+
+def bench(speed):
+    return {"precision": "float16", "batch_size": 256, "images_per_second": speed,
+            "step_seconds": 0.1, "operations": [
+                {"operation": "convolution", "pass": "forward", "in_step_seconds": 0.025},
+                {"operation": "convolution", "pass": "forward", "in_step_seconds": 0.05}]}
+
+
+class SmokeReport(unittest.TestCase):
+    def report(self, parts, files=None):
+        """Exit code, text and JSON of a run with these parts and files."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder)
+            for name in ("work", "logs"):
+                (out / name).mkdir()
+            (out / "facts.json").write_text(json.dumps(FACTS))
+            (out / "parts.tsv").write_text("".join("\t".join(part) + "\n" for part in parts))
+            for name, content in (files or {}).items():
+                text = content if isinstance(content, str) else json.dumps(content)
+                (out / name).write_text(text)
+            done = subprocess.run(
+                [sys.executable, ROOT / "scripts/smoke_report.py", "report", out],
+                capture_output=True, text=True, check=False)
+            return (done.returncode, (out / "gpu_smoke.txt").read_text(),
+                    json.loads((out / "gpu_smoke.json").read_text()))
+
+    def test_compares_with_the_best_rival_of_the_same_batch_and_type(self):
+        rivals = [{"variant": "eager", "precision": "fp16", "batch": 256,
+                   "images_per_second": 2000.0},
+                  {"variant": "compile", "precision": "fp16", "batch": 256,
+                   "images_per_second": 4000.0},
+                  {"variant": "graphs", "precision": "bf16", "batch": 256,
+                   "images_per_second": 9000.0},
+                  {"variant": "compile", "precision": "fp16", "batch": 400, "error": "no memory"}]
+        code, text, _ = self.report(
+            [("bench_mixed_256", "0", "7")],
+            {"work/bench_mixed_256.json": bench(5000.0), "work/pytorch.json": {"rows": rivals}})
+        self.assertEqual(code, 0)
+        row = next(line for line in text.splitlines() if line.startswith("mixed"))
+        self.assertEqual(row.split(), ["mixed", "256", "5000.0", "|", "2000.0", "-", "4000.0", "-",
+                                       "|", "1.250"])
+        self.assertIn("best PyTorch: 9000.0 images/s (bf16, batch 256)", text)
+        self.assertRegex(text, r"75\.000 ms  75\.0 % convolution forward")
+
+    def test_fails_when_a_part_failed_and_names_the_test(self):
+        suites = [{"name": "Devices/Relu", "testsuite": [
+            {"name": "Is/cuda_f16", "failures": [{"failure": "too far"}]},
+            {"name": "Is/cuda_f32"}, {"name": "Is/cuda_tf32", "result": "SKIPPED"}]}]
+        code, text, whole = self.report(
+            [("operators", "exit code 1", "3"), ("memcheck", "skipped: no tool", "0")],
+            {"work/operators.tests.json": {"tests": 3, "testsuites": suites}})
+        self.assertEqual(code, 1)
+        self.assertIn("3 tests, 1 failed, 1 skipped", text)
+        self.assertIn("FAILED Devices/Relu.Is/cuda_f16", text)
+        self.assertEqual(whole["tests"]["operators"]["failures"][0]["message"], "too far")
+
+    def test_a_part_that_was_skipped_fails_nothing(self):
+        self.assertEqual(self.report([("memcheck", "skipped: no tool", "0")])[0], 0)
+        self.assertEqual(self.report([("parity", "stopped after 60 s", "60")])[0], 1)
+
+    def test_keeps_the_files_that_are_whole(self):
+        _, _, whole = self.report([("bench_mixed_64", "exit code 5", "1")],
+                                  {"work/bench_mixed_64.json": "{", "work/pytorch.json": "{"})
+        self.assertEqual(whole["bench"], [])
+        self.assertIsNone(whole["pytorch"])
+
+    def test_adds_up_kernels_and_their_bytes(self):
+        _, text, whole = self.report([("kernel_times", "0", "9")], {"logs/kernel_times.log": NCU})
+        first = whole["kernels"][0]
+        self.assertEqual(first["launches"], 2)
+        self.assertAlmostEqual(first["seconds"], 1e-3)
+        self.assertAlmostEqual(first["bytes"], 2e9)
+        self.assertIn("2000 GB/s apply<f16, 8>(T *, int)", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN, as far as the engine uses it, by plain loops on the CPU: its handle, and in place of
+// src/device/cuda/cudnn_graphs.cpp the plans of convolutions.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/host_numbers.hpp"
+
+#include "simt/numbers.hpp"
+#include "simt/streams.hpp"
+#include "src/device/cuda/cudnn_choice.hpp"
+
+struct cudnnContext {
+    cudaStream_t stream = nullptr;
+};
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+    *handle = new cudnnContext;
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+    delete handle;
+    return CUDNN_STATUS_SUCCESS;
+}
+std::size_t cudnnGetVersion() {
+    return CUDNN_VERSION;
+}
+const char* cudnnGetErrorString(cudnnStatus_t) {
+    return "an error";
+}
+
+namespace hpcai::device::cuda {
+namespace {
+
+using simt::Numbers;
+using O = Operand;
+using P = ConvolutionPass;
+
+/// What a plan is good for; the engine has to find out.
+enum class Quality { refuses, right, wrong, right_without_workspace };
+constexpr std::array kQualities{Quality::refuses, Quality::right, Quality::wrong,
+                                Quality::right_without_workspace};
+constexpr std::size_t kWorkspaceBytes = 768;
+
+/// Calls body(index in x, index in w, index in y) for every product of a convolution.
+template <typename Body>
+void for_each_product(const ConvolutionShape& s, const Body& body) {
+    const std::int64_t height = s.output_height(), width = s.output_width();
+    for (std::int64_t y = 0; y < s.images * height * width; ++y) {
+        const std::int64_t n = y / (height * width), p = y / width % height, q = y % width;
+        for (std::int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
+            const std::int64_t row = p * s.stride - s.padding + tap / s.kernel;
+            const std::int64_t column = q * s.stride - s.padding + tap % s.kernel;
+            if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+            const std::int64_t x = ((n * s.height + row) * s.width + column) * s.channels;
+            for (std::int64_t k = 0; k < s.filters; ++k) {
+                const std::int64_t w = (k * s.kernel * s.kernel + tap) * s.channels;
+                for (std::int64_t c = 0; c < s.channels; ++c) {
+                    body(static_cast<std::size_t>(x + c), static_cast<std::size_t>(w + c),
+                         static_cast<std::size_t>(y * s.filters + k));
+                }
+            }
+        }
+    }
+}
+
+/// One pass on the operands' memory. Inner tensors are fp64; an image that is normalized on its
+/// way is rounded to the type of images, in which the products' factors are.
+class Convolution {
+public:
+    /// With a `factor` other than 1 its results are wrong.
+    Convolution(const ConvolutionShape& shape, P pass, const Operands& operands, double factor)
+        : s_(shape), pass_(pass), at_(operands), factor_(factor) {}
+
+    void run() const {
+        switch (pass_) {
+            case P::forward:
+            case P::forward_with_statistics:
+            case P::normalized_forward_with_statistics:
+                forward();
+                break;
+            case P::weight_gradient:
+            case P::normalized_weight_gradient:
+                weight_gradient();
+                break;
+            case P::input_gradient:
+            case P::input_gradient_with_add:
+            case P::input_gradient_with_norm:
+                input_gradient();
+                break;
+        }
+    }
+
+private:
+    void forward() const {
+        Numbers y(elements(O::output));
+        const Numbers x = image(), w = read(O::filters);
+        for_each_product(s_, [&](auto i, auto j, auto k) { y[k] += x[i] * w[j]; });
+        write(O::output, y);
+        if (pass_ == P::forward) return;
+        const auto filters = static_cast<std::size_t>(s_.filters);
+        const Numbers stored = read(O::output);
+        Numbers sum(filters), square_sum(filters);
+        for (std::size_t i = 0; i < stored.size(); ++i) {
+            sum[i % filters] += stored[i];
+            square_sum[i % filters] += stored[i] * stored[i];
+        }
+        write(O::sum, sum);
+        write(O::square_sum, square_sum);
+    }
+
+    void weight_gradient() const {
+        Numbers dw(elements(O::gradient));
+        const Numbers x = image(), dy = read(O::output);
+        for_each_product(s_, [&](auto i, auto j, auto k) { dw[j] += x[i] * dy[k]; });
+        write(O::gradient, dw);
+    }
+
+    void input_gradient() const {
+        Numbers dx(elements(O::image));
+        const Numbers w = read(O::filters), dy = read(O::output);
+        for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
+        if (pass_ == P::input_gradient_with_add) {
+            const Numbers addend = read(O::addend);
+            for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += addend[i];
+        }
+        if (pass_ == P::input_gradient_with_norm) {
+            through_norm(dx);
+        } else {
+            write(O::image, dx);
+        }
+    }
+
+    /// `dx` is the gradient of max(gamma xhat + beta, 0). With n pixels and g what passes the ReLU,
+    /// the gradient of what was normalized is gamma / deviation (g - sum(g) / n -
+    /// xhat sum(g xhat) / n).
+    void through_norm(Numbers& dx) const {
+        const Numbers x = read(O::norm_input), mean = read(O::mean),
+                      inverse = read(O::inverse_deviation), gamma = read(O::scale),
+                      beta = read(O::shift);
+        const std::size_t channels = gamma.size();
+        Numbers gamma_gradient(channels), beta_gradient(channels);
+        for (std::size_t i = 0; i < dx.size(); ++i) {
+            const std::size_t c = i % channels;
+            const double xhat = (x[i] - mean[c]) * inverse[c];
+            if (!(gamma[c] * xhat + beta[c] > 0)) dx[i] = 0;
+            gamma_gradient[c] += dx[i] * xhat;
+            beta_gradient[c] += dx[i];
+        }
+        const double n = static_cast<double>(dx.size() / channels);
+        Numbers factor_dy(channels), factor_x(channels), constant(channels);
+        for (std::size_t c = 0; c < channels; ++c) {
+            factor_dy[c] = gamma[c] * inverse[c];
+            factor_x[c] = -factor_dy[c] * inverse[c] * gamma_gradient[c] / n;
+            constant[c] = -factor_dy[c] * beta_gradient[c] / n - factor_x[c] * mean[c];
+        }
+        write(O::image, dx);
+        write(O::gamma_gradient, gamma_gradient);
+        write(O::beta_gradient, beta_gradient);
+        write(O::factor_dy, factor_dy);
+        write(O::factor_x, factor_x);
+        write(O::constant, constant);
+    }
+
+    /// What is convolved.
+    Numbers image() const {
+        Numbers x = read(O::image);
+        if (pass_ != P::normalized_forward_with_statistics &&
+            pass_ != P::normalized_weight_gradient) {
+            return x;
+        }
+        const Numbers scale = read(O::scale), shift = read(O::shift);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const std::size_t c = i % scale.size();
+            std::uint32_t bits = 0;
+            kernels::reference::put(s_.dtype, &bits, 0, std::max(x[i] * scale[c] + shift[c], 0.0));
+            x[i] = kernels::reference::get(s_.dtype, &bits, 0);
+        }
+        return x;
+    }
+
+    DType type(Operand operand) const { return type_of(operand, pass_, s_.dtype); }
+    std::size_t elements(Operand operand) const {
+        const bool per_channel = operand == O::scale || operand == O::shift;
+        return per_channel ? static_cast<std::size_t>(s_.channels)
+                           : bytes_of(operand, s_) / size_of(type(operand));
+    }
+    Numbers read(Operand operand) const {
+        const bool factor = operand == O::image || operand == O::filters || operand == O::output;
+        return simt::read_numbers(type(operand), at_[operand], elements(operand),
+                                  s_.tf32 && factor);
+    }
+    void write(Operand operand, const Numbers& numbers) const {
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            kernels::reference::put(type(operand), at_[operand], static_cast<std::int64_t>(i),
+                                    factor_ * numbers[i]);
+        }
+    }
+
+    const ConvolutionShape& s_;
+    P pass_;
+    const Operands& at_;
+    double factor_;
+};
+
+}  // namespace
+
+struct ConvolutionPlans::Graph {
+    ConvolutionShape shape;
+    P pass;
+    cudnnHandle_t handle;
+    int plans;
+    std::array<bool, kQualities.size()> finalized{};
+};
+
+ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPass pass,
+                                   const Context& context, Search search)
+    : graph_(new Graph{shape, pass, context.cudnn, search == Search::quick ? 2 : 4}) {
+    ensure(context.has_device(), "the CPU stands in for a device, not for a description");
+}
+
+ConvolutionPlans::~ConvolutionPlans() = default;
+ConvolutionPlans::ConvolutionPlans(ConvolutionPlans&&) noexcept = default;
+ConvolutionPlans& ConvolutionPlans::operator=(ConvolutionPlans&&) noexcept = default;
+
+int ConvolutionPlans::count() const {
+    return graph_->plans;
+}
+
+std::string ConvolutionPlans::name(int plan) const {
+    return "loops" + std::to_string(plan);
+}
+
+bool ConvolutionPlans::finalize(int plan) {
+    const auto index = static_cast<std::size_t>(plan);
+    return graph_->finalized.at(index) = kQualities.at(index) != Quality::refuses;
+}
+
+int ConvolutionPlans::first_finalized() {
+    for (int plan = 0; plan < count(); ++plan) {
+        if (finalize(plan)) return plan;
+    }
+    return -1;
+}
+
+std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
+    const auto index = static_cast<std::size_t>(plan);
+    ensure(graph_->finalized.at(index), "plan {} was not finalized", plan);
+    return kQualities[index] == Quality::right_without_workspace ? 0 : kWorkspaceBytes;
+}
+
+void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspace) const {
+    const std::size_t scratch = workspace_bytes(plan);
+    const bool wrong = kQualities[static_cast<std::size_t>(plan)] == Quality::wrong;
+    ensure(scratch == 0 || simt::is_aligned(workspace, 256), "a workspace is not aligned");
+    for (int operand = 0; operand < kOperands; ++operand) {
+        ensure(simt::is_aligned(operands[static_cast<Operand>(operand)], 16),
+               "an operand is not aligned");
+    }
+    simt::enqueue(graph_->handle->stream, [=, shape = graph_->shape, pass = graph_->pass] {
+        if (scratch > 0) std::memset(workspace, 0xee, scratch);  // what lay there is lost
+        Convolution(shape, pass, operands, wrong ? 1.01 : 1).run();
+    });
+}
+
+}  // namespace hpcai::device::cuda
