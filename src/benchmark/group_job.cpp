@@ -89,6 +89,7 @@ void train(const Training& training, GroupResult& result) {
         record.epoch_seconds.push_back(report.seconds);
         record.final_training_loss = {report.mean_loss, ""};
         record.audit.passed = trainer.audit().passed();
+        record.skipped_steps = trainer.skipped_steps();
         if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                  config.workload.epochs, report.mean_loss, report.seconds,

@@ -29,6 +29,12 @@ std::vector<Key> run_keys() {
                                 "one at the end of training.",
                      .unit = "steps",
                      .bounds = between(0, kMaxInt)}),
+        run.integer("loss_steps", &RunConfig::loss_steps,
+                    {.meaning = "Steps between two readings of the loss, of failures and of "
+                                "numbers that are not finite, for which the host waits; 0 is 1 "
+                                "on a CPU and 20 on a GPU that repeats recorded steps.",
+                     .unit = "steps",
+                     .bounds = between(0, kMaxInt)}),
         run.choice<Level>("level", &RunConfig::level,
                           {{{Level::hardware, "hardware"},
                             {Level::system, "system"},

@@ -109,6 +109,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("samples_drawn", group.samples_drawn);
     fields("samples_trained", group.samples_trained);
     fields("iterations", group.iterations);
+    fields("skipped_steps", group.skipped_steps);
     fields("training_seconds", group.training_seconds);
     fields("images_per_second", group.images_per_second);
     fields("flops", group.flops);

@@ -93,7 +93,9 @@ TrainingStep::TrainingStep(const StepSetup& setup)
           {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
-      can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())) {
+      can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())),
+      steps_between_readings_(setup.config.run.loss_steps) {
+    if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);
     set(&device::StepNumbers::gradient_factor, 1 / scale);

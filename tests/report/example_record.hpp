@@ -13,6 +13,7 @@ inline GroupRecord example_group(int group, double seconds) {
     record.samples_drawn = 100;
     record.samples_trained = 192;
     record.iterations = 6;
+    record.skipped_steps = 2;
     record.training_seconds.value = seconds;
     record.images_per_second.value = 192 / seconds;
     record.flops.value = 192 * 3e9 / seconds;

@@ -121,6 +121,7 @@ struct GroupRecord {
     std::int64_t samples_drawn = 0;    // size of its bootstrap
     std::int64_t samples_trained = 0;  // over all epochs
     std::int64_t iterations = 0;
+    std::int64_t skipped_steps = 0;  // of these, left out because fp16 gradients had overflown
     Quantity training_seconds;       // end of start-up to the last optimizer step, no evaluation
     Quantity images_per_second;      // samples_trained / training_seconds
     Quantity flops;                  // FLOP/s: its Work / its training_seconds

@@ -54,8 +54,8 @@ public:
     /// ranks.
     StepResults read();
 
-    /// Steps that may be run between two readings at no loss of speed.
-    std::int64_t steps_between_readings() const { return can_be_recorded_ ? 20 : 1; }
+    /// Steps to be run between two readings: run.loss_steps, else as many as cost no speed.
+    std::int64_t steps_between_readings() const { return steps_between_readings_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
@@ -74,6 +74,7 @@ private:
     std::unique_ptr<device::Update> update_;
     comm::GradientBuckets buckets_;
     bool can_be_recorded_;
+    std::int64_t steps_between_readings_;
     std::int64_t steps_ = 0;
     std::unique_ptr<device::Recording> recording_;
 };
