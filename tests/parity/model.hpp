@@ -21,17 +21,23 @@
 
 namespace hpcai::parity {
 
-/// The engines that the whole model is run on, one for each precision. A later device adds rows.
+/// The engines that the whole model is run on, one for each precision: this machine's CPU or, where
+/// device_rows() are a GPU's, that.
 inline std::vector<device::DeviceRow> rows() {
     std::vector<device::DeviceRow> all;
-    for (const tensor::DType compute : device::make_cpu_device({})->compute_dtypes()) {
-        all.push_back(device::cpu_row(compute, {.threads = 2}));
+    for (const device::DeviceRow& row : device::device_rows()) {
+        const bool is_known =
+            std::ranges::any_of(all, [&](const auto& one) { return one.compute == row.compute; });
+        if (row.tf32 || is_known) continue;
+        const bool is_cpu = row.name.starts_with("cpu_");
+        all.push_back(is_cpu ? device::cpu_row(row.compute, {.threads = 2}) : row);
     }
     return all;
 }
 
 /// Other ways to compute in fp32.
 inline std::vector<device::DeviceRow> other_rows() {
+    if (!rows().front().name.starts_with("cpu_")) return {};
     const auto layout = device::CpuLayout::channels_last;
     return {device::cpu_row(tensor::DType::f32, {.threads = 2, .layout = layout}),
             device::cpu_row(tensor::DType::f32, {.threads = 3, .deterministic = true})};
@@ -63,6 +69,11 @@ inline void PrintTo(const Variant& variant, std::ostream* stream) {
 
 inline constexpr double kSmoothing = 0.1;
 
+/// A loss scale at which neither small gradients vanish nor large ones overflow.
+inline float loss_scale_of(const Variant& variant) {
+    return variant.row.compute == tensor::DType::f16 ? 1024.0f : 1.0f;
+}
+
 inline graph::Graph make_graph(const Variant& variant, std::int64_t side) {
     const graph::Graph graph = models::make_resnet50({.batch = kBatch,
                                                       .image_size = side,
@@ -93,7 +104,7 @@ private:
     tensor::Shape shape_;
 };
 
-/// The network on the CPU engine, its state in torchvision's order.
+/// The network on its device, its state in torchvision's order.
 class Model {
 public:
     Model(const Variant& variant, std::int64_t side)
@@ -106,11 +117,13 @@ public:
             const TorchOrder order(described.shape);
             const auto values = parameter(described.name, order.extents(), variant.kind);
             const auto to = store.parameter(static_cast<graph::ParameterId>(id));
-            for (std::size_t i = 0; i < to.size(); ++i) to[order(i)] = values[i];
+            std::vector<float> ordered(to.size());
+            for (std::size_t i = 0; i < to.size(); ++i) ordered[order(i)] = values[i];
+            store.write(ordered, to);
         }
     }
 
-    /// The part of a flat buffer of the store that belongs to parameter `id`.
+    /// The part of a flat buffer like the store's, on the host, that belongs to parameter `id`.
     std::vector<double> part(std::span<const float> flat, std::size_t id) const {
         const graph::Range range = store.ranges()[id];
         const TorchOrder order(graph.parameters()[id].shape);
