@@ -26,6 +26,7 @@ def ours(arguments):
         "workload.image_size": arguments.image_size,
         "training.batch_size": arguments.batch,
         "training.precision": arguments.dtype,
+        "device.kind": "cpu",
         "device.threads": arguments.threads,
     }
     command = [arguments.binary, "bench", "--json", "--steps", str(arguments.steps),

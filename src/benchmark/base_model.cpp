@@ -26,7 +26,7 @@ graph::Graph make_share(const Start& start) {
 
 int decode_threads(const Start& start) {
     return start.config.data.decode_threads > 0 ? start.config.data.decode_threads
-                                                : std::max(1, start.device->threads());
+                                                : std::max(1, start.threads);
 }
 
 BaseModel::BaseModel(const Start& start)

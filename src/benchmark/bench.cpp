@@ -53,7 +53,7 @@ class StepBench {
 public:
     explicit StepBench(const config::Config& config)
         : config_(config),
-          device_(open_device(config, device::count_cores(), {})),
+          device_(open_device(config, device::count_cores(), {}).device),
           precision_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, config.training.batch_size)),
           store_(graph_, *device_),

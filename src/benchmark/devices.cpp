@@ -47,25 +47,31 @@ std::unique_ptr<device::Device> open_cpu(const config::Config& config, const dev
     return device::make_cpu_device(options);
 }
 
-}  // namespace
-
-std::unique_ptr<device::Device> open_device(const config::Config& config,
-                                            const device::Cores& cores, const PlaceOnNode& place) {
-    const bool is_wanted = config.device.kind == config::DeviceKind::cuda;
-    std::shared_ptr<const device::CudaLibrary> library;
-    try {
-        if (config.device.kind != config::DeviceKind::cpu) library = device::CudaLibrary::open();
-    } catch (const Error& error) {
-        if (is_wanted) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
-    }
-    const int devices = library ? library->device_count() : 0;
-    require(devices > 0 || !is_wanted, ExitCode::launch,
-            "device.kind: expected a GPU on this node, as it is cuda, got none");
-    if (devices == 0) return open_cpu(config, cores, place.ranks_sharing_cores);
+std::unique_ptr<device::Device> open_gpu(const config::Config& config, const PlaceOnNode& place) {
+    const auto library = device::CudaLibrary::open();
+    const int devices = library->device_count();
+    require(devices > 0, ExitCode::launch, "this node has a driver and no GPU");
     return library->make_device({.index = place.local_rank % devices,
                                  .deterministic = config.run.deterministic,
                                  .autotune = config.device.autotune,
                                  .plan_cache = config.device.plan_cache});
+}
+
+}  // namespace
+
+OpenDevice open_device(const config::Config& config, const device::Cores& cores,
+                       const PlaceOnNode& place) {
+    const bool is_wanted = config.device.kind == config::DeviceKind::cuda;
+    const bool may_be =
+        config.device.kind == config::DeviceKind::automatic && device::CudaLibrary::has_driver();
+    std::string why_not;
+    try {
+        if (is_wanted || may_be) return {open_gpu(config, place), ""};
+    } catch (const Error& error) {
+        if (is_wanted) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
+        why_not = fmt::format("; no GPU is used: {}", error.what());
+    }
+    return {open_cpu(config, cores, place.ranks_sharing_cores), why_not};
 }
 
 std::string describe_sharing(std::span<const RankFacts> by_world_rank) {

@@ -17,10 +17,16 @@ struct PlaceOnNode {
     int local_rank = 0;
 };
 
+struct OpenDevice {
+    std::unique_ptr<device::Device> device;
+    std::string note;  // "; no GPU is used: ..." where auto found a driver, and yet took the CPU
+};
+
 /// The configured device: a CPU with this rank's threads, or the GPU of its local rank;
-/// deterministic by run.deterministic. Throws Error(launch) for a GPU that is not there.
-std::unique_ptr<device::Device> open_device(const config::Config& config,
-                                            const device::Cores& cores, const PlaceOnNode& place);
+/// deterministic by run.deterministic. Throws Error(launch) or Error(usage) for a GPU that was
+/// asked for and cannot be used.
+OpenDevice open_device(const config::Config& config, const device::Cores& cores,
+                       const PlaceOnNode& place);
 
 /// What one rank tells all others about itself at the start.
 struct RankFacts {

@@ -61,13 +61,13 @@ struct Training {
     comm::Communicator& group;
     comm::GradientReducer& reducer;
     Logger& log;
+    const Stopwatch& since_start_up;
 };
 
-/// All epochs; fills the record's work and times. The clock starts before anything else: the
-/// ranks have just been connected.
+/// All epochs; fills the record's work and times. The clock has started before anything else: the
+/// last barrier of the start-up lies just behind it.
 void train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, reducer, log] = training;
-    const Stopwatch watch;
+    const auto& [start, model, group, reducer, log, watch] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -106,6 +106,9 @@ void train(const Training& training, GroupResult& result) {
     record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
     record.communication_seconds =
         mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+    if (group.size() > 1 && reducer.can_be_recorded()) {
+        record.communication_seconds = {std::nullopt, "summed on the device, in recorded steps"};
+    }
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
@@ -218,7 +221,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     const Stopwatch watch;
     try {
         reducer = connect_gradients(start, group, log);
-        train({start, model, group, *reducer, log}, outcome.result);
+        train({start, model, group, *reducer, log, watch}, outcome.result);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

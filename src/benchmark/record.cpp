@@ -222,14 +222,17 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
     std::optional<double> exposed;
+    std::string why_not = "no group finished";
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
         if (const auto seconds = group.record.communication_seconds.value) {
             exposed = std::max(exposed.value_or(0), *seconds);
+        } else if (!group.record.communication_seconds.reason.empty()) {
+            why_not = group.record.communication_seconds.reason;
         }
     }
-    communication.exposed_seconds = or_reason(exposed, "no group finished");
+    communication.exposed_seconds = or_reason(exposed, why_not);
     communication.bandwidth_bytes_per_second = {
         std::nullopt, "sums run while the backward pass does; their own time is not separable"};
 }

@@ -34,7 +34,8 @@ void print_start(const Start& start, std::ostream& log) {
     }
     log << plan::draw_group_map(start.controller, settings)
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
-        << name_of(start.precision) << "\nresult directory: " << start.output.string() << "\n"
+        << name_of(start.precision) << start.device_note
+        << "\nresult directory: " << start.output.string() << "\n"
         << std::flush;
 }
 

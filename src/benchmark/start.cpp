@@ -114,10 +114,14 @@ void make_output(const fs::path& wanted, const std::string& config) {
     }
 }
 
-void check_backend(config::CommunicationBackend backend, const device::Device& device) {
+void check_backend(const config::Config& config, const device::Device& device) {
+    if (config.communication.backend != config::CommunicationBackend::nccl) return;
     require(
-        backend != config::CommunicationBackend::nccl || !device.uuid().empty(), ExitCode::usage,
+        !device.uuid().empty(), ExitCode::usage,
         "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
+    require(!config.run.deterministic, ExitCode::usage,
+            "communication.backend: expected auto or mpi, as run.deterministic is true and NCCL "
+            "does not promise equal sums, got 'nccl'");
 }
 
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
@@ -143,18 +147,20 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
-    std::unique_ptr<device::Device> device;
+    OpenDevice opened;
     device::Precision precision;
     comm::run_together(everyone, [&] {
-        device = open_device(config, cores, place_on_node);
-        precision = choose_precision(config.training.precision, *device);
-        check_backend(config.communication.backend, *device);
+        opened = open_device(config, cores, place_on_node);
+        precision = choose_precision(config.training.precision, *opened.device);
+        check_backend(config, *opened.device);
     });
     precision = agree_on_precision(precision, everyone);
+    std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);
+    check_devices(facts, config.run.level);
+    const int threads =
+        device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 
     data::SampleSets samples = data::make_sample_sets(config, everyone);
-    std::vector<RankFacts> facts = exchange_facts(*device, everyone);
-    check_devices(facts, config.run.level);
     return {std::move(config),
             std::move(controller),
             place,
@@ -162,9 +168,11 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             start_up.hostnames(),
             std::move(facts),
             std::move(samples),
-            std::move(device),
+            std::move(opened.device),
             precision,
-            started};
+            started,
+            threads,
+            std::move(opened.note)};
 }
 
 void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start) {

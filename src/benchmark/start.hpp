@@ -29,6 +29,8 @@ struct Start {
     std::unique_ptr<device::Device> device;
     device::Precision precision;
     std::string started_utc;
+    int threads = 1;          // of the host, for this rank
+    std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
 };
 
 /// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.

@@ -43,7 +43,8 @@ std::vector<Key> device_keys() {
             {.meaning = "Kind of device that every rank uses; auto is cuda where a GPU is found, "
                         "else cpu."}),
         device.integer("threads", &DeviceConfig::threads,
-                       {.meaning = "Compute threads of each rank; 0 chooses from the cores that "
+                       {.meaning = "Threads of each rank, to compute with on a CPU and to "
+                                   "decode with; 0 chooses from the cores that "
                                    "the rank may use.",
                         .unit = "threads",
                         .bounds = between(0, 4096)}),
@@ -56,7 +57,7 @@ std::vector<Key> device_keys() {
         device.boolean("autotune", &DeviceConfig::autotune,
                        {.meaning = "Times what a GPU's library offers for each convolution before "
                                    "the training and takes the fastest, else the library's "
-                                   "own first choice."}),
+                                   "own first choice; never with run.deterministic."}),
         device.text("plan_cache", &DeviceConfig::plan_cache,
                     {.meaning = "File that keeps what autotune found from run to run; empty keeps "
                                 "nothing."}),

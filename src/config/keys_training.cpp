@@ -111,11 +111,12 @@ std::vector<Key> engine_keys(const Builder& training) {
             {.meaning = "Number format of activations and gradients; mixed (fp16) and bf16 keep "
                         "fp32 master weights and statistics, tf32 cuts the factors of products; "
                         "auto is mixed on a GPU, bf16 on a CPU that has it, else fp32."}),
-        training.number("loss_scale", &TrainingConfig::loss_scale,
-                        {.meaning = "Factor on the loss that keeps small gradients from vanishing; "
-                                    "0 lets precision mixed find it, doubling and halving, and "
-                                    "leaves it out in the others.",
-                         .bounds = between(0, 65536)}),
+        training.integer(
+            "loss_scale", &TrainingConfig::loss_scale,
+            {.meaning = "Factor on the loss that keeps small gradients from vanishing; "
+                        "0 lets precision mixed find it, doubling and halving, and "
+                        "leaves it out in the others.",
+             .bounds = between(0, 65536)}),
         training.boolean("fusion", &TrainingConfig::fusion,
                          {.meaning = "Lets the device run neighbouring operations as one."}),
         training.text("initial_weights", &TrainingConfig::initial_weights,

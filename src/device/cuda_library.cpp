@@ -36,6 +36,10 @@ std::string engine_path() {
 
 }  // namespace
 
+bool CudaLibrary::has_driver() {
+    return dlopen(kDriver, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != nullptr;
+}
+
 std::shared_ptr<const CudaLibrary> CudaLibrary::open() {
     open_library(kDriver, "no GPU can be used, because this machine has no NVIDIA driver");
     const std::string path = engine_path();

@@ -69,7 +69,7 @@ ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
 void ReplicaAudit::after_step(std::int64_t step) {
-    if (steps_between_ != 0 && step % steps_between_ == 0) now(step);
+    if (is_due(step)) now(step);
 }
 
 void ReplicaAudit::now(std::int64_t step) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr const char* kRemedy =
     "try a lower training.learning_rate or a longer training.warmup_epochs";
+constexpr const char* kRemedyOfScale =
+    "try a lower training.loss_scale, 0 to let it find itself, or a lower training.learning_rate";
 
 bool all_finite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(),
@@ -28,7 +31,6 @@ struct Trainer::Epoch {
     std::exception_ptr failure;       // of this rank's source
     std::int64_t unread_steps = 0;    // since the last reading
     std::int64_t unread_samples = 0;  // of this rank
-    double last_loss = 0;             // mean over this rank's samples, of the steps last read
     double loss_sum = 0;              // over the steps, of their mean losses
 };
 
@@ -52,9 +54,13 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     EpochReport& report = epoch.report;
     while (report.steps < source.batches()) {
         take_step(epoch, source);
+        // Failures of other ranks show in a reading only, so that comes before other waits.
         const bool is_last = report.steps == source.batches();
-        if (is_last || epoch.unread_steps == step_.steps_between_readings()) read_results(epoch);
-        listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, epoch.last_loss,
+        if (is_last || epoch.unread_steps == step_.steps_between_readings() ||
+            audit_.is_due(steps_done_)) {
+            read_results(epoch);
+        }
+        listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size});
         audit_.after_step(steps_done_);
     }
@@ -110,10 +116,10 @@ void Trainer::read_results(Epoch& epoch) {
         });
     }
     skipped_steps_ = results.skipped_steps;
-    if (results.has_diverged) report_divergence();
-    epoch.last_loss =
+    if (results.has_diverged) report_divergence(epoch.unread_steps);
+    last_loss_ =
         results.loss_sum / static_cast<double>(std::max<std::int64_t>(epoch.unread_samples, 1));
-    epoch.loss_sum += epoch.last_loss * static_cast<double>(epoch.unread_steps);
+    epoch.loss_sum += last_loss_ * static_cast<double>(epoch.unread_steps);
     epoch.unread_steps = epoch.unread_samples = 0;
 }
 
@@ -125,12 +131,16 @@ std::int64_t Trainer::ranks_that_lost_parameters() {
     return ranks;
 }
 
-void Trainer::report_divergence() {
+void Trainer::report_divergence(std::int64_t unread_steps) {
     // A wrong bit of one rank, not the settings, may be the cause.
     if (ranks_that_lost_parameters() < group_.size()) audit_.now(steps_done_ - 1);
+    const std::string steps =
+        unread_steps == 1
+            ? fmt::format("step {}", steps_done_ - 1)
+            : fmt::format("a step from {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
     throw Error(ExitCode::internal,
-                fmt::format("training diverged: the gradient of step {} is not finite; {}",
-                            steps_done_ - 1, kRemedy));
+                fmt::format("training diverged: the gradient of {} is not finite; {}", steps,
+                            config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
 }
 
 /// What the last backward pass lost, no loss has seen.

@@ -34,7 +34,7 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
-    policy.smallest = policy.loss_weight;
+    policy.smallest = policy.loss_weight / 2;  // reached by an overflow of the unscaled loss only
     policy.largest = kLargestDynamicScale * policy.loss_weight;
     return policy;
 }
@@ -103,7 +103,9 @@ TrainingStep::TrainingStep(const StepSetup& setup)
     // samples of all ranks; an overflow of fp16 may be anywhere. The status is infinite where a
     // rank has failed, so that no rank takes such a step.
     checked_ = store_.gradients_and_status();
-    if (!loss_scale_.dynamic) checked_ = checked_.subspan(store_.ranges().back().begin);
+    if (network_.compute() != tensor::DType::f16) {
+        checked_ = checked_.subspan(store_.ranges().back().begin);
+    }
 }
 
 void TrainingStep::run(double learning_rate, bool has_failed) {

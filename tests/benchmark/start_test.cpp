@@ -125,29 +125,35 @@ TEST(CheckDevices, LetsOnlyTrialsShareAGpu) {
     }
 }
 
-TEST(OpenDevice, HasTheThreadsAskedFor) {
+config::Config on_cpu() {
     config::Config config;
+    config.device.kind = config::DeviceKind::cpu;
+    return config;
+}
+
+TEST(OpenCpu, HasTheThreadsAskedFor) {
+    config::Config config = on_cpu();
     for (const int threads : {1, 2, 3}) {
         config.device.threads = threads;
-        EXPECT_EQ(open_device(config, {}, {})->threads(), threads);
+        EXPECT_EQ(open_device(config, {}, {}).device->threads(), threads);
     }
 }
 
-TEST(OpenDevice, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
-    config::Config config;
-    EXPECT_FALSE(open_device(config, {}, {})->determinism().over_threads);
+TEST(OpenCpu, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
+    config::Config config = on_cpu();
+    EXPECT_FALSE(open_device(config, {}, {}).device->determinism().over_threads);
     config.run.deterministic = true;
-    EXPECT_TRUE(open_device(config, {}, {})->determinism().over_threads);
+    EXPECT_TRUE(open_device(config, {}, {}).device->determinism().over_threads);
 }
 
-TEST(OpenDevice, TakesEveryLayout) {
+TEST(OpenCpu, TakesEveryLayout) {
     using config::ActivationLayout;
     for (const auto layout : {ActivationLayout::automatic, ActivationLayout::blocked,
                               ActivationLayout::channels_last}) {
-        config::Config config;
+        config::Config config = on_cpu();
         config.device.threads = 1;
         config.device.layout = layout;
-        EXPECT_NE(open_device(config, {}, {}), nullptr);
+        EXPECT_NE(open_device(config, {}, {}).device, nullptr);
     }
 }
 

@@ -26,7 +26,7 @@ workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
 data: {kind: image_folder, path: set/train, validation_path: set/val}
 training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs: 0, precision: fp32}
-device: {threads: 1}
+device: {kind: cpu, threads: 1}
 )";
 
 /// 4 classes, for each 6 pictures to train on and 3 to test with, in `folder`/set.

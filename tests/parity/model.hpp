@@ -70,8 +70,8 @@ inline void PrintTo(const Variant& variant, std::ostream* stream) {
 inline constexpr double kSmoothing = 0.1;
 
 /// A loss scale at which neither small gradients vanish nor large ones overflow.
-inline float loss_scale_of(const Variant& variant) {
-    return variant.row.compute == tensor::DType::f16 ? 1024.0f : 1.0f;
+inline int loss_scale_of(const Variant& variant) {
+    return variant.row.compute == tensor::DType::f16 ? 1024 : 1;
 }
 
 inline graph::Graph make_graph(const Variant& variant, std::int64_t side) {

@@ -35,7 +35,7 @@ TEST_P(ResNet50Gradient, IsTorchvisionsInDouble) {
     Model model(variant, side);
     graph::Observer nobody;
     set_batch(model.network, 0, side);
-    const float loss_scale = loss_scale_of(variant);
+    const auto loss_scale = static_cast<float>(loss_scale_of(variant));
     model.network.set_loss_scale(loss_scale / kBatch);
     model.network.prepare(nobody);
     model.network.forward(nobody);

@@ -29,7 +29,7 @@ constexpr int kBatches = 3;  // that the training goes round
 constexpr int kEpochs = 10;
 
 /// Half a cosine after a warm-up of two of the ten epochs; everything else is the default.
-config::Config make_config(double peak_rate, float loss_scale) {
+config::Config make_config(double peak_rate, int loss_scale) {
     config::Config config;
     config.run.loss_steps = 1;
     config.training.loss_scale = loss_scale;

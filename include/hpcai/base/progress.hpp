@@ -14,7 +14,7 @@ struct Progress {
     std::int64_t steps = 0;
     int epoch = 0;  // the one under way, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean over the batch of the last step
+    double loss = 0;               // mean over the steps last read; NaN: none was
     double images_per_second = 0;  // all ranks shown
     double seconds_left = 0;       // negative: not known yet
 };

@@ -100,7 +100,7 @@ struct TrainingConfig {
     bool zero_gamma = true;  // last BatchNorm of each residual block starts at zero
     double batch_norm_momentum = 0.1;
     Precision precision = Precision::automatic;
-    double loss_scale = 0;  // 0: mixed finds it by itself, others have none
+    int loss_scale = 0;  // 0: mixed finds it by itself, others have none
     bool fusion = true;
     std::string initial_weights;  // safetensors with torchvision's names
 };

@@ -23,6 +23,8 @@ struct CudaDeviceOptions {
 /// there is no CUDA. Once open it stays in the process until its end, and so may what it made.
 class CudaLibrary {
 public:
+    /// Whether this machine has NVIDIA's driver.
+    static bool has_driver();
     /// Opens the engine beside the program, in ../lib, or where the system finds libraries. Throws
     /// Error(usage) where there is no NVIDIA driver, no engine or one of another version.
     static std::shared_ptr<const CudaLibrary> open();

@@ -55,6 +55,11 @@ public:
                  comm::Communicator& group)
         : steps_between_(steps_between), device_(device), store_(store), group_(group) {}
 
+    /// Whether after_step(step) will compare, for which it waits for the device.
+    bool is_due(std::int64_t step) const {
+        return steps_between_ != 0 && step % steps_between_ == 0 && group_.size() > 1;
+    }
+
     /// Compares parameters and momentum when that is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks. Collective.
     void after_step(std::int64_t step);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
@@ -18,7 +19,7 @@ struct StepReport {
     std::int64_t step = 0;     // done, of all epochs
     std::int64_t steps = 0;    // of all epochs
     int epoch = 0;             // from 0
-    double loss = 0;           // mean over this rank's samples of the steps last read
+    double loss = 0;           // mean over this rank's samples of the steps last read; NaN: none
     std::int64_t samples = 0;  // of the step, all ranks of the group
 };
 
@@ -72,7 +73,7 @@ private:
     void take_step(Epoch& epoch, data::BatchSource& source);
     void read_results(Epoch& epoch);
     std::int64_t ranks_that_lost_parameters();
-    [[noreturn]] void report_divergence();
+    [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(int epoch);
 
     const config::Config& config_;
@@ -82,6 +83,7 @@ private:
     std::int64_t steps_per_epoch_;
     std::int64_t steps_done_ = 0;
     std::int64_t skipped_steps_ = 0;
+    double last_loss_ = std::numeric_limits<double>::quiet_NaN();
     graph::Network& network_;
     TrainingStep step_;
     Schedule schedule_;

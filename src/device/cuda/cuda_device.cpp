@@ -5,6 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "kernels/elementwise.hpp"
 #include "kernels/hash.hpp"
 #include "kernels/loss_scale.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
@@ -106,7 +107,9 @@ public:
                    .multiprocessors = properties_.multiProcessorCount,
                    .plans = &plans_,
                    .autotune = options.autotune && !options.deterministic,
-                   .deterministic = options.deterministic} {}
+                   .deterministic = options.deterministic} {
+        check_architecture();
+    }
     ~CudaDevice() override { cudaStreamSynchronize(stream_); }
 
     std::string description() const override {
@@ -216,6 +219,18 @@ public:
     const Context& context() const { return context_; }
 
 private:
+    void check_architecture() {
+        try {
+            kernels::fill(DType::f32, hash_.data(), 0, 2, stream_);
+            synchronize();
+        } catch (const Error& error) {
+            throw Error(ExitCode::usage,
+                        fmt::format("the CUDA engine does not run on {} (sm_{}), for which it may "
+                                    "not have been built (CMAKE_CUDA_ARCHITECTURES): {}",
+                                    properties_.name, context_.sm, error.what()));
+        }
+    }
+
     CudaDeviceOptions options_;
     cudaDeviceProp properties_;  // before all that is made on the device
     OwnedStream stream_;

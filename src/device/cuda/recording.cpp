@@ -39,7 +39,9 @@ private:
 class GraphRecording final : public Recording {
 public:
     GraphRecording(cudaStream_t stream, const Graph& graph) : stream_(stream) {
-        check(cudaGraphInstantiate(&executable_, graph, 0), "preparing a recording");
+        // Else the sums' stream would lose its priority.
+        check(cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority),
+              "preparing a recording");
     }
     ~GraphRecording() override { cudaGraphExecDestroy(executable_); }
     GraphRecording(const GraphRecording&) = delete;
