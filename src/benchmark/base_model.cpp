@@ -5,6 +5,7 @@
 
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
+#include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
@@ -42,10 +43,11 @@ BaseModel::BaseModel(const Start& start)
     } else {
         training::read_weights(training.initial_weights, graph_, store_);
     }
+    const graph::NetworkOptions options{device::Mode::training, start.precision.compute,
+                                        start.precision.tf32};
     network_ = std::make_unique<graph::Network>(
-        training.fusion ? graph::fuse(graph_) : graph_, *start.device, store_,
-        graph::NetworkOptions{device::Mode::training, start.precision.compute,
-                              start.precision.tf32});
+        training.fusion ? graph::fuse_for(graph_, *start.device, options) : graph_, *start.device,
+        store_, options);
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {
@@ -68,9 +70,11 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
         data::EvaluationSource source(samples, settings);
         source.begin();
         const graph::Graph graph = models::make_model(start_.config, settings.batch_size);
+        const graph::NetworkOptions options{device::Mode::inference, start_.precision.compute,
+                                            start_.precision.tf32};
         graph::Network network(
-            start_.config.training.fusion ? graph::fuse(graph) : graph, *start_.device, store_,
-            {device::Mode::inference, start_.precision.compute, start_.precision.tf32});
+            start_.config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
+            *start_.device, store_, options);
         evaluation.predictions = training::predict(network, source, start_.config.workload.classes);
         evaluation.bad_samples = source.bad_samples();
     });

@@ -10,6 +10,7 @@
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/timing.hpp>
@@ -57,8 +58,8 @@ public:
           precision_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, config.training.batch_size)),
           store_(graph_, *device_),
-          network_(config.training.fusion ? graph::fuse(graph_) : graph_, *device_, store_,
-                   {device::Mode::training, precision_.compute, precision_.tf32}),
+          network_(config.training.fusion ? graph::fuse_for(graph_, *device_, options()) : graph_,
+                   *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
           step_({config, network_, *device_, store_, *reducer_}),
           update_(device_->build(training::plan_sgd(graph_, store_, config.training),
@@ -130,6 +131,10 @@ public:
 private:
     // Small, so that random labels do not drive the numbers away during a long measurement.
     static constexpr double kRate = 1e-4;
+
+    graph::NetworkOptions options() const {
+        return {device::Mode::training, precision_.compute, precision_.tf32};
+    }
 
     void upload() {
         network_.set_input("images", std::as_bytes(std::span(images_)));

@@ -57,13 +57,13 @@ struct TwoMac {
     bool first_layer;
     Flops of(std::int64_t forward) const { return {forward, forward, first_layer ? 0 : forward}; }
     Flops operator()(const Convolution& op) const { return of(2 * multiply_accumulates(op)); }
-    Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
-    Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
     Flops operator()(const Linear& op) const { return of(2 * multiply_accumulates(op)); }
     template <typename Other>
     Flops operator()(const Other&) const {
         return {};
     }
+    Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
+    Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
 };
 
 /// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and

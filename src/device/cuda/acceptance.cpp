@@ -2,11 +2,15 @@
 #include "acceptance.hpp"
 
 #include "cudnn_choice.hpp"
+#include "kernel_timing.hpp"
+#include "plan_cache.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
 
 using P = ConvolutionPass;
+
+constexpr const char* kJoined = "joined";
 
 /// Of other numbers of channels too little is known, and no network that is to be fast has them.
 bool fills_vectors(std::int64_t channels) {
@@ -24,12 +28,41 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
     return std::visit([&](const auto& op) { return accepts(op, options); }, operation);
 }
 
+bool Acceptance::decide(const std::string& question, const std::function<bool()>& answer) {
+    const auto [known, is_new] = known_.try_emplace(question);
+    if (!is_new) return known->second;
+    const std::string key = "joined " + question;
+    const bool times = context_.has_device() && context_.autotune && context_.plans != nullptr;
+    const std::string remembered = times ? context_.plans->find(key) : "";
+    known->second = remembered.empty() ? answer() : remembered == kJoined;
+    if (times) context_.plans->insert(key, known->second ? kJoined : "apart");
+    return known->second;
+}
+
+bool Acceptance::pays(const std::vector<ops::Operation>& joined,
+                      const std::vector<ops::Operation>& apart, const KernelOptions& options) {
+    if (!context_.has_device() || !context_.autotune) return true;
+    // Best guesses of cuDNN on both sides: to time all plans of what is then not used takes
+    // minutes.
+    Context quick = context_;
+    quick.autotune = false;
+    const auto together = seconds_of(joined, options, quick);
+    const auto separate = seconds_of(apart, options, quick);
+    return !together || !separate || *together < *separate;
+}
+
 bool Acceptance::accepts(const ops::Convolution& op, const KernelOptions& options) {
     if (!op.sums || !fills_vectors(op.filters)) return false;
     const ConvolutionShape shape = convolution_shape(op, options);
-    const auto [known, is_new] = known_.try_emplace("sums " + to_string(shape));
-    if (is_new) known->second = has_plan(shape, P::forward_with_statistics, context_);
-    return known->second;
+    return decide("sums " + to_string(shape), [&] {
+        if (!has_plan(shape, P::forward_with_statistics, context_)) return false;
+        ops::Convolution apart = op;
+        apart.sums = false;
+        const ops::BatchNorm norm{.input = output_shape(op), .relu = true};
+        ops::BatchNorm from_sums = norm;
+        from_sums.from_sums = true;
+        return pays({op, from_sums}, {apart, norm}, options);
+    });
 }
 
 bool Acceptance::accepts(const ops::BatchNorm& op, const KernelOptions&) {
@@ -41,12 +74,14 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
     if (!convolution.sums || !options.needs_input_gradient || !spans_batch(op.norm)) return false;
     if (!fills_vectors(convolution.input[3]) || !fills_vectors(convolution.filters)) return false;
     const ConvolutionShape shape = convolution_shape(convolution, options);
-    const auto [known, is_new] = known_.try_emplace("norm " + to_string(shape));
-    if (is_new) {
-        known->second = has_plan(shape, P::normalized_forward_with_statistics, context_) &&
-                        has_plan(shape, P::normalized_weight_gradient, context_);
-    }
-    return known->second;
+    const bool sums_anyway = accepts(convolution, options);
+    return decide("norm " + to_string(shape), [&] {
+        if (!has_plan(shape, P::normalized_forward_with_statistics, context_)) return false;
+        if (!has_plan(shape, P::normalized_weight_gradient, context_)) return false;
+        ops::Convolution apart = convolution;
+        apart.sums = sums_anyway;
+        return pays({op}, {op.norm, apart}, options);
+    });
 }
 
 bool Acceptance::accepts(const ops::DualNorm& op, const KernelOptions&) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "context.hpp"
 
 namespace hpcai::device::cuda {
 
-/// Which joined operations a network is to be built of; see Device::accepts. cuDNN's plans decide,
-/// and they come in fp16 only.
+/// Which joined operations a network is to be built of; see Device::accepts. cuDNN must have a
+/// plan, which it has in fp16 only; and with a device and autotune, forward and backward pass have
+/// to take less time than those of the parts, which Context::plans remembers.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -24,6 +27,11 @@ private:
     bool accepts(const Other&, const KernelOptions&) {
         return false;
     }
+
+    /// The answer that is known; else that of `answer`.
+    bool decide(const std::string& question, const std::function<bool()>& answer);
+    bool pays(const std::vector<ops::Operation>& joined, const std::vector<ops::Operation>& apart,
+              const KernelOptions& options);
 
     const Context& context_;
     std::map<std::string, bool> known_;  // by shape: finding out takes long

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cudnn_choice.hpp"
+#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -25,18 +26,6 @@ public:
 
 private:
     void* data_ = nullptr;
-};
-
-class Event {
-public:
-    Event() { check(cudaEventCreate(&event_), "creating an event"); }
-    ~Event() { cudaEventDestroy(event_); }
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
-    operator cudaEvent_t() const { return event_; }
-
-private:
-    cudaEvent_t event_ = nullptr;
 };
 
 float widened(std::uint16_t bits, DType dtype) {
@@ -129,7 +118,7 @@ struct PlanTimer::State {
     Operands operands;
     bool ready = true;
     std::vector<std::vector<std::byte>> reference;  // samples of the first plan's results
-    Event start, stop;
+    TimedEvent start, stop;
 
     void add(Operand operand) {
         buffers.push_back(std::make_unique<DeviceBuffer>(bytes_of(operand, shape)));
@@ -191,14 +180,11 @@ struct PlanTimer::State {
         return true;
     }
 
-    double timed(const ConvolutionPlans& plans, int plan, void* workspace) const {
-        check(cudaEventRecord(start, stream), "timing a plan");
+    double timed(const ConvolutionPlans& plans, int plan, void* workspace) {
+        start.record(stream);
         plans.execute(plan, operands, workspace);
-        check(cudaEventRecord(stop, stream), "timing a plan");
-        check(cudaEventSynchronize(stop), "timing a plan");
-        float milliseconds = 0;
-        check(cudaEventElapsedTime(&milliseconds, start, stop), "timing a plan");
-        return milliseconds * 1e-3;
+        stop.record(stream);
+        return stop.seconds_since(start);
     }
 };
 

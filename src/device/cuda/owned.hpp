@@ -50,6 +50,27 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
+/// A point in a stream, with its time.
+class TimedEvent {
+public:
+    TimedEvent() { check(cudaEventCreate(&event_), "making an event"); }
+    ~TimedEvent() { cudaEventDestroy(event_); }
+    TimedEvent(const TimedEvent&) = delete;
+    TimedEvent& operator=(const TimedEvent&) = delete;
+
+    void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "timing work"); }
+    /// Waits for it.
+    double seconds_since(const TimedEvent& start) const {
+        check(cudaEventSynchronize(event_), "timing work");
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "timing work");
+        return milliseconds * 1e-3;
+    }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
 /// Host memory that a device reads and writes by itself.
 class PinnedBytes {
 public:

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_timing.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <hpcai/base/error.hpp>
+
+#include "layout.hpp"
+#include "owned.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+constexpr int kRepeats = 5;
+
+/// What an operation reads beside what every kernel says of its memory.
+struct Needs {
+    std::vector<Shape> images;
+    std::vector<std::int64_t> parameters;  // elements
+};
+
+Needs& operator+=(Needs& all, const Needs& more) {
+    all.images.insert(all.images.end(), more.images.begin(), more.images.end());
+    all.parameters.insert(all.parameters.end(), more.parameters.begin(), more.parameters.end());
+    return all;
+}
+
+struct NeedsOf {
+    Needs operator()(const ops::Convolution& op) const {
+        return {{op.input}, {op.filters * op.kernel * op.kernel * op.input[3]}};
+    }
+    Needs operator()(const ops::BatchNorm& op) const {
+        return {std::vector<Shape>(op.add ? 2 : 1, op.input), {op.input[3], op.input[3]}};
+    }
+    Needs operator()(const ops::NormConvolution& op) const {
+        Needs all = (*this)(op.norm);
+        all.parameters.push_back((*this)(op.convolution).parameters[0]);
+        return all;
+    }
+    Needs operator()(const ops::DualNorm& op) const {
+        Needs all{{op.outer.input}, {op.outer.input[3], op.outer.input[3]}};
+        return all += (*this)(op.inner);
+    }
+    template <typename Other>
+    Needs operator()(const Other&) const {
+        throw Error(ExitCode::internal, "only convolutions and norms are timed");
+    }
+};
+
+struct Build {
+    const KernelOptions& options;
+    const Context& context;
+    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        return build_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        return build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
+        return build_norm_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
+        return build_dual_norm(op, options, context);
+    }
+    template <typename Other>
+    std::unique_ptr<Kernel> operator()(const Other&) const {
+        throw Error(ExitCode::internal, "only convolutions and norms are timed");
+    }
+};
+
+/// One operation with memory for all that it reads and writes.
+class TimedKernel {
+public:
+    TimedKernel(const ops::Operation& operation, const KernelOptions& options,
+                const Context& context)
+        : context_(context), kernel_(std::visit(Build{options, context}, operation)) {
+        const Needs needs = std::visit(NeedsOf{}, operation);
+        KernelTensors tensors;
+        for (const Shape& image : needs.images) {
+            tensors.inputs.push_back(value(image, options.compute));
+            tensors.input_gradients.push_back(value(image, options.compute));
+        }
+        const Shape output = output_shape(operation);
+        tensors.output = value(output, options.compute);
+        tensors.output_gradients = {value(output, options.compute)};
+        for (const std::int64_t elements : needs.parameters) {
+            tensors.parameters.push_back(numbers(elements));
+            tensors.parameter_gradients.push_back(numbers(elements));
+        }
+        for (float** running : {&tensors.running_mean, &tensors.running_variance,
+                                &tensors.inner_running_mean, &tensors.inner_running_variance}) {
+            *running = numbers(needs.images[0][3]);
+        }
+        const KernelMemory memory = kernel_->memory();
+        tensors.saved = bytes(memory.saved_bytes);
+        tensors.prepared = bytes(memory.prepared_bytes);
+        tensors.workspace = bytes(memory.workspace_bytes);
+        kernel_->bind(tensors);
+    }
+
+    void run(bool backward) {
+        for (const ops::Pass pass : kernel_->passes()) {
+            const bool is_backward =
+                pass == ops::Pass::weight_gradient || pass == ops::Pass::input_gradient;
+            if (pass != ops::Pass::prepare && is_backward == backward) kernel_->run(pass);
+        }
+    }
+
+private:
+    /// Filled with numbers that are small in any type, so that none becomes infinite on its way.
+    void* bytes(std::size_t count) {
+        memory_.emplace_back(std::max<std::size_t>(count, 16));
+        check(cudaMemsetAsync(memory_.back().data(), 0x2f, memory_.back().bytes(), context_.stream),
+              "filling a tensor");
+        return memory_.back().data();
+    }
+    float* numbers(std::int64_t elements) {
+        return static_cast<float*>(bytes(static_cast<std::size_t>(elements) * sizeof(float)));
+    }
+    /// With room for sums.
+    void* value(const Shape& shape, DType dtype) {
+        const Shape stored = stored_shape(shape);
+        return bytes(sums_offset(storage_bytes(stored, dtype)) +
+                     2 * static_cast<std::size_t>(stored[3]) * sizeof(float));
+    }
+
+    const Context& context_;
+    std::unique_ptr<Kernel> kernel_;
+    std::vector<DeviceBytes> memory_;
+};
+
+double seconds_of(std::vector<TimedKernel>& kernels, cudaStream_t stream) {
+    TimedEvent start, stop;
+    start.record(stream);
+    for (TimedKernel& kernel : kernels) kernel.run(false);
+    for (std::size_t i = kernels.size(); i-- > 0;) kernels[i].run(true);
+    stop.record(stream);
+    return stop.seconds_since(start);
+}
+
+}  // namespace
+
+std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
+                                 const KernelOptions& options, const Context& context) {
+    try {
+        std::vector<TimedKernel> kernels;
+        for (const ops::Operation& operation : operations) {
+            kernels.emplace_back(operation, options, context);
+        }
+        seconds_of(kernels, context.stream);
+        std::array<double, kRepeats> seconds{};
+        for (double& one : seconds) one = seconds_of(kernels, context.stream);
+        std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
+        return seconds[kRepeats / 2];
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+}  // namespace hpcai::device::cuda

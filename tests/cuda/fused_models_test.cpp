@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The joined operations of every configured model, planned for an H200 without one.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/config/reader.hpp>
+#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/models/make_model.hpp>
+
+#include "cuda/planned.hpp"
+#include "src/device/cuda/acceptance.hpp"
+#include "src/device/cuda/cudnn_choice.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+graph::Graph fused(const graph::Graph& graph, Acceptance& acceptance, DType compute) {
+    const graph::Accepts accepts = [&](const ops::Operation& operation,
+                                       const KernelOptions& options) {
+        return acceptance(operation, options);
+    };
+    return graph::fuse_for(graph, accepts, {Mode::training, compute});
+}
+
+std::map<std::string, int> census(const graph::Graph& graph) {
+    std::map<std::string, int> counts;
+    for (const graph::Node& node : graph.nodes()) {
+        ++counts[std::string(name_of(node.operation))];
+        counts["sums"] += carries_sums(node.operation);
+    }
+    return counts;
+}
+
+/// Plans what the graph has of joined convolutions; `seen` are those that have been planned.
+void expect_plans(const graph::Graph& graph, const Context& context, std::set<std::string>& seen) {
+    for (const graph::Node& node : graph.nodes()) {
+        if (!carries_sums(node.operation)) continue;
+        const KernelOptions options{.compute = DType::f16,
+                                    .needs_input_gradient = !graph.is_first_layer(node)};
+        const auto* joined = std::get_if<ops::NormConvolution>(&node.operation);
+        const auto& convolution =
+            joined != nullptr ? joined->convolution : std::get<ops::Convolution>(node.operation);
+        const ConvolutionShape shape = convolution_shape(convolution, options);
+        if (!seen.insert(std::string(name_of(node.operation)) + to_string(shape)).second) continue;
+        SCOPED_TRACE(node.name + ": " + to_string(shape));
+        if (joined != nullptr) {
+            EXPECT_NO_THROW(build_norm_convolution(*joined, options, context));
+            EXPECT_TRUE(has_plan(shape, ConvolutionPass::input_gradient_with_norm, context));
+        } else {
+            EXPECT_NO_THROW(build_convolution(convolution, options, context));
+        }
+    }
+}
+
+TEST(FusedModels, HavePlansForEveryJoinedConvolutionOfEveryConfiguredModel) {
+    const Context context = described_h200();
+    Acceptance acceptance(context);
+    std::set<std::string> seen;
+    for (const auto& file : std::filesystem::directory_iterator(source_folder() / "configs")) {
+        const std::string path = file.path().string();
+        const config::Config config = config::parse(config::read_file(path), path, {});
+        const std::int64_t batch = std::min<std::int64_t>(config.training.batch_size, 256);
+        expect_plans(fused(models::make_model(config, batch), acceptance, DType::f16), context,
+                     seen);
+    }
+    EXPECT_GT(seen.size(), 40U);
+}
+
+TEST(FusedModels, JoinAllOfResNet50InFp16) {
+    const Context context = described_h200();
+    Acceptance acceptance(context);
+    auto counts = census(fused(models::make_model({}, 256), acceptance, DType::f16));
+    EXPECT_EQ(counts["norm_convolution"], 32);  // two a block
+    EXPECT_EQ(counts["dual_norm"], 4);
+    EXPECT_EQ(counts["sums"], 52);            // for the stem of 4 stored channels cuDNN has no plan
+    EXPECT_EQ(counts["batch_norm_relu"], 1);  // before the pooling
+    EXPECT_EQ(counts["batch_norm_add_relu"], 12);
+}
+
+TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
+    const Context context = described_h200();
+    Acceptance acceptance(context);
+    for (const DType compute : {DType::bf16, DType::f32}) {
+        auto counts = census(fused(models::make_model({}, 256), acceptance, compute));
+        EXPECT_EQ(counts["norm_convolution"] + counts["sums"], 0);
+        EXPECT_EQ(counts["dual_norm"], 4);
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/device/cuda/acceptance.hpp"
+
+#include <gtest/gtest.h>
+
+#include "src/device/cuda/cuda_device.hpp"
+#include "src/device/cuda/kernel_timing.hpp"
+#include "src/device/cuda/plan_cache.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+const ops::Convolution kConvolution{{2, 5, 4, 16}, 8, 3, 1, 1, true};
+const ops::NormConvolution kJoined{{.input = kConvolution.input, .relu = true, .from_sums = true},
+                                   kConvolution};
+const KernelOptions kHalf{.compute = DType::f16};
+
+std::string key(const std::string& kind) {
+    return "joined " + kind + " 2x5x4x16 filters=8 kernel=3 stride=1 padding=1 fp16";
+}
+
+TEST(Acceptance, TimesWithAutotuneAndRemembersWhichIsFaster) {
+    const auto device = make_cuda_device({.autotune = true});
+    PlanCache& plans = *context_of(*device).plans;
+    const bool accepted = device->accepts(kJoined, kHalf);
+    EXPECT_EQ(plans.find(key("norm")), accepted ? "joined" : "apart");
+    EXPECT_NE(plans.find(key("sums")), "");
+    EXPECT_EQ(device->accepts(kJoined, kHalf), accepted);
+}
+
+TEST(Acceptance, FollowsWhatIsRemembered) {
+    for (const std::string remembered : {"joined", "apart"}) {
+        const auto device = make_cuda_device({.autotune = true});
+        for (const char* kind : {"norm", "sums"}) {
+            context_of(*device).plans->insert(key(kind), remembered);
+        }
+        EXPECT_EQ(device->accepts(kJoined, kHalf), remembered == "joined");
+        EXPECT_EQ(device->accepts(kConvolution, kHalf), remembered == "joined");
+    }
+}
+
+TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
+    const auto device = make_cuda_device({.autotune = false});
+    EXPECT_TRUE(device->accepts(kJoined, kHalf));
+    EXPECT_TRUE(device->accepts(kConvolution, kHalf));
+    EXPECT_EQ(context_of(*device).plans->find(key("norm")), "");
+}
+
+TEST(SecondsOf, AreThoseOfEveryOperationThatCanBeJoined) {
+    const auto device = make_cuda_device({.autotune = false});
+    const ops::BatchNorm inner{.input = {2, 5, 4, 8}, .from_sums = true};
+    ops::BatchNorm outer = inner;
+    outer.add = outer.relu = true;
+    const auto seconds = seconds_of({kConvolution, outer, kJoined, ops::DualNorm{outer, inner}},
+                                    kHalf, context_of(*device));
+    ASSERT_TRUE(seconds.has_value());
+    EXPECT_GE(*seconds, 0);
+}
+
+TEST(SecondsOf, AreNoneWhereSomethingCannotBeBuilt) {
+    const auto device = make_cuda_device({.autotune = false});
+    ops::NormConvolution unlike = kJoined;
+    unlike.norm.relu = false;
+    EXPECT_FALSE(seconds_of({unlike}, kHalf, context_of(*device)).has_value());
+}
+
+}  // namespace
+}  // namespace hpcai::device::cuda
