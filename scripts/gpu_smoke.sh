@@ -83,7 +83,7 @@ training() {
         --set data.path=data/train --set data.validation_path=data/val \
         --set device.kind=cuda --set training.precision=mixed --set device.threads=4 \
         --set bagging.M=2 --set bagging.P_degree=1 --set workload.image_size=64 \
-        --set workload.epochs=4
+        --set workload.epochs=4 --set device.autotune=false
 }
 export -f training
 export bundle

@@ -26,6 +26,8 @@ public:
     void run(const Operands& operands, void* workspace) const;
 
 private:
+    void keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
+
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
 };
