@@ -86,6 +86,26 @@ TEST(OutputShape, RefusesSpansOfStatisticsThatDoNotDivideTheBatch) {
     EXPECT_THROW(output_shape(BatchNorm{.input = {8, 4, 4, 2}, .statistics_samples = -4}), Error);
 }
 
+TEST(OutputShape, OfAJoinedOperationIsThatOfItsLastPart) {
+    const BatchNorm norm{.input = {2, 8, 6, 4}, .relu = true};
+    NormConvolution joined{norm, {norm.input, 16, 3, 2, 1}};
+    EXPECT_EQ(output_shape(joined), (Shape{2, 4, 3, 16}));
+    joined.convolution.input = {2, 8, 6, 5};
+    EXPECT_THROW(output_shape(joined), Error);
+    EXPECT_EQ(output_shape(DualNorm{norm, norm}), norm.input);
+    EXPECT_THROW(output_shape(DualNorm{norm, {.input = {2, 8, 6, 5}}}), Error);
+}
+
+TEST(CarriesSums, SaysSoOfConvolutionsThatFormThem) {
+    Convolution convolution{{2, 8, 6, 4}, 16};
+    EXPECT_FALSE(carries_sums(convolution));
+    EXPECT_FALSE(carries_sums(NormConvolution{{}, convolution}));
+    convolution.sums = true;
+    EXPECT_TRUE(carries_sums(convolution));
+    EXPECT_TRUE(carries_sums(NormConvolution{{}, convolution}));
+    EXPECT_FALSE(carries_sums(BatchNorm{.input = {2, 8, 6, 4}, .from_sums = true}));
+}
+
 TEST(NameOf, TellsFusedNormalizationsApart) {
     const Shape image{1, 2, 2, 4};
     EXPECT_EQ(name_of(Operation{Convolution{image, 4}}), "convolution");
