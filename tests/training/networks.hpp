@@ -133,10 +133,17 @@ class SmallModel {
 public:
     SmallModel(config::Config configuration, std::int64_t steps_per_epoch,
                comm::Communicator& ranks, const graph::Graph& graph)
+        : SmallModel(std::move(configuration), steps_per_epoch, ranks, graph,
+                     device::make_cpu_device({})) {}
+
+    /// On any device.
+    SmallModel(config::Config configuration, std::int64_t steps_per_epoch,
+               comm::Communicator& ranks, const graph::Graph& graph,
+               std::unique_ptr<device::Device> on, tensor::DType compute = tensor::DType::f32)
         : config(std::move(configuration)),
-          device(device::make_cpu_device({})),
+          device(std::move(on)),
           store(graph, *device),
-          network(graph, *device, store, {}),
+          network(graph, *device, store, {device::Mode::training, compute}),
           reducer(comm::make_mpi_reducer(ranks)) {
         initialize(graph, config.run.seed, 0, store);
         trainer = std::make_unique<Trainer>(
