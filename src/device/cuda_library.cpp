@@ -50,7 +50,7 @@ std::shared_ptr<const CudaLibrary> CudaLibrary::open() {
 CudaLibrary::CudaLibrary(void* handle, const std::string& path) : handle_(handle) {
     const auto version = reinterpret_cast<const char* (*)()>(symbol("hpcai_cuda_version"));
     require(std::string_view(version()) == HPCAI500_VERSION, ExitCode::usage,
-            "{} is of version {} and this program of {}; both have to be of one build", path,
+            "{} is of version {} and this program of {}; build both together", path,
             version(), HPCAI500_VERSION);
 }
 

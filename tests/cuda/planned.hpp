@@ -21,7 +21,6 @@ inline std::filesystem::path source_folder() {
 inline Context described_h200() {
     std::ifstream file(source_folder() / "tests/data/reference/h200_device_properties.json");
     Context context;
-    context.device_name = "NVIDIA H200";
     context.properties.assign(std::istreambuf_iterator<char>(file), {});
     return context;
 }

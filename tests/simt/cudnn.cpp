@@ -92,7 +92,6 @@ public:
                 weight_gradient();
                 break;
             case P::input_gradient:
-            case P::input_gradient_with_add:
             case P::input_gradient_with_norm:
                 input_gradient();
                 break;
@@ -128,10 +127,6 @@ private:
         Numbers dx(elements(O::image));
         const Numbers w = read(O::filters), dy = read(O::output);
         for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
-        if (pass_ == P::input_gradient_with_add) {
-            const Numbers addend = read(O::addend);
-            for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += addend[i];
-        }
         if (pass_ == P::input_gradient_with_norm) {
             through_norm(dx);
         } else {

@@ -78,6 +78,7 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
     return decide("norm " + to_string(shape), [&] {
         if (!has_plan(shape, P::normalized_forward_with_statistics, context_)) return false;
         if (!has_plan(shape, P::normalized_weight_gradient, context_)) return false;
+        if (!has_plan(shape, P::input_gradient_with_norm, context_)) return false;
         ops::Convolution apart = convolution;
         apart.sums = sums_anyway;
         return pays({op}, {op.norm, apart}, options);

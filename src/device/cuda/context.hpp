@@ -29,9 +29,7 @@ struct Context {
     cudnnHandle_t cudnn = nullptr;
     cublasLtHandle_t cublas_lt = nullptr;
     cudaStream_t stream = nullptr;
-    std::string device_name;     // "NVIDIA H200"
     int sm = 90;                 // 10 x major + minor compute capability
-    int multiprocessors = 132;   // of the device
     std::string properties;      // cuDNN's device properties as JSON, read without handles only
     PlanCache* plans = nullptr;  // the fastest plans known; null: none are
     bool autotune = true;        // time the plans of a convolution that is not in `plans`

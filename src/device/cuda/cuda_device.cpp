@@ -102,9 +102,7 @@ public:
           context_{.cudnn = handles_.cudnn(),
                    .cublas_lt = handles_.cublas_lt(),
                    .stream = stream_,
-                   .device_name = properties_.name,
                    .sm = 10 * properties_.major + properties_.minor,
-                   .multiprocessors = properties_.multiProcessorCount,
                    .plans = &plans_,
                    .autotune = options.autotune && !options.deterministic,
                    .deterministic = options.deterministic} {

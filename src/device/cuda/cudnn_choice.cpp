@@ -27,7 +27,6 @@ const Access& access_of(ConvolutionPass pass) {
         {{O::image, O::filters}, {O::output, O::sum, O::square_sum}},
         {{O::image, O::filters, O::scale, O::shift}, {O::output, O::sum, O::square_sum}},
         {{O::output, O::filters}, {O::image}},
-        {{O::output, O::filters, O::addend}, {O::image}},
         {{O::output, O::filters, O::norm_input, O::mean, O::inverse_deviation, O::scale, O::shift},
          {O::image, O::gamma_gradient, O::beta_gradient, O::factor_dy, O::factor_x, O::constant}},
         {{O::image, O::output}, {O::gradient}},
@@ -86,7 +85,6 @@ DType type_of(Operand operand, ConvolutionPass pass, DType shape_type) {
         case O::filters:
         case O::output:
         case O::gradient:
-        case O::addend:
         case O::norm_input:
             return shape_type;
         case O::scale:
@@ -103,7 +101,6 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
     };
     switch (operand) {
         case O::image:
-        case O::addend:
         case O::norm_input:
             return bytes(shape.images * shape.height * shape.width * shape.channels, shape.dtype);
         case O::filters:

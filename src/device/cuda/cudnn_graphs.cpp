@@ -62,10 +62,6 @@ public:
             case ConvolutionPass::input_gradient:
                 written(input_gradient(), Operand::image, type());
                 break;
-            case ConvolutionPass::input_gradient_with_add:
-                written(point(fe::PointwiseMode_t::ADD, input_gradient(), image(Operand::addend)),
-                        Operand::image, type());
-                break;
             case ConvolutionPass::input_gradient_with_norm:
                 through_norm(input_gradient());
                 break;

@@ -45,12 +45,11 @@ enum class ConvolutionPass {
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
     normalized_forward_with_statistics,  // the same from a normalized image
     input_gradient,                      // dx
-    input_gradient_with_add,             // dx + addend, rounded once
     input_gradient_with_norm,    // dx through the ReLU and into the sums of the BatchNorm before
     weight_gradient,             // dw
     normalized_weight_gradient,  // the same from a normalized image
 };
-inline constexpr int kConvolutionPasses = 8;
+inline constexpr int kConvolutionPasses = 7;
 
 std::string_view name_of(ConvolutionPass pass);
 
@@ -60,7 +59,6 @@ enum class Operand {
     filters,     // w (K, R, R, C)
     output,      // y or dy (N, P, Q, K)
     gradient,    // dw (K, R, R, C); cuDNN refuses f32 for half types
-    addend,      // (N, H, W, C)
     sum,         // (K) f32, of y
     square_sum,  // (K) f32, of y^2
     scale,       // (C); for input_gradient_with_norm gamma, f32
@@ -77,7 +75,7 @@ enum class Operand {
     factor_x,        // (C) f32
     constant,        // (C) f32
 };
-inline constexpr int kOperands = 17;
+inline constexpr int kOperands = 16;
 
 /// An address for each operand that the graph has, aligned to 16 bytes.
 class Operands {

@@ -26,9 +26,13 @@ std::string to_string(const ConvolutionShape& shape) {
 
 std::string_view name_of(ConvolutionPass pass) {
     static constexpr std::array<std::string_view, kConvolutionPasses> kNames{
-        "forward",         "forward_with_statistics",    "normalized_forward_with_statistics",
-        "input_gradient",  "input_gradient_with_add",    "input_gradient_with_norm",
-        "weight_gradient", "normalized_weight_gradient",
+        "forward",
+        "forward_with_statistics",
+        "normalized_forward_with_statistics",
+        "input_gradient",
+        "input_gradient_with_norm",
+        "weight_gradient",
+        "normalized_weight_gradient",
     };
     return kNames.at(static_cast<std::size_t>(pass));
 }

@@ -31,9 +31,7 @@ public:
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
         weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);
-        sums_in_gradient_ = has_plan(shape_, P::input_gradient_with_norm, context);
-        input_gradient_ = ChosenPlan(
-            shape_, sums_in_gradient_ ? P::input_gradient_with_norm : P::input_gradient, context);
+        input_gradient_ = ChosenPlan(shape_, P::input_gradient_with_norm, context);
     }
 
     KernelMemory memory() const override {
@@ -126,7 +124,6 @@ private:
         at[Operand::output] = tensors_.output_gradients[0];
         at[Operand::filters] = filters_;
         at[Operand::image] = tensors_.input_gradients[0];
-        if (!sums_in_gradient_) return;
         at[Operand::norm_input] = tensors_.inputs[0];
         at[Operand::mean] = norm_.statistics().mean;
         at[Operand::inverse_deviation] = norm_.statistics().inverse_deviation;
@@ -140,9 +137,12 @@ private:
     }
     float* coefficients() const { return reinterpret_cast<float*>(workspace_); }
 
-    /// Through the convolution, then in place through the norm.
+    /// Through the convolution and the ReLU, then in place through the norm. cuDNN opens and closes
+    /// the ReLU by fp32 factors, where the forward pass rounded them to the image's type: they may
+    /// differ for values next to 0.
     void run_input_gradient() const {
-        kernels::BatchNormGradientArguments arguments{
+        input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
+        const kernels::BatchNormGradientArguments arguments{
             .x = norm_.x(),
             .dy0 = tensors_.input_gradients[0],
             .gamma = norm_.gamma(),
@@ -150,15 +150,8 @@ private:
             .dx = tensors_.input_gradients[0],
             .gamma_gradient = tensors_.parameter_gradients[0],
             .beta_gradient = tensors_.parameter_gradients[1],
+            .coefficients = coefficients(),
             .workspace = workspace_};
-        if (sums_in_gradient_) {
-            input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
-            arguments.coefficients = coefficients();
-        } else {
-            input_gradient_.run(input_operands_, workspace_);
-            arguments.relu = true;
-            kernels::batch_norm_gradient_sums(norm_.shape(), arguments, context_.stream);
-        }
         kernels::batch_norm_gradient_apply(norm_.shape(), arguments, context_.stream);
     }
 
@@ -167,7 +160,6 @@ private:
     WholeBatchNorm norm_;
     FilterLayout layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
-    bool sums_in_gradient_ = false;  // cuDNN's gradient goes through the ReLU and forms the sums
     Operands forward_operands_, weight_operands_, input_operands_;
     KernelTensors tensors_;
     void* filters_ = nullptr;

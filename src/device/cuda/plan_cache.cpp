@@ -2,6 +2,7 @@
 #include "plan_cache.hpp"
 
 #include <fstream>
+#include <random>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -55,8 +56,9 @@ void PlanCache::save() {
                               {"device", machine_.device},
                               {"cudnn", machine_.cudnn},
                               {"plans", plans}};
-    // Ranks of a node write at once; each has a file of its own until it is whole.
-    const std::filesystem::path part = file_.string() + fmt::format(".{}", getpid());
+    // Ranks of many nodes write at once; each has a file of its own until it is whole.
+    const std::filesystem::path part =
+        file_.string() + fmt::format(".{:08x}{:08x}", std::random_device()(), getpid());
     std::error_code failure;
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), failure);
     std::ofstream stream(part);
