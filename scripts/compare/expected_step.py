@@ -4,11 +4,12 @@
 
 Each pass of each operation takes the longer of its bytes over the memory's bandwidth and its
 floating-point operations over the matrix units' rate. Bytes are what the CUDA engine's kernels say
-in kernels/*.hpp that they read and write, once each and nothing from the cache; convolutions
-read and write each tensor once. Nothing is added for launches: a step is one CUDA graph.
+in kernels/*.hpp that they read and write, once each and nothing from the cache; convolutions,
+joined or not, read and write each tensor once. Numbers per channel are not counted. Nothing is
+added for launches: a step is one CUDA graph.
 
     expected_step.py --batch 400
-    expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --fused-statistics
+    expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --joined all
 """
 import argparse
 
@@ -16,60 +17,86 @@ ACTIVATION = 2  # bytes of an element: fp16 or bf16
 
 
 def convolutions():
-    """(name, input side, input channels, kernel, stride, filters, what normalizes the output)."""
-    yield "conv1", 224, 4, 7, 2, 64, "bn_relu"  # 3 channels are stored as 4
+    """(name, input side, input channels, kernel, stride, filters, the norm behind it)."""
+    yield "conv1", 224, 4, 7, 2, 64, "stem"  # 3 channels are stored as 4
     side, inputs = 56, 64
     for stage, blocks in enumerate((3, 4, 6, 3)):
         width = 64 << stage
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 0 else 1
             name = f"layer{stage + 1}.{block}"
-            last = (stage, block) == (3, 2)
-            yield f"{name}.conv1", side, inputs, 1, 1, width, "bn_relu"
-            yield f"{name}.conv2", side, width, 3, stride, width, "bn_relu"
+            yield f"{name}.conv1", side, inputs, 1, 1, width, "inside"
+            yield f"{name}.conv2", side, width, 3, stride, width, "inside"
             if block == 0:
-                yield f"{name}.downsample", side, inputs, 1, stride, 4 * width, "bn"
+                yield f"{name}.downsample", side, inputs, 1, stride, 4 * width, "downsample"
             side //= stride
-            joined = "bn_add_relu_last" if last else "bn_add_relu"
-            yield f"{name}.conv3", side, width, 1, 1, 4 * width, joined
+            norm = "first" if block == 0 else "last" if (stage, block) == (3, 2) else "block"
+            yield f"{name}.conv3", side, width, 1, 1, 4 * width, norm
             inputs = 4 * width
 
 
-# Elements read and written per element of the normalized tensor, forward and backward, in
-# kernels/batch_norm.hpp: statistics 1 and apply 2 (with the residual 3 and a mask's bit); gradient
-# sums 2 and apply 3. With a residual its gradient is written between and read in place of dy; the
-# output of a block but the last has two gradients.
+# Elements that the kernels of a norm read and write per element of x, in kernels/batch_norm.hpp.
 BIT = 1 / 8 / ACTIVATION
-NORMALIZATION = {
-    "bn": (3, 5),
-    "bn_relu": (3, 5),
-    "bn_add_relu": (4 + BIT, 7 + BIT),
-    "bn_add_relu_last": (4 + BIT, 6 + BIT),
-}
+STATISTICS = 1  # x; nothing where the convolution before has formed the sums
+APPLY = 2  # x, y
+ADDITION = 1 + BIT  # with a residual: r, and the mask
+GRADIENT_SUMS = 2  # x, dy
+MASKED = 1 + BIT  # with a residual: the mask, and its gradient, written
+SECOND = 1  # the output of a block but the last has two gradients
+GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
+
+# What the engine joins. "norms", in any type: the norm of a block's output with that of its
+# downsampling, which is normalized where it is added, its own result never written; gradients as
+# apart. "all", in fp16, besides: every convolution but the stem, of 4 channels, forms its output's
+# sums, and the two later ones of a block are joined with the norm before, whose result is never
+# written: they read x in its place.
+JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
 
 
-def passes(batch, statistics_read):
-    """(operation, pass, bytes, floating-point operations), one a pass of an operation.
-    Statistics read the normalized tensor once, or not at all where a convolution forms them."""
+def norm_behind(kind, joined):
+    """(operation, elements of its forward pass, of its backward pass), per element of x. Nothing
+    for a norm that is counted with the operation it is joined to."""
+    if kind in JOINED[joined]:
+        return
+    statistics = 0 if joined == "all" and kind != "stem" else STATISTICS
+    forward, backward = statistics + APPLY, GRADIENT_SUMS + GRADIENT_APPLY
+    if kind in ("stem", "inside", "downsample"):
+        yield "batch norm (ReLU)", forward, backward
+        return
+    forward_add = forward + ADDITION
+    backward_add = backward + MASKED + (0 if kind == "last" else SECOND)
+    if kind == "first" and "downsample" in JOINED[joined]:
+        # r is the other norm's x, of the same size; its gradient is then that norm's dy.
+        yield "two batch norms, add, ReLU", forward_add + statistics, backward_add + backward
+    else:
+        yield "batch norm, add, ReLU", forward_add, backward_add
+
+
+def passes(batch, joined):
+    """(operation, pass, bytes, floating-point operations), one a pass of an operation."""
     yield "input", "forward", batch * 224 * 224 * (3 + 4 * ACTIVATION), 0
     parameters = 0
-    for name, side, inputs, kernel, stride, filters, normalization in convolutions():
+    for name, side, inputs, kernel, stride, filters, norm in convolutions():
         outputs = batch * (side // stride)**2
         x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
         weights = filters * kernel**2 * inputs
         flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # of true channels
         parameters += weights + 2 * filters
-        kind = f"convolution {kernel}x{kernel}"
+        norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
+        kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
         yield kind, "forward", x + y + weights * ACTIVATION, flops
-        if name != "conv1":
+        if norm_before:
+            # Reads x besides, for the ReLU's sign and the sums; writes what "norm's gradient",
+            # the norm's own apply, then takes in place.
+            yield kind, "input gradient", 2 * x + y + weights * ACTIVATION, flops
+            yield kind, "norm's gradient", GRADIENT_APPLY * x, 0
+        elif name != "conv1":
             yield kind, "input gradient", x + y + weights * ACTIVATION, flops
         # Written in the compute type, then cast to fp32.
         yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
-        forward, backward = NORMALIZATION[normalization]
-        forward -= 0 if statistics_read else 1
-        kind = "batch norm, add, ReLU" if "add" in normalization else "batch norm (ReLU)"
-        yield kind, "forward", forward * y, 0
-        yield kind, "backward", backward * y, 0
+        for operation, forward, backward in norm_behind(norm, joined):  # its x is this y
+            yield operation, "forward", forward * y, 0
+            yield operation, "backward", backward * y, 0
     large, small, vector = (batch * n for n in (112 * 112 * 64, 56 * 56 * 64, 2048))
     # The winners are bytes; the pool's output is read by two convolutions.
     yield "max pool", "forward", (large + small) * ACTIVATION + small, 0
@@ -96,20 +123,22 @@ def main():
                         help="sustained bytes/s of device memory (4.1e12, H200)")
     parser.add_argument("--rate", type=float, default=600e12,
                         help="sustained FLOP/s of convolutions (600e12, assumed)")
-    parser.add_argument("--fused-statistics", action="store_true",
-                        help="convolutions form the statistics of their outputs")
+    parser.add_argument("--joined", choices=JOINED, default="nothing",
+                        help="operations that run as one: all that mixed joins, or the norms "
+                             "alone, as in bf16")
     parser.add_argument("--reached", type=float, nargs=2, default=(0.66, 0.75),
                         help="range of the share of this bound that whole programs reach")
     arguments = parser.parse_args()
     rows = {}
-    for operation, direction, count, flops in passes(arguments.batch, not arguments.fused_statistics):
+    for operation, direction, count, flops in passes(arguments.batch, arguments.joined):
         seconds = max(count / arguments.bandwidth, flops / arguments.rate)
         row = rows.setdefault((operation, direction), [0, 0.0, 0.0, 0.0])
         for i, value in enumerate((1, count, flops, seconds)):
             row[i] += value
     total = sum(row[3] for row in rows.values())
     print(f"ResNet-50 v1.5, 224 x 224, batch {arguments.batch}, activations of {ACTIVATION} bytes, "
-          f"{arguments.bandwidth / 1e12:g} TB/s, {arguments.rate / 1e12:g} TFLOP/s\n")
+          f"joined: {arguments.joined}, {arguments.bandwidth / 1e12:g} TB/s, "
+          f"{arguments.rate / 1e12:g} TFLOP/s\n")
     print("| operation | pass | number | GB | TFLOP | ms | share |\n|---|---|---|---|---|---|---|")
     for (operation, direction), (number, count, flops, seconds) in rows.items():
         print(f"| {operation} | {direction} | {number} | {count / 1e9:.2f} | {flops / 1e12:.3f} | "
