@@ -13,10 +13,13 @@ namespace hpcai {
 std::string render(const Progress& progress) {
     std::string line;
     if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-    const std::string loss = std::isnan(progress.loss) ? "-" : fmt::format("{:.4f}", progress.loss);
-    line +=
-        fmt::format("step {}/{}  loss {}  {:.{}f} images/s", progress.step, progress.steps, loss,
-                    progress.images_per_second, progress.images_per_second < 99.95 ? 1 : 0);
+    // Before the first reading of results the device may be anywhere.
+    if (std::isnan(progress.loss)) {
+        return line + fmt::format("step {}/{} under way", progress.step, progress.steps);
+    }
+    line += fmt::format("step {}/{}  loss {:.4f}  {:.{}f} images/s", progress.step, progress.steps,
+                        progress.loss, progress.images_per_second,
+                        progress.images_per_second < 99.95 ? 1 : 0);
     if (progress.seconds_left >= 0 && progress.step < progress.steps) {
         line += fmt::format("  {} left", format_seconds(progress.seconds_left));
     }

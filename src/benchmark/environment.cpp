@@ -13,10 +13,11 @@ namespace hpcai::benchmark {
 namespace {
 
 constexpr std::array kVariables{
-    "SLURM_JOB_ID",        "SLURM_NNODES",         "SLURM_NTASKS",    "SLURM_JOB_PARTITION",
-    "SLURM_CPUS_PER_TASK", "OMPI_COMM_WORLD_SIZE", "OMPI_VERSION",    "OMP_NUM_THREADS",
-    "OMP_PROC_BIND",       "OMP_PLACES",           "OMP_WAIT_POLICY", "DNNL_MAX_CPU_ISA",
-    "GOMP_CPU_AFFINITY",
+    "SLURM_JOB_ID",         "SLURM_NNODES",         "SLURM_NTASKS",    "SLURM_JOB_PARTITION",
+    "SLURM_CPUS_PER_TASK",  "OMPI_COMM_WORLD_SIZE", "OMPI_VERSION",    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",        "OMP_PLACES",           "OMP_WAIT_POLICY", "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",    "CUDA_VISIBLE_DEVICES", "NCCL_ALGO",       "NCCL_PROTO",
+    "NVIDIA_TF32_OVERRIDE",
 };
 
 std::string binary_digest() {

@@ -157,6 +157,13 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     precision = agree_on_precision(precision, everyone);
     std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);
     check_devices(facts, config.run.level);
+    require(
+        config.communication.backend != config::CommunicationBackend::nccl || layout.degree == 1 ||
+            describe_sharing(facts).empty(),
+        ExitCode::launch,
+        "communication.backend: expected auto or mpi, as NCCL wants a GPU for each rank and {}, "
+        "got 'nccl'",
+        describe_sharing(facts));
     const int threads =
         device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 

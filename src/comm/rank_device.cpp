@@ -67,6 +67,7 @@ std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         const int version = ranks[rank].nccl_version;
         if (version != 0 && version == ranks[0].nccl_version) continue;
+        if (rank == 0) return fmt::format("rank 0 of the group on {} has no NCCL", ranks[0].host);
         return fmt::format("rank {} on {} has {} and rank 0 on {} has {}", rank, ranks[rank].host,
                            version_text(version), ranks[0].host,
                            version_text(ranks[0].nccl_version));

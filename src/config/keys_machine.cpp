@@ -13,7 +13,7 @@ std::vector<Key> communication_keys() {
               {CommunicationBackend::mpi, "mpi"},
               {CommunicationBackend::nccl, "nccl"}}},
             {.meaning = "Library that carries the gradients; auto is nccl between GPUs, each of "
-                        "one rank, else mpi."}),
+                        "one rank, else mpi, as with run.deterministic."}),
         communication.choice<AllReduceAlgorithm>(
             "algorithm", &CommunicationConfig::algorithm,
             {{{AllReduceAlgorithm::all_reduce, "all_reduce"}}, {"torus_2d", "hierarchical"}},
@@ -59,8 +59,8 @@ std::vector<Key> device_keys() {
                                    "the training and takes the fastest, else the library's "
                                    "own first choice; never with run.deterministic."}),
         device.text("plan_cache", &DeviceConfig::plan_cache,
-                    {.meaning = "File that keeps what autotune found from run to run; empty keeps "
-                                "nothing."}),
+                    {.meaning = "File that keeps what device.autotune found on GPUs from run to "
+                                "run; empty keeps nothing."}),
     };
 }
 

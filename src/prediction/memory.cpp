@@ -92,6 +92,7 @@ ComputePrecision compute_precision(const config::Config& config) {
         case config::Precision::automatic:
             break;
     }
+    if (config.device.kind == config::DeviceKind::cuda) return {"mixed", 2, false};
     return {"fp32", 4, true};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -24,6 +25,9 @@ TEST(Progress, RendersAsOneLine) {
     EXPECT_EQ(render(at_step(20)),
               "epoch 2/5  step 20/100  loss 2.3457  512 images/s  3 min 12 s left");
     EXPECT_EQ(render(at_step(100)), "epoch 2/5  step 100/100  loss 2.3457  512 images/s");
+    Progress unread = at_step(3);
+    unread.loss = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(render(unread), "epoch 2/5  step 3/100 under way");
 }
 
 TEST(Progress, LeavesOutWhatIsNotKnown) {

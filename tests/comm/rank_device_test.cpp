@@ -30,8 +30,10 @@ TEST(RankDevice, OneGpuUnderTwoHostNamesIsShared) {
 }
 
 TEST(RankDevice, ARankWithoutNcclOrWithAnotherVersionIsNamed) {
-    const std::vector<RankDevice> without{{"a", "GPU-0", kVersion}, {"b", "GPU-1", 0}};
+    std::vector<RankDevice> without{{"a", "GPU-0", kVersion}, {"b", "GPU-1", 0}};
     EXPECT_EQ(obstacle_to_nccl(without), "rank 1 on b has no NCCL and rank 0 on a has NCCL 2.28.9");
+    without[0].nccl_version = 0;
+    EXPECT_EQ(obstacle_to_nccl(without), "rank 0 of the group on a has no NCCL");
     const std::vector<RankDevice> other{{"a", "GPU-0", kVersion}, {"b", "GPU-1", 22703}};
     EXPECT_EQ(obstacle_to_nccl(other),
               "rank 1 on b has NCCL 2.27.3 and rank 0 on a has NCCL 2.28.9");
