@@ -21,10 +21,10 @@ python=${PYTHON:-python3}
 }
 [[ ! -e $out ]] || { echo "gpu_smoke.sh: $out is there already" >&2 && exit 2; }
 bundle=$(realpath "$bundle")
-mkdir -p "$out/logs" "$out/work"
+mkdir -p "$out/logs" "$out/scratch"
 out=$(realpath "$out")
 export PYTHONUNBUFFERED=1 OMP_WAIT_POLICY=passive
-cd "$out/work"
+cd "$out/scratch"
 
 # Only our programs see the bundle's environment: PyTorch has libraries of its own.
 in_bundle=(bash -c 'source "$0/bin/env.sh" && exec "$@"' "$bundle")
@@ -57,13 +57,13 @@ tests() { # name, limit, program
         return
     fi
     part "$1" "$2" "${program[@]}" --gtest_filter='*cuda*' --gtest_brief=1 \
-        --gtest_output="json:$out/work/$1.tests.json"
+        --gtest_output="json:$out/scratch/$1.tests.json"
 }
 
 settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
 bench() { # precision, batch, limit
-    local file=$out/work/bench_$1_$2.json
+    local file=$out/scratch/bench_$1_$2.json
     part "bench_$1_$2" "$3" "${in_bundle[@]}" bash -c '"${@:2}" >"$1.part" && mv "$1.part" "$1"' - \
         "$file" hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
         --set "training.batch_size=$2" --steps 5 --json
@@ -132,7 +132,7 @@ pytorch() {
         return
     }
     part pytorch 170 "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda \
-        --batches 256,400,128,64 --steps 30 --warmup 8 --output "$out/work/pytorch.json" \
+        --batches 256,400,128,64 --steps 30 --warmup 8 --output "$out/scratch/pytorch.json" \
         --seconds $((left < 100 ? left / 2 : 100))
 }
 
@@ -142,7 +142,7 @@ pytorch() {
     exit $code
 }
 part engine 40 "${in_bundle[@]}" cuda_test --gtest_brief=1 \
-    --gtest_output="json:$out/work/engine.tests.json"
+    --gtest_output="json:$out/scratch/engine.tests.json"
 tests operators 80 device_test
 bench mixed 256 75
 tests networks 30 graph_test

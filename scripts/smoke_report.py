@@ -148,13 +148,13 @@ def kernel_sums(out):
 
 
 def gather(out):
-    work = os.path.join(out, "work")
+    scratch = os.path.join(out, "scratch")
     benches = []
-    for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
+    for path in sorted(glob.glob(os.path.join(scratch, "bench_*.json"))):
         asked = os.path.basename(path)[:-len(".json")].split("_")[1]
         benches.append({**(read(path) or {}), "precision": asked})
     tests = {os.path.basename(path).split(".")[0]: read(path)
-             for path in sorted(glob.glob(os.path.join(work, "*.tests.json")))}
+             for path in sorted(glob.glob(os.path.join(scratch, "*.tests.json")))}
     return {
         "schema": "hpcai500-gpu-smoke/1",
         "facts": read(os.path.join(out, "facts.json")),
@@ -162,7 +162,7 @@ def gather(out):
         "tests": {name: summarize_tests(report) for name, report in tests.items() if report},
         "training": result_line(out),
         "bench": [bench for bench in benches if "images_per_second" in bench],
-        "pytorch": read(os.path.join(work, "pytorch.json")),
+        "pytorch": read(os.path.join(scratch, "pytorch.json")),
         "kernels": kernel_sums(out),
     }
 

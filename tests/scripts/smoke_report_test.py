@@ -33,7 +33,7 @@ class SmokeReport(unittest.TestCase):
         """Exit code, text and JSON of a run with these parts and files."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)
-            for name in ("work", "logs"):
+            for name in ("scratch", "logs"):
                 (out / name).mkdir()
             (out / "facts.json").write_text(json.dumps(FACTS))
             (out / "parts.tsv").write_text("".join("\t".join(part) + "\n" for part in parts))
@@ -56,7 +56,7 @@ class SmokeReport(unittest.TestCase):
                   {"variant": "compile", "precision": "fp16", "batch": 400, "error": "no memory"}]
         code, text, _ = self.report(
             [("bench_mixed_256", "0", "7")],
-            {"work/bench_mixed_256.json": bench(5000.0), "work/pytorch.json": {"rows": rivals}})
+            {"scratch/bench_mixed_256.json": bench(5000.0), "scratch/pytorch.json": {"rows": rivals}})
         self.assertEqual(code, 0)
         row = next(line for line in text.splitlines() if line.startswith("mixed"))
         self.assertEqual(row.split(), ["mixed", "256", "5000.0", "|", "2000.0", "-", "4000.0", "-",
@@ -70,7 +70,7 @@ class SmokeReport(unittest.TestCase):
             {"name": "Is/cuda_f32"}, {"name": "Is/cuda_tf32", "result": "SKIPPED"}]}]
         code, text, whole = self.report(
             [("operators", "exit code 1", "3"), ("memcheck", "skipped: no tool", "0")],
-            {"work/operators.tests.json": {"tests": 3, "testsuites": suites}})
+            {"scratch/operators.tests.json": {"tests": 3, "testsuites": suites}})
         self.assertEqual(code, 1)
         self.assertIn("3 tests, 1 failed, 1 skipped", text)
         self.assertIn("FAILED Devices/Relu.Is/cuda_f16", text)
@@ -82,7 +82,7 @@ class SmokeReport(unittest.TestCase):
 
     def test_keeps_the_files_that_are_whole(self):
         _, _, whole = self.report([("bench_mixed_64", "exit code 5", "1")],
-                                  {"work/bench_mixed_64.json": "{", "work/pytorch.json": "{"})
+                                  {"scratch/bench_mixed_64.json": "{", "scratch/pytorch.json": "{"})
         self.assertEqual(whole["bench"], [])
         self.assertIsNone(whole["pytorch"])
 
