@@ -38,6 +38,7 @@ enum class RandomPurpose : std::uint8_t {
     photographs = 6,     // the photograph generator
     confidence = 7,      // resampling for confidence intervals
     test = 8,            // tests and self-checks
+    climate = 9,         // the climate generator
 };
 
 /// The endless-looking sequence of random numbers named by (seed, purpose, a, b, c). Two streams

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+/// The fields and labels of the ExtremeWeather data (Racah et al., 2017), in its order.
+namespace hpcai::data {
+
+inline constexpr int kClimateChannels = 16;
+inline constexpr int kClimateRows = 768;      // latitudes, row 0 at the south pole
+inline constexpr int kClimateColumns = 1152;  // longitudes, column 0 at 0 degrees east
+inline constexpr int kClimateCategories = 4;
+inline constexpr int kMaximumClimateBoxes = 15;  // of one image
+
+enum class ClimateChannel : std::uint8_t {
+    precipitation,             // m/s
+    surface_pressure,          // Pa
+    sea_level_pressure,        // Pa
+    reference_humidity,        // kg/kg
+    temperature_200,           // K, at 200 hPa
+    temperature_500,           // K
+    precipitable_water,        // kg/m^2
+    reference_temperature,     // K, 2 m above the surface
+    surface_temperature,       // K
+    zonal_wind_850,            // m/s, eastward
+    zonal_wind_bottom,         // m/s
+    meridional_wind_850,       // m/s, northward
+    meridional_wind_bottom,    // m/s
+    geopotential_height_1000,  // m
+    geopotential_height_200,   // m
+    bottom_height,             // m, of the lowest model level
+};
+
+inline constexpr std::array<const char*, kClimateChannels> kClimateChannelNames{
+    "PRECT", "PS",   "PSL",  "QREFHT", "T200", "T500",  "TMQ",  "TREFHT",
+    "TS",    "U850", "UBOT", "V850",   "VBOT", "Z1000", "Z200", "ZBOT"};
+
+enum class ClimateCategory : std::int32_t {
+    tropical_depression = 1,
+    tropical_cyclone = 2,
+    extratropical_cyclone = 3,
+    atmospheric_river = 4,
+};
+
+/// By category - 1.
+inline constexpr std::array<const char*, kClimateCategories> kClimateCategoryNames{
+    "tropical depression", "tropical cyclone", "extratropical cyclone", "atmospheric river"};
+
+constexpr std::size_t index_of(ClimateChannel channel) {
+    return static_cast<std::size_t>(channel);
+}
+
+}  // namespace hpcai::data

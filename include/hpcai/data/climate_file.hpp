@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/data/box.hpp>
+#include <hpcai/data/climate_channels.hpp>
+
+/// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical
+/// units and `boxes` (T, 15, 5) i4, rows ymin, xmin, ymax, xmax, class 0 to 3, or all -1.
+/// The HDF5 library is called from one thread at a time: calls of this header must not overlap.
+namespace hpcai::data {
+
+/// Order of a box's first four columns. The published description and the program that wrote the
+/// published files contradict each other.
+enum class BoxOrder : std::uint8_t {
+    detect,   // by the file's attribute or else by what the boxes allow
+    corners,  // ymin, xmin, ymax, xmax
+    ranges,   // ymin, ymax, xmin, xmax
+};
+
+struct ClimateFileSettings {
+    BoxOrder box_order = BoxOrder::detect;
+};
+
+/// What channel 13 holds, which the description calls Z100 and the programs Z1000.
+enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
+
+/// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
+/// that lists it is checked before HDF5 sees it.
+class ClimateFile {
+public:
+    /// Throws Error(data) naming file and dataset when the file is unreadable, differs from the
+    /// manifest, lacks a dataset, or one has another rank, shape or type, lies in other files, or
+    /// needs filters other than deflate, shuffle and fletcher32; for a class out of 0 to 3; when
+    /// both or neither order of the boxes' columns are possible and none is forced.
+    explicit ClimateFile(const std::filesystem::path& path,
+                         const ClimateFileSettings& settings = {});
+    ~ClimateFile();
+    ClimateFile(ClimateFile&&) noexcept;
+    ClimateFile& operator=(ClimateFile&&) noexcept;
+
+    const std::filesystem::path& path() const;
+    std::int64_t samples() const;
+    int height() const;
+    int width() const;
+    BoxOrder box_order() const;          // corners or ranges
+    GeopotentialLevel level() const;     // below 2000 m in the mean: 1000 hPa
+    std::int64_t dropped_boxes() const;  // without area inside the picture
+    /// Samples that share a chunk of `images`: reading one of them costs as much as all of them.
+    std::int64_t chunk_samples() const;
+
+    /// Boxes in pixels, clipped to the picture, category = class + 1.
+    const std::vector<Box>& boxes(std::int64_t sample) const;
+    /// Reads `count` samples from `first` on, (count, 16, H, W) fp32 as stored, whatever they
+    /// hold: NaN is the caller's to judge. Throws Error(data) when the file is damaged there.
+    void read(std::int64_t first, std::int64_t count, std::span<float> fields) const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// Shape and origin of a file to be written.
+struct ClimateFileShape {
+    std::int64_t samples = 0;
+    int height = kClimateRows;
+    int width = kClimateColumns;
+    std::map<std::string, std::string> attributes;  // of the file, for people
+};
+
+/// Writes such a file, uncompressed, one chunk a sample. The file appears under its name when
+/// finish() has been called, whole and synced; without that, nothing stays.
+class ClimateFileWriter {
+public:
+    /// Throws Error(usage) when the file cannot be written.
+    ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);
+    ~ClimateFileWriter();
+    ClimateFileWriter(const ClimateFileWriter&) = delete;
+    ClimateFileWriter& operator=(const ClimateFileWriter&) = delete;
+
+    /// `fields` (16, H, W); at most kMaximumClimateBoxes boxes, edges rounded to whole pixels.
+    void write(std::int64_t sample, std::span<const float> fields, std::span<const Box> boxes);
+    void finish();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace hpcai::data
