@@ -5,28 +5,6 @@
 #include <hpcai/graph/graph.hpp>
 
 namespace hpcai::graph {
-namespace {
-
-/// The shapes of all that an operation reads.
-struct InputShapes {
-    using Shapes = std::vector<tensor::Shape>;
-    Shapes operator()(const ops::Add& op) const { return {op.input, op.input}; }
-    Shapes operator()(const ops::BatchNorm& op) const {
-        return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
-    }
-    Shapes operator()(const ops::NormConvolution& op) const { return {op.norm.input}; }
-    Shapes operator()(const ops::DualNorm& op) const { return {op.outer.input, op.inner.input}; }
-    Shapes operator()(const ops::SoftmaxCrossEntropy& op) const {
-        return {op.input, tensor::Shape{op.input[0]}};
-    }
-    template <typename Other>
-    Shapes operator()(const Other& op) const {
-        return {op.input};
-    }
-};
-
-}  // namespace
-
 ValueId Graph::add_input(std::string name, tensor::Shape shape) {
     values_.push_back({std::move(name), shape, kNoNode});
     depends_on_parameters_.push_back(false);
@@ -51,7 +29,7 @@ ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<
 
 ValueId Graph::add_node(Node node) {
     bool trained = !node.parameters.empty();
-    const std::vector<tensor::Shape> expected = std::visit(InputShapes{}, node.operation);
+    const std::vector<tensor::Shape> expected = input_shapes(node.operation);
     ensure(node.inputs.size() == expected.size(), "node {} reads {} values, got {}", node.name,
            expected.size(), node.inputs.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -43,13 +43,27 @@ struct Table3 {
     }
     Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
     Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
+    Flops operator()(const GroupNorm& op) const {
+        return three_times(op.input.elements() * (1 + op.relu));
+    }
+    // The table has no additions of biases, and nothing of what detection adds to a network.
+    Flops operator()(const Bias& op) const {
+        return three_times(op.relu ? op.input.elements() : 0);
+    }
+    Flops operator()(const UpsampleAdd& op) const { return three_times(op.input.elements()); }
     Flops operator()(const Relu& op) const { return three_times(op.input.elements()); }
     Flops operator()(const Add& op) const { return three_times(op.input.elements()); }
     Flops operator()(const MaxPool& op) const { return three_times(op.input.elements()); }
     Flops operator()(const GlobalAveragePool& op) const { return three_times(op.input.elements()); }
     // The paper counts a fully connected layer without the factor 2.
-    Flops operator()(const Linear& op) const { return three_times(multiply_accumulates(op)); }
+    Flops operator()(const Linear& op) const {
+        return three_times(multiply_accumulates(op) + (op.relu ? output_shape(op).elements() : 0));
+    }
     Flops operator()(const SoftmaxCrossEntropy&) const { return {}; }
+    template <typename Detection>
+    Flops operator()(const Detection&) const {
+        return {};
+    }
 };
 
 /// 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
@@ -84,6 +98,11 @@ struct AiPerf {
     }
     Flops operator()(const NormConvolution& op) const { return of_parts(*this, op); }
     Flops operator()(const DualNorm& op) const { return of_parts(*this, op); }
+    Flops operator()(const GroupNorm& op) const {
+        return {op.input.elements() * (7 + op.relu), 36 * op.input[0], 0};
+    }
+    Flops operator()(const Bias& op) const { return {op.input.elements() * (1 + op.relu), 0, 0}; }
+    Flops operator()(const UpsampleAdd& op) const { return {op.input.elements(), 0, 0}; }
     Flops operator()(const Relu& op) const { return {op.input.elements(), 0, 0}; }
     Flops operator()(const Add& op) const { return {op.input.elements(), 0, 0}; }
     Flops operator()(const MaxPool& op) const {
@@ -96,10 +115,16 @@ struct AiPerf {
     Flops operator()(const Linear& op) const {
         const std::int64_t products = multiply_accumulates(op);
         const std::int64_t update = 2 * op.input[0] * (op.input[1] + 1) * op.features;
-        return {2 * products, 2 * products + update, first_layer ? 0 : 2 * products};
+        const std::int64_t relu = op.relu ? output_shape(op).elements() : 0;
+        return {2 * products + relu, 2 * products + update, first_layer ? 0 : 2 * products};
     }
     Flops operator()(const SoftmaxCrossEntropy& op) const {
         return {op.input[0] * (8 * op.input[1] + (op.input[1] - 1) + 4 * op.input[1]), 0, 0};
+    }
+    // The profiler knows nothing of detection.
+    template <typename Detection>
+    Flops operator()(const Detection&) const {
+        return {};
     }
 };
 

@@ -19,6 +19,11 @@ void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
+void ensure_boxes(const Shape& shape, std::int64_t columns) {
+    ensure(shape.rank() == 3 && shape[2] == columns, "expected (N, R, {}), got {}", columns,
+           to_string(shape));
+}
+
 struct OutputShape {
     Shape operator()(const InputNormalize& op) const {
         ensure_image(op.input);
@@ -47,6 +52,23 @@ struct OutputShape {
                to_string(op.outer.input), to_string(op.inner.input));
         return op.outer.input;
     }
+    Shape operator()(const GroupNorm& op) const {
+        ensure_image(op.input);
+        ensure(op.groups > 0 && op.input[3] % op.groups == 0, "{} groups of {} channels", op.groups,
+               op.input[3]);
+        return op.input;
+    }
+    Shape operator()(const Bias& op) const {
+        ensure_image(op.input);
+        return op.input;
+    }
+    Shape operator()(const UpsampleAdd& op) const {
+        ensure_image(op.input);
+        ensure_image(op.coarse);
+        ensure(op.input[0] == op.coarse[0] && op.input[3] == op.coarse[3],
+               "the sum of {} and an enlarged {}", to_string(op.input), to_string(op.coarse));
+        return op.input;
+    }
     Shape operator()(const Relu& op) const { return op.input; }
     Shape operator()(const Add& op) const { return op.input; }
     Shape operator()(const MaxPool& op) const {
@@ -69,22 +91,126 @@ struct OutputShape {
         ensure(op.input.rank() == 2, "expected (N, F), got {}", to_string(op.input));
         return op.input;
     }
+    Shape operator()(const AnchorTargets& op) const {
+        ensure_boxes(op.boxes, 5);
+        ensure(op.samples > 0 && op.anchors.count() > 0, "{} samples of {} anchors", op.samples,
+               op.anchors.count());
+        return {op.boxes[0], op.samples, 6};
+    }
+    Shape operator()(const RpnLoss& op) const { return {op.batch, 2}; }
+    Shape operator()(const Proposals& op) const {
+        ensure(op.per_level > 0 && op.limit > 0, "{} proposals, {} a level", op.limit,
+               op.per_level);
+        return {op.batch, op.limit, 5};
+    }
+    Shape operator()(const RoiTargets& op) const {
+        ensure_boxes(op.proposals, 5);
+        ensure_boxes(op.boxes, 5);
+        ensure(op.proposals[0] == op.boxes[0], "proposals {} and boxes {}", to_string(op.proposals),
+               to_string(op.boxes));
+        return {op.boxes[0], op.samples, 9};
+    }
+    Shape operator()(const RoiAlign& op) const {
+        ensure(op.pyramid.size() == 4 && op.regions.rank() == 3 && op.regions[2] >= 5,
+               "regions {} of {} levels", to_string(op.regions), op.pyramid.size());
+        return {op.regions[0] * op.regions[1], op.pooled * op.pooled * op.pyramid[0][3]};
+    }
+    Shape operator()(const RoiLoss& op) const {
+        ensure_boxes(op.targets, 9);
+        return {op.targets[0], 2};
+    }
+    Shape operator()(const Detections& op) const {
+        ensure_boxes(op.proposals, 5);
+        return {op.proposals[0], op.limit, 6};
+    }
+};
+
+Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
+    return {batch, level.height, level.width, channels};
+}
+
+/// Logits and then deltas of each level.
+std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
+    std::vector<Shape> shapes;
+    for (const std::int64_t numbers : {1, 4}) {
+        for (const Anchors::Level& level : anchors.levels) {
+            shapes.push_back(of_level(batch, level, numbers * anchors.per_cell()));
+        }
+    }
+    return shapes;
+}
+
+/// Logits and deltas of `regions` (N, R, ...).
+std::vector<Shape> head_shapes(const Shape& regions, std::int64_t classes) {
+    const std::int64_t rows = regions[0] * regions[1];
+    return {{rows, classes}, {rows, 4 * classes}, regions};
+}
+
+struct InputShapes {
+    using Shapes = std::vector<Shape>;
+    Shapes operator()(const Add& op) const { return {op.input, op.input}; }
+    Shapes operator()(const BatchNorm& op) const {
+        return op.add ? Shapes{op.input, op.input} : Shapes{op.input};
+    }
+    Shapes operator()(const NormConvolution& op) const { return {op.norm.input}; }
+    Shapes operator()(const DualNorm& op) const { return {op.outer.input, op.inner.input}; }
+    Shapes operator()(const UpsampleAdd& op) const { return {op.input, op.coarse}; }
+    Shapes operator()(const SoftmaxCrossEntropy& op) const {
+        return {op.input, Shape{op.input[0]}};
+    }
+    Shapes operator()(const AnchorTargets& op) const { return {op.boxes, Shape{op.boxes[0]}}; }
+    Shapes operator()(const RpnLoss& op) const {
+        Shapes shapes = rpn_shapes(op.batch, op.anchors);
+        shapes.push_back(op.targets);
+        return shapes;
+    }
+    Shapes operator()(const Proposals& op) const { return rpn_shapes(op.batch, op.anchors); }
+    Shapes operator()(const RoiTargets& op) const {
+        return {op.proposals, op.boxes, Shape{op.boxes[0]}};
+    }
+    Shapes operator()(const RoiAlign& op) const {
+        Shapes shapes = op.pyramid;
+        shapes.push_back(op.regions);
+        return shapes;
+    }
+    Shapes operator()(const RoiLoss& op) const { return head_shapes(op.targets, op.classes); }
+    Shapes operator()(const Detections& op) const { return head_shapes(op.proposals, op.classes); }
+    template <typename Other>
+    Shapes operator()(const Other& op) const {
+        return {op.input};
+    }
 };
 
 struct Name {
     std::string_view operator()(const InputNormalize&) const { return "input_normalize"; }
     std::string_view operator()(const Convolution&) const { return "convolution"; }
     std::string_view operator()(const BatchNorm& op) const {
+        if (op.frozen && op.add) return op.relu ? "frozen_norm_add_relu" : "frozen_norm_add";
+        if (op.frozen) return op.relu ? "frozen_norm_relu" : "frozen_norm";
         if (op.add) return op.relu ? "batch_norm_add_relu" : "batch_norm_add";
         return op.relu ? "batch_norm_relu" : "batch_norm";
     }
     std::string_view operator()(const NormConvolution&) const { return "norm_convolution"; }
     std::string_view operator()(const DualNorm&) const { return "dual_norm"; }
+    std::string_view operator()(const GroupNorm& op) const {
+        return op.relu ? "group_norm_relu" : "group_norm";
+    }
+    std::string_view operator()(const Bias& op) const { return op.relu ? "bias_relu" : "bias"; }
+    std::string_view operator()(const UpsampleAdd&) const { return "upsample_add"; }
     std::string_view operator()(const Relu&) const { return "relu"; }
     std::string_view operator()(const Add&) const { return "add"; }
     std::string_view operator()(const MaxPool&) const { return "max_pool"; }
     std::string_view operator()(const GlobalAveragePool&) const { return "global_average_pool"; }
-    std::string_view operator()(const Linear&) const { return "linear"; }
+    std::string_view operator()(const Linear& op) const {
+        return op.relu ? "linear_relu" : "linear";
+    }
+    std::string_view operator()(const AnchorTargets&) const { return "anchor_targets"; }
+    std::string_view operator()(const RpnLoss&) const { return "rpn_loss"; }
+    std::string_view operator()(const Proposals&) const { return "proposals"; }
+    std::string_view operator()(const RoiTargets&) const { return "roi_targets"; }
+    std::string_view operator()(const RoiAlign&) const { return "roi_align"; }
+    std::string_view operator()(const RoiLoss&) const { return "roi_loss"; }
+    std::string_view operator()(const Detections&) const { return "detections"; }
     std::string_view operator()(const SoftmaxCrossEntropy&) const {
         return "softmax_cross_entropy";
     }
@@ -92,8 +218,38 @@ struct Name {
 
 }  // namespace
 
+std::int64_t Anchors::count() const {
+    std::int64_t cells = 0;
+    for (const Level& level : levels) cells += level.height * level.width;
+    return levels.empty() ? 0 : cells * per_cell();
+}
+
 Shape output_shape(const Operation& operation) {
     return std::visit(OutputShape{}, operation);
+}
+
+std::vector<Shape> input_shapes(const Operation& operation) {
+    return std::visit(InputShapes{}, operation);
+}
+
+std::optional<tensor::DType> output_dtype(const Operation& operation) {
+    if (const auto* op = std::get_if<Linear>(&operation)) {
+        return op->relu ? std::nullopt : std::optional(tensor::DType::f32);
+    }
+    const bool is_fp32 = is_loss(operation) || !is_differentiable(operation);
+    return is_fp32 ? std::optional(tensor::DType::f32) : std::nullopt;
+}
+
+bool is_differentiable(const Operation& operation) {
+    return !std::holds_alternative<AnchorTargets>(operation) &&
+           !std::holds_alternative<Proposals>(operation) &&
+           !std::holds_alternative<RoiTargets>(operation) &&
+           !std::holds_alternative<Detections>(operation);
+}
+
+bool is_loss(const Operation& operation) {
+    return std::holds_alternative<SoftmaxCrossEntropy>(operation) ||
+           std::holds_alternative<RpnLoss>(operation) || std::holds_alternative<RoiLoss>(operation);
 }
 
 bool carries_sums(const Operation& operation) {

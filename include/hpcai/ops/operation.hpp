@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include <hpcai/ops/detection.hpp>
 #include <hpcai/ops/flops.hpp>
+#include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
 /// What a model is made of: descriptions without device, memory or batch loop. Every description
@@ -15,11 +18,13 @@ namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// y = (x / 255 - mean[c]) / standard_deviation[c], x uint8 pixels (N, H, W, C).
+/// y = (x / 255 - mean[c]) / standard_deviation[c] of uint8 pixels x (N, H, W, C). Of numbers x,
+/// which the data set has normalized, y = x in the type that the network computes in.
 struct InputNormalize {
     Shape input;
-    std::vector<double> mean;                // (C), in [0, 1]
-    std::vector<double> standard_deviation;  // (C), in [0, 1]
+    std::vector<double> mean;                 // (C), in [0, 1]; pixels only
+    std::vector<double> standard_deviation;   // (C), in [0, 1]; pixels only
+    tensor::DType dtype = tensor::DType::u8;  // of x: u8, f32, f16 or bf16
 };
 
 /// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`, y
@@ -37,7 +42,8 @@ struct Convolution {
 /// x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0); with `add`, a
 /// second input r (N, H, W, C) is added before that. The running statistics take the unbiased
 /// variance with weight `momentum`. With `from_sums`, x carries the sums of its channels, from
-/// which the statistics of a whole batch in training are taken instead of from x.
+/// which the statistics of a whole batch in training are taken instead of from x. With `frozen`,
+/// mean and variance are the running ones in training too, and nothing of it is trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
@@ -46,6 +52,29 @@ struct BatchNorm {
     bool add = false;
     bool relu = false;
     bool from_sums = false;
+    bool frozen = false;
+};
+
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, the statistics over (H, W) and the
+/// C / groups channels of a group for each sample of x (N, H, W, C): Wu and He 2018, equation 7.
+struct GroupNorm {
+    Shape input;
+    std::int64_t groups = 32;
+    double epsilon = 1e-5;
+    bool relu = false;
+};
+
+/// y = x + b for each channel of x (N, H, W, C); with `relu`, y = max(x + b, 0).
+struct Bias {
+    Shape input;
+    bool relu = false;
+};
+
+/// y = x + the enlarged `coarse` z: pixel (i, j) of y (N, H, W, C) adds pixel (i H' / H, j W' / W),
+/// rounded down, of z (N, H', W', C). The top-down path of Lin et al. 2017 (FPN), section 3.
+struct UpsampleAdd {
+    Shape input;
+    Shape coarse;
 };
 
 /// y = conv(norm(x), w), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
@@ -86,10 +115,12 @@ struct GlobalAveragePool {
     Shape input;
 };
 
-/// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F).
+/// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F), in fp32. With `relu`, y = max(y, 0) in the
+/// type that the network computes in.
 struct Linear {
     Shape input;
     std::int64_t features = 0;  // F
+    bool relu = false;
 };
 
 /// Loss of logits x (N, F) against labels (N): cross-entropy with the target distribution
@@ -100,12 +131,26 @@ struct SoftmaxCrossEntropy {
     double label_smoothing = 0;  // s
 };
 
-using Operation = std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm,
-                               Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy>;
+using Operation =
+    std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm, GroupNorm, Bias,
+                 UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
+                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections>;
 
 /// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
 /// do not fit, for example an image smaller than the kernel.
 Shape output_shape(const Operation& operation);
+
+/// The type of the output where that is not the one that the network computes in.
+std::optional<tensor::DType> output_dtype(const Operation& operation);
+
+/// Whether gradients pass from the output to the inputs.
+bool is_differentiable(const Operation& operation);
+
+/// Whether it computes losses, from which gradients start.
+bool is_loss(const Operation& operation);
+
+/// The shapes of all that the operation reads, in order.
+std::vector<Shape> input_shapes(const Operation& operation);
 
 /// Whether the output carries the sums of its channels: behind its elements lie, for K channels,
 /// the K sums of y and then the K sums of y^2 over the batch, in fp32.

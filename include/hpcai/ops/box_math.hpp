@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include <hpcai/ops/detection.hpp>
+
+#if defined(__CUDACC__)
+#define HPCAI_HOST_DEVICE __host__ __device__
+#else
+#define HPCAI_HOST_DEVICE
+#endif
+
+/// Arithmetic of boxes in fp32, one body for processors and GPUs, and each product and sum rounded
+/// by itself, so that the same boxes match, suppress each other and are drawn alike on both. Only
+/// exp and log may differ in their last bits.
+namespace hpcai::ops {
+
+struct Box {
+    float x1 = 0;
+    float y1 = 0;
+    float x2 = 0;
+    float y2 = 0;
+};
+
+/// Four numbers of a box in the units of a BoxCoder.
+struct BoxDeltas {
+    float x = 0;
+    float y = 0;
+    float w = 0;
+    float h = 0;
+};
+
+/// Largest logarithm of how much longer a decoded side is: log(1000 / 16).
+inline constexpr float kLargestLogSide = 4.135166556742356f;
+
+HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return __fmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+HPCAI_HOST_DEVICE inline float rounded_sum(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return __fadd_rn(a, b);
+#else
+    return a + b;
+#endif
+}
+
+HPCAI_HOST_DEVICE inline float area_of(const Box& box) {
+    return rounded_product(box.x2 - box.x1, box.y2 - box.y1);
+}
+
+/// Intersection over union; 0 of boxes that are apart, NaN of two without area.
+HPCAI_HOST_DEVICE inline float iou_of(const Box& a, const Box& b) {
+    const float width = fmaxf(fminf(a.x2, b.x2) - fmaxf(a.x1, b.x1), 0.0f);
+    const float height = fmaxf(fminf(a.y2, b.y2) - fmaxf(a.y1, b.y1), 0.0f);
+    const float shared = rounded_product(width, height);
+    return shared / rounded_sum(rounded_sum(area_of(a), area_of(b)), -shared);
+}
+
+/// The deltas (see BoxCoder) that make `box` of `reference`, which has sides above 0 as it has.
+HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
+                                          const BoxCoder& coder) {
+    const float reference_width = reference.x2 - reference.x1;
+    const float reference_height = reference.y2 - reference.y1;
+    const float reference_x = rounded_sum(reference.x1, rounded_product(0.5f, reference_width));
+    const float reference_y = rounded_sum(reference.y1, rounded_product(0.5f, reference_height));
+    const float width = box.x2 - box.x1;
+    const float height = box.y2 - box.y1;
+    const float x = rounded_sum(box.x1, rounded_product(0.5f, width));
+    const float y = rounded_sum(box.y1, rounded_product(0.5f, height));
+    return {rounded_product(coder.weight_xy, x - reference_x) / reference_width,
+            rounded_product(coder.weight_xy, y - reference_y) / reference_height,
+            rounded_product(coder.weight_wh, logf(width / reference_width)),
+            rounded_product(coder.weight_wh, logf(height / reference_height))};
+}
+
+/// The box that `deltas` make of `reference`.
+HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& reference,
+                                    const BoxCoder& coder) {
+    const float width = reference.x2 - reference.x1;
+    const float height = reference.y2 - reference.y1;
+    const float x = rounded_sum(rounded_product(deltas.x / coder.weight_xy, width),
+                                rounded_sum(reference.x1, rounded_product(0.5f, width)));
+    const float y = rounded_sum(rounded_product(deltas.y / coder.weight_xy, height),
+                                rounded_sum(reference.y1, rounded_product(0.5f, height)));
+    const float half_width = rounded_product(
+        0.5f, rounded_product(expf(fminf(deltas.w / coder.weight_wh, kLargestLogSide)), width));
+    const float half_height = rounded_product(
+        0.5f, rounded_product(expf(fminf(deltas.h / coder.weight_wh, kLargestLogSide)), height));
+    return {x - half_width, y - half_height, rounded_sum(x, half_width),
+            rounded_sum(y, half_height)};
+}
+
+/// The part of `box` inside an image of these sides. A NaN becomes a bound.
+HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float image_width) {
+    return {fminf(fmaxf(box.x1, 0.0f), image_width), fminf(fmaxf(box.y1, 0.0f), image_height),
+            fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
+}
+
+/// By which candidates are drawn, the smallest keys first and of equal keys the lower number: the
+/// high half of SplitMix64's finalizer (Steele, Lea, Flood 2014; Stafford's variant 13) of
+/// 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
+HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
+                                                    std::uint32_t candidate) {
+    std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +
+                         0x9e3779b97f4a7c15ULL * (stage + 1);
+    word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111ebULL;
+    return static_cast<std::uint32_t>((word ^ (word >> 31)) >> 32);
+}
+
+/// Smooth L1 distance with beta = 1/9 (Girshick 2015, equation 3, scaled).
+HPCAI_HOST_DEVICE inline float smooth_l1(float difference) {
+    constexpr float kBeta = 1.0f / 9.0f;
+    const float size = fabsf(difference);
+    return size < kBeta ? 0.5f * size * size / kBeta : size - 0.5f * kBeta;
+}
+
+/// Its derivative.
+HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
+    constexpr float kBeta = 1.0f / 9.0f;
+    if (fabsf(difference) < kBeta) return difference / kBeta;
+    return difference < 0 ? -1.0f : 1.0f;
+}
+
+/// The level of the pyramid, 2 to 5, that a region's features are read from (see RoiAlign).
+HPCAI_HOST_DEVICE inline int pyramid_level(const Box& region) {
+    const float level = floorf(4.0f + log2f(sqrtf(area_of(region)) / 224.0f) + 1e-6f);
+    return static_cast<int>(fminf(fmaxf(level, 2.0f), 5.0f));
+}
+
+}  // namespace hpcai::ops
