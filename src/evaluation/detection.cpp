@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/evaluation/detection.hpp>
+
+namespace hpcai::evaluation {
+
+Box box_of_corners(double x1, double y1, double x2, double y2) {
+    return {x1, y1, x2 - x1, y2 - y1};
+}
+
+double area(const Box& box) {
+    return box.width * box.height;
+}
+
+double intersection_area(const Box& a, const Box& b) {
+    const double width = std::min(a.width + a.x, b.width + b.x) - std::max(a.x, b.x);
+    if (width <= 0) return 0;
+    const double height = std::min(a.height + a.y, b.height + b.y) - std::max(a.y, b.y);
+    return height <= 0 ? 0 : width * height;
+}
+
+double intersection_over_union(const Box& a, const Box& b) {
+    const double shared = intersection_area(a, b);
+    return shared > 0 ? shared / (area(a) + area(b) - shared) : 0;
+}
+
+bool is_sound(const Detection& detection) {
+    const Box& box = detection.box;
+    return std::isfinite(detection.score) && std::isfinite(box.x) && std::isfinite(box.y) &&
+           std::isfinite(box.width) && std::isfinite(box.height) && box.width >= 0 &&
+           box.height >= 0;
+}
+
+}  // namespace hpcai::evaluation
