@@ -5,9 +5,10 @@
 #include <hpcai/graph/graph.hpp>
 
 namespace hpcai::graph {
-ValueId Graph::add_input(std::string name, tensor::Shape shape) {
-    values_.push_back({std::move(name), shape, kNoNode});
-    depends_on_parameters_.push_back(false);
+
+ValueId Graph::add_input(std::string name, tensor::Shape shape, tensor::DType dtype) {
+    values_.push_back({std::move(name), shape, kNoNode, dtype});
+    needs_gradient_.push_back(false);
     return static_cast<ValueId>(values_.size() - 1);
 }
 
@@ -28,7 +29,10 @@ ValueId Graph::add_node(std::string name, ops::Operation operation, std::vector<
 }
 
 ValueId Graph::add_node(Node node) {
-    bool trained = !node.parameters.empty();
+    bool trained =
+        std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId parameter) {
+            return parameters_.at(static_cast<std::size_t>(parameter)).is_trained;
+        });
     const std::vector<tensor::Shape> expected = input_shapes(node.operation);
     ensure(node.inputs.size() == expected.size(), "node {} reads {} values, got {}", node.name,
            expected.size(), node.inputs.size());
@@ -36,12 +40,12 @@ ValueId Graph::add_node(Node node) {
         const Value& input = value(node.inputs[i]);
         ensure(input.shape == expected[i], "node {} describes input {}, got {}", node.name,
                to_string(expected[i]), to_string(input.shape));
-        trained = trained || depends_on_parameters_[static_cast<std::size_t>(node.inputs[i])];
+        trained = trained || needs_gradient(node.inputs[i]);
     }
     node.output = static_cast<ValueId>(values_.size());
-    values_.push_back(
-        {node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size())});
-    depends_on_parameters_.push_back(trained);
+    values_.push_back({node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size()),
+                       output_dtype(node.operation)});
+    needs_gradient_.push_back(trained && is_differentiable(node.operation));
     nodes_.push_back(std::move(node));
     return nodes_.back().output;
 }
@@ -65,9 +69,8 @@ ValueId Graph::find(const std::string& name) const {
 }
 
 bool Graph::is_first_layer(const Node& node) const {
-    return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-        return depends_on_parameters_[static_cast<std::size_t>(input)];
-    });
+    return std::none_of(node.inputs.begin(), node.inputs.end(),
+                        [&](ValueId input) { return needs_gradient(input); });
 }
 
 std::int64_t Graph::parameter_count() const {

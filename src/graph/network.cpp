@@ -44,14 +44,19 @@ std::vector<Step> Network::steps() const {
     return all;
 }
 
-void Network::read_probabilities(std::span<float> to) const {
-    ensure(to.size_bytes() == probabilities_.size(), "probabilities into {} numbers", to.size());
-    device_.download(std::as_writable_bytes(to), probabilities_.data());
+void Network::read_output(std::span<float> to) const {
+    ensure(to.size_bytes() == output_.size(), "the network's output into {} numbers", to.size());
+    device_.download(std::as_writable_bytes(to), output_.data());
 }
 
 void Network::read_losses(std::span<float> to) const {
-    ensure(to.size_bytes() == losses_.size(), "losses into {} numbers", to.size());
-    device_.download(std::as_writable_bytes(to), losses_.data());
+    std::size_t numbers = 0;
+    for (const std::span<const float> part : losses_) numbers += part.size();
+    ensure(to.size() == numbers, "{} losses into {} numbers", numbers, to.size());
+    for (const std::span<const float> part : losses_) {
+        device_.download(std::as_writable_bytes(to.first(part.size())), part.data());
+        to = to.subspan(part.size());
+    }
 }
 
 }  // namespace hpcai::graph

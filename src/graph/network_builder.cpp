@@ -35,13 +35,10 @@ void Network::Builder::build() {
 void Network::Builder::plan_kernels() {
     std::size_t prepared = 0;
     for (const Node& node : graph_.nodes()) {
-        const bool is_first_layer = graph_.is_first_layer(node);
-        // Nobody needs a gradient of what lies before the first parameters.
-        const bool is_trained = is_training() && !(is_first_layer && node.parameters.empty());
         auto kernel = network_.device_.build(
             node.operation,
-            {options_.compute, is_trained ? device::Mode::training : device::Mode::inference,
-             !is_first_layer, options_.tf32});
+            {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
+             !graph_.is_first_layer(node), options_.tf32});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -82,16 +79,32 @@ void Network::Builder::lay_out_forward() {
         touch(binding.saved);
         add_step(network_.forward_steps_, {binding.node->name, Pass::forward, binding.kernel, {}});
     }
-    // The result is read after the last step.
-    touch(bindings_.back().output);
-    touch(bindings_.back().saved);
+    touch_results();
+}
+
+/// They are read after the last step.
+void Network::Builder::touch_results() {
+    for (std::size_t node = 0; node < graph_.nodes().size(); ++node) {
+        const bool is_last = node + 1 == graph_.nodes().size();
+        if (!is_last && !is_loss(graph_.nodes()[node].operation)) continue;
+        touch(bindings_[node].output);
+        touch(bindings_[node].saved);
+    }
 }
 
 void Network::Builder::lay_out_backward() {
+    readers_.assign(graph_.parameters().size(), 0);
+    is_written_.assign(graph_.parameters().size(), false);
+    for (const Node& node : graph_.nodes()) {
+        if (!is_trained(node)) continue;
+        for (const ParameterId parameter : node.parameters) {
+            ++readers_[static_cast<std::size_t>(parameter)];
+        }
+    }
     for (std::size_t node = graph_.nodes().size(); node-- > 0;) lay_out_backward(node);
+    complete_untrained_parameters();
     ++step_;
-    touch(bindings_[graph_.nodes().size() - 1].output);
-    touch(bindings_[graph_.nodes().size() - 1].saved);
+    touch_results();
 }
 
 void Network::Builder::lay_out_backward(std::size_t index) {
@@ -104,16 +117,16 @@ void Network::Builder::lay_out_backward(std::size_t index) {
 
     Binding& binding = bindings_[index];
     binding.output_gradients = gradients_[static_cast<std::size_t>(node.output)];
-    const bool is_loss = index + 1 == graph_.nodes().size();
-    ensure(is_loss || !binding.output_gradients.empty(), "nothing needs {}'s output", node.name);
+    ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
+           "nothing needs {}'s output", node.name);
     for (const ValueId input : node.inputs) {
-        const Value& value = graph_.value(input);
-        const bool wanted = has_inputs && value.producer != kNoNode;
+        const bool wanted = has_inputs && graph_.needs_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
         if (wanted) {
             gradients_[static_cast<std::size_t>(input)].push_back(binding.input_gradients.back());
         }
     }
+    share_parameter_gradients(binding);
     for (const Pass pass : {Pass::weight_gradient, Pass::input_gradient}) {
         if (!has_pass(kernel, pass)) continue;
         for (const TensorId tensor : binding.output_gradients) touch(tensor);
@@ -125,10 +138,60 @@ void Network::Builder::lay_out_backward(std::size_t index) {
         }
         if (kernel.backward_reads_output()) touch(binding.output);
         touch(binding.saved);
-        const bool completes = has_weights == (pass == Pass::weight_gradient);
-        add_step(
-            network_.backward_steps_,
-            {node.name, pass, &kernel, completes ? node.parameters : std::vector<ParameterId>{}});
+        for (const TensorId tensor : binding.parameter_gradients) touch(tensor);
+        add_step(network_.backward_steps_, {node.name, pass, &kernel, {}});
+        if (has_weights != (pass == Pass::weight_gradient)) continue;
+        // A copy: sums are further bindings.
+        sum_parameter_gradients(Binding(bindings_[index]));
+        network_.backward_steps_.back().final_gradients = completed_parameters(node);
+    }
+}
+
+void Network::Builder::share_parameter_gradients(Binding& binding) {
+    for (const ParameterId parameter : binding.node->parameters) {
+        const auto id = static_cast<std::size_t>(parameter);
+        const std::size_t bytes = store_.gradient(parameter).size_bytes();
+        binding.parameter_gradients.push_back(is_written_[id] ? new_tensor(bytes) : kNone);
+        is_written_[id] = true;
+    }
+}
+
+void Network::Builder::sum_parameter_gradients(const Binding& writer) {
+    for (std::size_t index = 0; index < writer.parameter_gradients.size(); ++index) {
+        const TensorId part = writer.parameter_gradients[index];
+        if (part == kNone) continue;
+        const ParameterId parameter = writer.node->parameters[index];
+        const auto elements = static_cast<std::int64_t>(store_.gradient(parameter).size());
+        auto kernel = network_.device_.build(ops::Add{tensor::Shape{elements}},
+                                             {tensor::DType::f32, device::Mode::inference, false});
+        Binding binding{.kernel = kernel.get(), .inputs = {part}, .sum_into = parameter};
+        touch(part);
+        const std::string& name = graph_.parameters()[static_cast<std::size_t>(parameter)].name;
+        add_step(network_.backward_steps_, {name + ".gradient", Pass::forward, kernel.get(), {}});
+        bindings_.push_back(std::move(binding));
+        network_.kernels_.push_back(std::move(kernel));
+    }
+}
+
+std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node) {
+    std::vector<ParameterId> completed;
+    for (const ParameterId parameter : node.parameters) {
+        if (--readers_[static_cast<std::size_t>(parameter)] == 0) completed.push_back(parameter);
+    }
+    return completed;
+}
+
+void Network::Builder::complete_untrained_parameters() {
+    std::vector<bool> is_complete(graph_.parameters().size(), false);
+    for (const Step& step : network_.backward_steps_) {
+        for (const ParameterId parameter : step.final_gradients) {
+            is_complete[static_cast<std::size_t>(parameter)] = true;
+        }
+    }
+    for (std::size_t parameter = 0; parameter < is_complete.size(); ++parameter) {
+        if (is_complete[parameter]) continue;
+        network_.backward_steps_.front().final_gradients.push_back(
+            static_cast<ParameterId>(parameter));
     }
 }
 
@@ -177,11 +240,12 @@ void Network::Builder::bind() {
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
         tensors.loss_scale = &network_.step_numbers()->loss_scale;
+        if (binding.sum_into >= 0) {
+            tensors.output = store_.gradient(binding.sum_into).data();
+            tensors.inputs.insert(tensors.inputs.begin(), tensors.output);
+        }
         if (binding.node != nullptr) {
-            for (const ParameterId parameter : binding.node->parameters) {
-                tensors.parameters.push_back(store_.parameter(parameter).data());
-                tensors.parameter_gradients.push_back(store_.gradient(parameter).data());
-            }
+            bind_parameters(binding, tensors);
             if (const std::int32_t statistics = binding.node->statistics; statistics >= 0) {
                 tensors.running_mean = store_.running_mean(statistics).data();
                 tensors.running_variance = store_.running_variance(statistics).data();
@@ -195,19 +259,48 @@ void Network::Builder::bind() {
     }
 }
 
+void Network::Builder::bind_parameters(const Binding& binding,
+                                       device::KernelTensors& tensors) const {
+    const std::vector<ParameterId>& parameters = binding.node->parameters;
+    for (std::size_t index = 0; index < parameters.size(); ++index) {
+        const TensorId part =
+            index < binding.parameter_gradients.size() ? binding.parameter_gradients[index] : kNone;
+        tensors.parameters.push_back(store_.parameter(parameters[index]).data());
+        tensors.parameter_gradients.push_back(part == kNone
+                                                  ? store_.gradient(parameters[index]).data()
+                                                  : static_cast<float*>(address(part)));
+    }
+}
+
 void Network::Builder::expose() {
     for (std::size_t value = 0; value < values_.size(); ++value) {
         if (graph_.values()[value].producer != kNoNode) continue;
         network_.inputs_[graph_.values()[value].name] = {
             static_cast<std::byte*>(address(values_[value])), lifetimes_[values_[value]].bytes};
     }
-    const Binding& loss = bindings_[graph_.nodes().size() - 1];
-    ensure(std::holds_alternative<ops::SoftmaxCrossEntropy>(loss.node->operation),
-           "the last node of a network is its loss");
-    network_.probabilities_ = {static_cast<const std::byte*>(address(loss.output)),
-                               lifetimes_[loss.output].bytes};
-    network_.losses_ = {static_cast<const std::byte*>(address(loss.saved)),
-                        lifetimes_[loss.saved].bytes};
+    const TensorId output = bindings_[graph_.nodes().size() - 1].output;
+    network_.output_ = {static_cast<const std::byte*>(address(output)), lifetimes_[output].bytes};
+    for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
+        const Binding& loss = bindings_[index];
+        if (!is_loss(loss.node->operation)) continue;
+        // A softmax is an output that has its losses beside it.
+        const bool has_softmax =
+            std::holds_alternative<ops::SoftmaxCrossEntropy>(loss.node->operation);
+        const TensorId losses = has_softmax ? loss.saved : loss.output;
+        network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
+                                      lifetimes_[losses].bytes / sizeof(float));
+    }
+    ensure(!is_training() || !network_.losses_.empty(), "a network in training has no loss");
+}
+
+bool Network::Builder::is_trained(const Node& node) const {
+    if (!is_training()) return false;
+    const auto& parameters = graph_.parameters();
+    // Nobody needs a gradient of what lies before the first parameters that are trained.
+    return !graph_.is_first_layer(node) ||
+           std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId id) {
+               return parameters[static_cast<std::size_t>(id)].is_trained;
+           });
 }
 
 Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {
@@ -232,15 +325,11 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     const auto bytes = [&](tensor::DType dtype) {
         return network_.device_.storage_bytes(value.shape, dtype);
     };
-    if (value.producer == kNoNode) {
-        return bytes(value.shape.rank() == 1 ? tensor::DType::s32 : tensor::DType::u8);
-    }
     if (gradient) return bytes(options_.compute);
+    // The host gives its elements without padding.
+    if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
+    if (value.dtype) return bytes(*value.dtype);
     const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
-    if (std::holds_alternative<ops::Linear>(operation) ||
-        std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
-        return bytes(tensor::DType::f32);
-    }
     if (!carries_sums(operation)) return bytes(options_.compute);
     const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
     return device::sums_offset(bytes(options_.compute)) + sums;

@@ -27,6 +27,9 @@ private:
         TensorId output = kNone;
         std::vector<TensorId> output_gradients;
         std::vector<TensorId> input_gradients;
+        // Per parameter of the node: where its part of a shared gradient goes; kNone: the store
+        std::vector<TensorId> parameter_gradients;
+        ParameterId sum_into = -1;  // a sum of parts of this parameter's gradient
         TensorId saved = kNone;
         std::size_t prepared_offset = 0;
     };
@@ -34,18 +37,29 @@ private:
     void plan_kernels();
     void lay_out_prepare();
     void lay_out_forward();
+    void touch_results();
     void lay_out_backward();
     void lay_out_backward(std::size_t node);
+    /// Gives the node a place for its part of each gradient that another node writes before it.
+    void share_parameter_gradients(Binding& binding);
+    /// Adds these parts to the gradients.
+    void sum_parameter_gradients(const Binding& binding);
+    /// The node's parameters whose gradients no other node is still to write.
+    std::vector<ParameterId> completed_parameters(const Node& node);
+    /// Names those that no step completes as complete from the start.
+    void complete_untrained_parameters();
     /// Brings the number of gradients of `value` down to what its producer can read.
     void sum_gradients(ValueId value, std::size_t limit);
     void place();
     void bind();
+    void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
     void expose();
 
     TensorId new_tensor(std::size_t bytes);
     void touch(TensorId tensor);  // alive at the current step
     void add_step(std::vector<Step>& to, Step step);
     std::size_t value_bytes(ValueId value, bool gradient) const;
+    bool is_trained(const Node& node) const;
     bool is_training() const { return options_.mode == device::Mode::training; }
     void* address(TensorId tensor) const;
 
@@ -57,6 +71,8 @@ private:
     std::vector<Binding> bindings_;                 // per node, then sums of gradients
     std::vector<TensorId> values_;                  // per value
     std::vector<std::vector<TensorId>> gradients_;  // per value: written so far, to be summed
+    std::vector<int> readers_;                      // per parameter: nodes still to write its part
+    std::vector<bool> is_written_;                  // per parameter: its gradient has a first part
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
     std::size_t workspace_bytes_ = 0;

@@ -10,7 +10,9 @@ Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes)
     std::vector<ValueId> renamed(graph.values().size(), -1);
     for (std::size_t value = 0; value < renamed.size(); ++value) {
         const Value& old = graph.values()[value];
-        if (old.producer == kNoNode) renamed[value] = rebuilt.add_input(old.name, old.shape);
+        if (old.producer == kNoNode) {
+            renamed[value] = rebuilt.add_input(old.name, old.shape, *old.dtype);
+        }
     }
     for (std::size_t node = 0; node < nodes.size(); ++node) {
         if (!nodes[node]) continue;

@@ -99,17 +99,8 @@ ComputePrecision compute_precision(const config::Config& config) {
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision) {
     const graph::Value& described = graph.value(value);
-    std::int64_t bytes = precision.bytes;
-    if (described.producer == graph::kNoNode) {
-        bytes = described.shape.rank() == 1 ? 4 : 1;
-    } else {
-        const ops::Operation& operation =
-            graph.nodes()[static_cast<std::size_t>(described.producer)].operation;
-        if (std::holds_alternative<ops::Linear>(operation) ||
-            std::holds_alternative<ops::SoftmaxCrossEntropy>(operation)) {
-            bytes = 4;
-        }
-    }
+    const auto bytes = described.dtype ? static_cast<std::int64_t>(size_of(*described.dtype))
+                                       : std::int64_t{precision.bytes};
     return described.shape.elements() * bytes;
 }
 

@@ -13,7 +13,10 @@ using graph::ParameterKind;
 
 constexpr double kLinearDeviation = 0.01;
 
-double filter_deviation(const tensor::Shape& shape) {
+double deviation_of(const graph::Parameter& parameter) {
+    if (parameter.deviation > 0) return parameter.deviation;
+    if (parameter.kind == ParameterKind::linear_weight) return kLinearDeviation;
+    const tensor::Shape& shape = parameter.shape;
     return std::sqrt(2.0 / static_cast<double>(shape[0] * shape[1] * shape[2]));
 }
 
@@ -46,10 +49,8 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
         const Draw draw{seed, model, static_cast<std::uint32_t>(index)};
         switch (parameter.kind) {
             case ParameterKind::filters:
-                draw.normal(filter_deviation(parameter.shape), parameter.shape[0], values);
-                break;
             case ParameterKind::linear_weight:
-                draw.normal(kLinearDeviation, parameter.shape[0], values);
+                draw.normal(deviation_of(parameter), parameter.shape[0], values);
                 break;
             case ParameterKind::norm_scale:
                 std::fill(values.begin(), values.end(), parameter.starts_at_zero ? 0.0f : 1.0f);

@@ -37,7 +37,7 @@ Predictions predict(graph::Network& network, data::BatchSource& source, std::int
         network.set_input("labels", std::as_bytes(batch.labels.as<std::int32_t>()));
         network.forward(nobody);
         std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * classes));
-        network.read_probabilities(rows);
+        network.read_output(rows);
         all.probabilities.insert(all.probabilities.end(), rows.begin(),
                                  rows.begin() + batch.samples * classes);
         const auto labels = batch.labels.as<std::int32_t>();

@@ -67,17 +67,23 @@ device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& sto
                     static_cast<float>(training.weight_decay),
                     training.nesterov,
                     {}};
+    bool is_next = false;  // to the range before
     for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
         const graph::ParameterKind kind = graph.parameters()[index].kind;
+        if (!graph.parameters()[index].is_trained) {
+            is_next = false;
+            continue;
+        }
         const bool decays = training.weight_decay_on_norm_and_bias ||
                             kind == graph::ParameterKind::filters ||
                             kind == graph::ParameterKind::linear_weight;
         const graph::Range range = store.range(static_cast<graph::ParameterId>(index));
-        if (!sgd.ranges.empty() && sgd.ranges.back().decays == decays) {
+        if (is_next && sgd.ranges.back().decays == decays) {
             sgd.ranges.back().end = range.end;  // the gap between is zero and stays so
         } else {
             sgd.ranges.push_back({range.begin, range.end, decays});
         }
+        is_next = true;
     }
     return sgd;
 }
@@ -130,7 +136,9 @@ void TrainingStep::enqueue() {
     buckets_.ready(store_.ranges().size());
     network_.prepare(nobody);
     network_.forward(nobody);
-    device_.add_losses(network_.losses(), numbers);
+    for (const std::span<const float> losses : network_.losses()) {
+        device_.add_losses(losses, numbers);
+    }
     network_.backward(observer);
     buckets_.finish();
     device_.check_finite(checked_, numbers);

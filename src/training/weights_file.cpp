@@ -20,7 +20,7 @@ struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // as stored
     std::span<float> place;           // in the store, canonical layout
-    bool filters = false;
+    std::int64_t pixels = 1;  // behind the first axis (pixels, channels) here, the other way there
 };
 
 std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
@@ -30,11 +30,13 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
         Entry entry{parameter.name,
                     {},
                     store.parameter(static_cast<graph::ParameterId>(index)),
-                    parameter.kind == ParameterKind::filters};
+                    parameter.pixels};
         entry.shape.assign(parameter.shape.begin(), parameter.shape.end());
-        // (K, R, S, C) here, (K, C, R, S) in the file
-        if (entry.filters)
+        if (parameter.kind == ParameterKind::filters) {
+            // (K, R, S, C) here, (K, C, R, S) in the file
+            entry.pixels = parameter.shape[1] * parameter.shape[2];
             std::rotate(entry.shape.begin() + 1, entry.shape.end() - 1, entry.shape.end());
+        }
         result.push_back(std::move(entry));
     }
     for (std::size_t index = 0; index < graph.statistics().size(); ++index) {
@@ -48,17 +50,17 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
     return result;
 }
 
-/// Calls body(index here, index in the file) for every element of a filter tensor.
+/// Calls body(index here, index in the file) for every element.
 template <typename Body>
-void for_each_filter_element(const std::vector<std::int64_t>& stored, const Body& body) {
-    const std::size_t filters = static_cast<std::size_t>(stored[0]);
-    const std::size_t channels = static_cast<std::size_t>(stored[1]);
-    const std::size_t taps = static_cast<std::size_t>(stored[2] * stored[3]);
-    for (std::size_t filter = 0; filter < filters; ++filter) {
-        for (std::size_t tap = 0; tap < taps; ++tap) {
+void for_each_element(const Entry& entry, const Body& body) {
+    const auto rows = static_cast<std::size_t>(entry.shape.front());
+    const auto pixels = static_cast<std::size_t>(entry.pixels);
+    const std::size_t channels = entry.place.size() / rows / pixels;
+    for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
             for (std::size_t channel = 0; channel < channels; ++channel) {
-                body((filter * taps + tap) * channels + channel,
-                     (filter * channels + channel) * taps + tap);
+                body((row * pixels + pixel) * channels + channel,
+                     (row * channels + channel) * pixels + pixel);
             }
         }
     }
@@ -66,10 +68,10 @@ void for_each_filter_element(const std::vector<std::int64_t>& stored, const Body
 
 std::vector<float> stored_values(const graph::ParameterStore& store, const Entry& entry) {
     const std::vector<float> values = store.read(entry.place);
-    if (!entry.filters) return values;
+    if (entry.pixels == 1) return values;
     std::vector<float> stored(values.size());
-    for_each_filter_element(
-        entry.shape, [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
+    for_each_element(entry,
+                     [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
     return stored;
 }
 
@@ -95,10 +97,9 @@ void load(const storage::StoredTensor& tensor, const Entry& entry, graph::Parame
     std::vector<float> stored(entry.place.size());
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     std::vector<float> values = stored;
-    if (entry.filters) {
-        for_each_filter_element(entry.shape, [&](std::size_t here, std::size_t there) {
-            values[here] = stored[there];
-        });
+    if (entry.pixels > 1) {
+        for_each_element(
+            entry, [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
     }
     store.write(values, entry.place);
 }

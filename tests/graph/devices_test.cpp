@@ -70,7 +70,7 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
         runner.network.forward(nobody);
         runner.network.backward(nobody);
         device.check_finite(store.gradients(), numbers);
-        device.add_losses(runner.network.losses(), numbers);
+        device.add_losses(runner.network.losses().front(), numbers);
         update->run();
         device.finish_step({.dynamic = true, .good_steps_to_double = 2, .loss_weight = 0.25f},
                            numbers);

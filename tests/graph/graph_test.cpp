@@ -70,8 +70,8 @@ TEST(Graph, RefusesAdditionsOfDifferentShapes) {
 
 TEST(Graph, RefusesLabelsOfAnotherBatch) {
     GraphMaker make;
-    const ValueId logits = make.graph.add_input("logits", {4, 3});
-    const ValueId labels = make.graph.add_input("labels", {5});
+    const ValueId logits = make.graph.add_input("logits", {4, 3}, tensor::DType::f32);
+    const ValueId labels = make.graph.add_input("labels", {5}, tensor::DType::s32);
     EXPECT_THROW(make.graph.add_node("loss", ops::SoftmaxCrossEntropy{{4, 3}}, {logits, labels}),
                  Error);
 }

@@ -16,7 +16,7 @@ struct GraphMaker {
     const tensor::Shape& shape(ValueId value) const { return graph.value(value).shape; }
 
     ValueId images(const tensor::Shape& shape) {
-        const ValueId pixels = graph.add_input("images", shape);
+        const ValueId pixels = graph.add_input("images", shape, tensor::DType::u8);
         const auto channels = static_cast<std::size_t>(shape[3]);
         return graph.add_node("normalize",
                               ops::InputNormalize{shape, std::vector<double>(channels, 0.5),
@@ -58,7 +58,7 @@ struct GraphMaker {
         const auto bias = graph.add_parameter({"fc.bias", {classes}, ParameterKind::bias});
         const ValueId logits =
             graph.add_node("fc", ops::Linear{shape(features), classes}, {features}, {weight, bias});
-        const ValueId labels = graph.add_input("labels", {shape(x)[0]});
+        const ValueId labels = graph.add_input("labels", {shape(x)[0]}, tensor::DType::s32);
         graph.add_node("loss", ops::SoftmaxCrossEntropy{shape(logits), 0.1}, {logits, labels});
         return std::move(graph);
     }

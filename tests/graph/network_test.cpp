@@ -81,7 +81,7 @@ TEST(Network, TrainsALinearModelOfPixels) {
 
 TEST(Network, KeepsAnInputThatNobodyReadsApart) {
     GraphMaker make;
-    make.graph.add_input("weather", {2});
+    make.graph.add_input("weather", {2}, tensor::DType::s32);
     const Graph graph = make.finish(make.convolution("conv", make.images({2, 4, 4, 3}), 8), 3);
     NetworkRunner runner(graph);
     runner.set_parameters(random_parameters(graph));
@@ -232,7 +232,7 @@ TEST(Network, RefusesInputsItDoesNotHaveAndOtherSizes) {
     EXPECT_THROW(runner.network.set_input("images", std::span(bytes).first(5)), Error);
     std::vector<float> numbers(3);
     EXPECT_THROW(runner.network.read_losses(numbers), Error);
-    EXPECT_THROW(runner.network.read_probabilities(numbers), Error);
+    EXPECT_THROW(runner.network.read_output(numbers), Error);
 }
 
 TEST(Network, RefusesAGraphThatEndsInSomethingElseThanALoss) {

@@ -16,7 +16,7 @@ constexpr std::int64_t kSize = 8;
 /// 8 x 8 x 3 pixels, a 3 x 3 convolution to 4 channels, its ReLU, the mean, two classes.
 graph::Graph small_network(std::int64_t batch, bool fused = false) {
     graph::Graph graph;
-    const auto pixels = graph.add_input("images", {batch, kSize, kSize, 3});
+    const auto pixels = graph.add_input("images", {batch, kSize, kSize, 3}, tensor::DType::u8);
     const auto filters =
         graph.add_parameter({"conv.weight", {4, 3, 3, 3}, graph::ParameterKind::filters});
     const tensor::Shape wide{batch, kSize, kSize, 4};

@@ -26,7 +26,7 @@ protected:
     static graph::Graph make_graph() {
         graph::Graph graph;
         const tensor::Shape shape{1, 2, 2, 1};
-        const auto input = graph.add_input("input", shape);
+        const auto input = graph.add_input("input", shape, tensor::DType::u8);
         const auto middle = graph.add_node("first", ops::Relu{shape}, {input});
         graph.add_node("second", ops::Relu{shape}, {middle});
         return graph;

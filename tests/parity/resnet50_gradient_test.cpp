@@ -53,7 +53,7 @@ TEST_P(ResNet50Gradient, IsTorchvisionsInDouble) {
     tests::LargestError logits_error(fmt::format("ResNet-50 {} logits, {}", of, type),
                                      tolerance.logits);
     std::vector<float> probabilities(static_cast<std::size_t>(kBatch * kClasses));
-    model.network.read_probabilities(probabilities);
+    model.network.read_output(probabilities);
     logits_error.add(relative_distance(centred_logits(probabilities), file.read("logits")));
     tests::LargestError error(fmt::format("ResNet-50 {} gradients, {}", of, type),
                               tolerance.gradients);

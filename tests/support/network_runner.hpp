@@ -116,7 +116,7 @@ public:
         std::vector<float> losses(static_cast<std::size_t>(shape[0]));
         std::vector<float> probabilities(static_cast<std::size_t>(shape.elements()));
         network.read_losses(losses);
-        network.read_probabilities(probabilities);
+        network.read_output(probabilities);
         return {{losses.begin(), losses.end()}, {probabilities.begin(), probabilities.end()}, {}};
     }
 

@@ -129,7 +129,7 @@ TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
 /// A parameter of each kind, with the names of tests/data/reference/sgd.json.
 graph::Graph one_of_each_kind() {
     graph::GraphMaker make;
-    const graph::ValueId pixels = make.graph.add_input("images", {1, 2, 2, 2});
+    const graph::ValueId pixels = make.graph.add_input("images", {1, 2, 2, 2}, tensor::DType::u8);
     const graph::ValueId x = make.norm("norm", make.convolution("conv", pixels, 3));
     return make.finish(x, 2);
 }

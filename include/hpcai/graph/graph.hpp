@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/ops/operation.hpp>
+#include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
 namespace hpcai::graph {
@@ -18,12 +20,17 @@ inline constexpr NodeId kNoNode = -1;
 /// How a parameter starts, and whether weight decay acts on it.
 enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
 
-/// A trained tensor; `name` is torchvision's ("layer1.0.conv1.weight").
+/// A trained tensor, which several nodes may share; `name` is torchvision's
+/// ("layer1.0.conv1.weight").
 struct Parameter {
     std::string name;
     tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); the rest (C)
     ParameterKind kind = ParameterKind::filters;
     bool starts_at_zero = false;  // zero-gamma of a residual block's last normalization
+    bool is_trained = true;       // false: stays as it starts
+    double deviation = 0;         // of the normal distribution it starts from; 0: by its kind
+    // Of a linear weight: its columns are (pixels, channels), torchvision's (channels, pixels).
+    std::int64_t pixels = 1;
 };
 
 /// Running statistics of one BatchNorm: `name`.running_mean and `name`.running_var, (C) each.
@@ -36,6 +43,8 @@ struct Value {
     std::string name;
     tensor::Shape shape;
     NodeId producer = kNoNode;  // kNoNode: fed from outside
+    // Absent: the type that the network computes in.
+    std::optional<tensor::DType> dtype;
 };
 
 struct Node {
@@ -53,7 +62,7 @@ struct Node {
 class Graph {
 public:
     /// A value fed from outside, such as the pixels.
-    ValueId add_input(std::string name, tensor::Shape shape);
+    ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
     /// Appends a node. Throws Error(internal) when the values are not as many, or not of the
@@ -76,6 +85,10 @@ public:
     /// True when no trained parameter lies at or before the node's inputs: its input gradient is
     /// never needed.
     bool is_first_layer(const Node& node) const;
+    /// Whether a trained parameter has a part in it through which gradients pass.
+    bool needs_gradient(ValueId value) const {
+        return needs_gradient_.at(static_cast<std::size_t>(value));
+    }
     std::int64_t parameter_count() const;
 
 private:
@@ -83,7 +96,7 @@ private:
     std::vector<Value> values_;
     std::vector<Parameter> parameters_;
     std::vector<NormStatistics> statistics_;
-    std::vector<bool> depends_on_parameters_;  // per value
+    std::vector<bool> needs_gradient_;  // per value
 };
 
 /// Sum of the nodes' FLOPs for the graph's batch.

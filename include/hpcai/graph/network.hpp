@@ -81,13 +81,13 @@ public:
     /// All steps of a training step in order, to be run one by one.
     std::vector<Step> steps() const;
 
-    /// Copies the softmax (N, classes) of the last forward pass to the host.
-    void read_probabilities(std::span<float> to) const;
-    /// The rows' losses (N) of the last forward pass, in device memory.
-    std::span<const float> losses() const {
-        return {reinterpret_cast<const float*>(losses_.data()), losses_.size() / sizeof(float)};
-    }
-    /// Copies them to the host.
+    /// Copies the last node's output of the last forward pass to the host: the softmax
+    /// (N, classes) of a classifier, the detections (N, limit, 6) of a detector.
+    void read_output(std::span<float> to) const;
+    /// The samples' losses of the last forward pass, in device memory: one span for each node that
+    /// computes losses, in their order, of (N) or, of a detector's, (N, 2) numbers.
+    const std::vector<std::span<const float>>& losses() const { return losses_; }
+    /// Copies them to the host, one span behind the other.
     void read_losses(std::span<float> to) const;
 
 private:
@@ -109,7 +109,8 @@ private:
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
     std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
     std::map<std::string, std::span<std::byte>> inputs_;
-    std::span<const std::byte> probabilities_, losses_;
+    std::span<const std::byte> output_;
+    std::vector<std::span<const float>> losses_;
 };
 
 }  // namespace hpcai::graph

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <hpcai/tensor/dtype.hpp>
+
+namespace hpcai::models {
+
+/// What a model's images are when they come to the device.
+struct ImageInput {
+    tensor::DType dtype = tensor::DType::u8;           // other than u8: normalized by the data set
+    std::vector<double> mean = {0.485, 0.456, 0.406};  // per channel, of pixels
+    std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
+};
+
+enum class Norm { batch, frozen_batch, group };
+
+struct NormOptions {
+    Norm kind = Norm::batch;
+    double momentum = 0.1;                // of running statistics
+    std::int64_t statistics_samples = 0;  // samples that share statistics; 0: the whole batch
+};
+
+/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) up to its last stage. The widths exist
+/// so that small data sets and tests can have the same network small.
+struct Backbone {
+    std::int64_t width = 64;                   // of the stem and the first stage
+    std::array<int, 4> blocks = {3, 4, 6, 3};  // a stage
+    bool stride_on_3x3 = true;                 // v1.5; false: v1, the stride on the first 1x1
+    bool zero_gamma = true;  // last normalization of each block starts at zero (Goyal et al.)
+    NormOptions norm;
+    int trained_stages =
+        5;  // from the last on, the stem being the first of five; frozen norms only
+};
+
+}  // namespace hpcai::models

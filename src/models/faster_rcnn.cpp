@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hpcai/models/faster_rcnn.hpp>
+
+#include "layers.hpp"
+
+namespace hpcai::models {
+namespace {
+
+using graph::ParameterId;
+using graph::ParameterKind;
+using graph::ValueId;
+
+constexpr std::int64_t kPooled = 7;  // bins a side of a region's features
+constexpr double kRpnDeviation = 0.01;
+
+/// The deviation of a uniform distribution between plus and minus `bound`.
+double uniform_deviation(double bound) {
+    return bound / std::sqrt(3.0);
+}
+
+class DetectorBuilder {
+public:
+    explicit DetectorBuilder(const FasterRcnn& options)
+        : options_(options), anchors_(make_anchors(options)) {}
+
+    graph::Graph for_training() {
+        const std::vector<ValueId> pyramid = make_pyramid();
+        const std::vector<ValueId> rpn = propose(pyramid);
+        const std::int64_t batch = options_.batch;
+        const ValueId boxes =
+            graph().add_input(kBoxesInput, {batch, options_.max_boxes, 5}, tensor::DType::f32);
+        const ValueId keys = graph().add_input(kKeysInput, {batch}, tensor::DType::s32);
+        const ValueId anchor_targets = graph().add_node(
+            "anchor_targets",
+            ops::AnchorTargets{layers_.shape(boxes), anchors_, options_.anchor_samples},
+            {boxes, keys});
+        std::vector<ValueId> rpn_loss = rpn;
+        rpn_loss.push_back(anchor_targets);
+        graph().add_node("rpn_loss", ops::RpnLoss{batch, anchors_, layers_.shape(anchor_targets)},
+                         rpn_loss);
+        const ValueId proposals = add_proposals(rpn, options_.training_proposals);
+        const ValueId regions =
+            graph().add_node("roi_targets",
+                             ops::RoiTargets{layers_.shape(proposals), layers_.shape(boxes),
+                                             options_.region_samples},
+                             {proposals, boxes, keys});
+        const auto [logits, deltas] = classify(pyramid, regions);
+        graph().add_node("roi_loss", ops::RoiLoss{layers_.shape(regions), options_.classes},
+                         {logits, deltas, regions});
+        return std::move(graph());
+    }
+
+    graph::Graph for_inference() {
+        const std::vector<ValueId> pyramid = make_pyramid();
+        const std::vector<ValueId> rpn = propose(pyramid);
+        const ValueId proposals = add_proposals(rpn, options_.inference_proposals);
+        const auto [logits, deltas] = classify(pyramid, proposals);
+        graph().add_node("detections",
+                         ops::Detections{.proposals = layers_.shape(proposals),
+                                         .classes = options_.classes,
+                                         .image_height = options_.image_height,
+                                         .image_width = options_.image_width,
+                                         .score_threshold = options_.score_threshold,
+                                         .limit = options_.detections},
+                         {logits, deltas, proposals});
+        return std::move(graph());
+    }
+
+private:
+    graph::Graph& graph() { return layers_.graph(); }
+
+    /// A convolution with bias.
+    struct Head {
+        std::int64_t filters = 0;
+        std::int64_t kernel = 1;
+        ParameterId weight = -1;
+        ParameterId bias = -1;
+    };
+
+    Head add_head(const std::string& name, Head head, std::int64_t inputs, double deviation) {
+        head.weight =
+            graph().add_parameter({.name = name + ".weight",
+                                   .shape = {head.filters, head.kernel, head.kernel, inputs},
+                                   .kind = ParameterKind::filters,
+                                   .deviation = deviation});
+        head.bias = graph().add_parameter(
+            {.name = name + ".bias", .shape = {head.filters}, .kind = ParameterKind::bias});
+        return head;
+    }
+
+    /// The head on one level; heads share their parameters between levels.
+    ValueId apply(const std::string& name, const Head& head, ValueId input, bool relu) {
+        const ValueId product = graph().add_node(
+            name,
+            ops::Convolution{layers_.shape(input), head.filters, head.kernel, 1, head.kernel / 2},
+            {input}, {head.weight});
+        return graph().add_node(name + (relu ? ".bias_relu" : ".bias"),
+                                ops::Bias{layers_.shape(product), relu}, {product}, {head.bias});
+    }
+
+    ValueId convolution_with_bias(const std::string& name, ValueId input, std::int64_t kernel) {
+        const std::int64_t inputs = layers_.shape(input)[3];
+        const double fan_in = static_cast<double>(kernel * kernel * inputs);
+        return apply(name,
+                     add_head(name, {options_.pyramid_channels, kernel}, inputs,
+                              uniform_deviation(std::sqrt(3 / fan_in))),
+                     input, false);
+    }
+
+    /// P2 to P6.
+    std::vector<ValueId> make_pyramid() {
+        const ValueId images = layers_.images(
+            {options_.batch, options_.image_height, options_.image_width, options_.channels},
+            options_.input);
+        const auto stages = layers_.backbone("backbone.body.", images, options_.backbone);
+        std::vector<ValueId> inner(4), pyramid(4);
+        for (std::size_t level = 0; level < 4; ++level) {
+            inner[level] = convolution_with_bias(
+                fmt::format("backbone.fpn.inner_blocks.{}.0", level), stages[level], 1);
+        }
+        for (std::size_t level = 3; level-- > 0;) {
+            inner[level] = graph().add_node(
+                fmt::format("backbone.fpn.top_down.{}", level),
+                ops::UpsampleAdd{layers_.shape(inner[level]), layers_.shape(inner[level + 1])},
+                {inner[level], inner[level + 1]});
+        }
+        for (std::size_t level = 0; level < 4; ++level) {
+            pyramid[level] = convolution_with_bias(
+                fmt::format("backbone.fpn.layer_blocks.{}.0", level), inner[level], 3);
+        }
+        pyramid.push_back(
+            layers_.max_pool("backbone.fpn.pool", pyramid.back(), {.kernel = 1, .stride = 2}));
+        return pyramid;
+    }
+
+    /// Logits of all levels, then deltas of all levels.
+    std::vector<ValueId> propose(const std::vector<ValueId>& pyramid) {
+        const std::int64_t per_cell = anchors_.per_cell();
+        const std::int64_t channels = options_.pyramid_channels;
+        const Head hidden = add_head("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
+        const Head logits = add_head("rpn.head.cls_logits", {per_cell}, channels, kRpnDeviation);
+        const Head deltas = add_head("rpn.head.bbox_pred", {4 * per_cell}, channels, kRpnDeviation);
+        std::vector<ValueId> features;
+        for (std::size_t level = 0; level < pyramid.size(); ++level) {
+            features.push_back(
+                apply(fmt::format("rpn.head.conv.P{}", level + 2), hidden, pyramid[level], true));
+        }
+        std::vector<ValueId> made;
+        for (std::size_t level = 0; level < features.size(); ++level) {
+            made.push_back(apply(fmt::format("rpn.head.cls_logits.P{}", level + 2), logits,
+                                 features[level], false));
+        }
+        for (std::size_t level = 0; level < features.size(); ++level) {
+            made.push_back(apply(fmt::format("rpn.head.bbox_pred.P{}", level + 2), deltas,
+                                 features[level], false));
+        }
+        return made;
+    }
+
+    ValueId add_proposals(const std::vector<ValueId>& rpn, std::int64_t limit) {
+        return graph().add_node(
+            "proposals",
+            ops::Proposals{
+                .batch = options_.batch, .anchors = anchors_, .per_level = limit, .limit = limit},
+            rpn);
+    }
+
+    struct LinearLayer {
+        std::int64_t features = 0;
+        bool relu = false;
+        std::int64_t pixels = 1;  // of its input
+    };
+
+    ValueId linear(const std::string& name, ValueId input, const LinearLayer& layer) {
+        const tensor::Shape from = layers_.shape(input);
+        const double bound = 1 / std::sqrt(static_cast<double>(from[1]));
+        const auto weight = graph().add_parameter({.name = name + ".weight",
+                                                   .shape = {layer.features, from[1]},
+                                                   .kind = ParameterKind::linear_weight,
+                                                   .deviation = uniform_deviation(bound),
+                                                   .pixels = layer.pixels});
+        const auto bias = graph().add_parameter(
+            {.name = name + ".bias", .shape = {layer.features}, .kind = ParameterKind::bias});
+        return graph().add_node(name, ops::Linear{from, layer.features, layer.relu}, {input},
+                                {weight, bias});
+    }
+
+    /// Logits and deltas of the regions.
+    std::pair<ValueId, ValueId> classify(const std::vector<ValueId>& pyramid, ValueId regions) {
+        std::vector<ValueId> inputs(pyramid.begin(), pyramid.begin() + 4);
+        std::vector<tensor::Shape> levels;
+        for (const ValueId level : inputs) levels.push_back(layers_.shape(level));
+        inputs.push_back(regions);
+        ValueId x = graph().add_node(
+            "roi_align", ops::RoiAlign{levels, layers_.shape(regions), kPooled}, inputs);
+        x = linear("roi_heads.box_head.fc6", x, {options_.head_features, true, kPooled * kPooled});
+        x = linear("roi_heads.box_head.fc7", x, {options_.head_features, true});
+        const std::string predictor = "roi_heads.box_predictor.";
+        const ValueId logits = linear(predictor + "cls_score", x, {options_.classes});
+        return {logits, linear(predictor + "bbox_pred", x, {4 * options_.classes})};
+    }
+
+    FasterRcnn options_;
+    ops::Anchors anchors_;
+    Layers layers_;
+};
+
+}  // namespace
+
+ops::Anchors make_anchors(const FasterRcnn& options) {
+    ops::Anchors anchors{
+        .levels = {}, .image_height = options.image_height, .image_width = options.image_width};
+    // Each convolution or pooling of stride 2 rounds up.
+    std::int64_t height = (options.image_height + 1) / 2, width = (options.image_width + 1) / 2;
+    std::int64_t stride = 2;
+    for (const double size : options.anchor_sizes) {
+        height = (height + 1) / 2;
+        width = (width + 1) / 2;
+        stride *= 2;
+        ops::Anchors::Level level{height, width, stride, {}};
+        for (const double ratio : options.anchor_ratios) {
+            const auto half_height = static_cast<float>(std::sqrt(ratio) * size / 2);
+            const auto half_width = static_cast<float>(size / std::sqrt(ratio) / 2);
+            level.cell.push_back({std::nearbyint(-half_width), std::nearbyint(-half_height),
+                                  std::nearbyint(half_width), std::nearbyint(half_height)});
+        }
+        anchors.levels.push_back(std::move(level));
+    }
+    return anchors;
+}
+
+graph::Graph make_faster_rcnn(const FasterRcnn& options) {
+    return DetectorBuilder(options).for_training();
+}
+
+graph::Graph make_faster_rcnn_inference(const FasterRcnn& options) {
+    return DetectorBuilder(options).for_inference();
+}
+
+}  // namespace hpcai::models

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <hpcai/graph/graph.hpp>
+#include <hpcai/models/backbone.hpp>
+
+namespace hpcai::models {
+
+/// Appends layers to a graph under torchvision's names. Each returns the value it makes.
+class Layers {
+public:
+    using ValueId = graph::ValueId;
+
+    struct Window {
+        std::int64_t kernel = 1;
+        std::int64_t stride = 1;
+    };
+
+    graph::Graph& graph() { return graph_; }
+    const tensor::Shape& shape(ValueId value) const { return graph_.value(value).shape; }
+
+    /// Images of the batch, normalized by the network where they are pixels.
+    ValueId images(const tensor::Shape& shape, const ImageInput& input);
+    /// Without bias; padded so that a stride of 1 keeps the extents.
+    ValueId convolution(const std::string& name, ValueId input, std::int64_t filters, Window window,
+                        bool is_trained = true);
+    ValueId norm(const std::string& name, ValueId input, const NormOptions& options,
+                 bool starts_at_zero = false);
+    ValueId relu(const std::string& name, ValueId input);
+    ValueId max_pool(const std::string& name, ValueId input, const ops::MaxPool& window);
+
+    /// ResNet-50 without its head: the values of its four stages, of strides 4 to 32.
+    std::array<ValueId, 4> backbone(const std::string& prefix, ValueId images,
+                                    const Backbone& options);
+
+private:
+    ValueId stem(const std::string& prefix, ValueId images, const Backbone& options);
+    /// Bottleneck: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
+    ValueId block(const std::string& name, ValueId input, const Backbone& options,
+                  std::int64_t width, std::int64_t stride, bool is_trained);
+
+    graph::Graph graph_;
+};
+
+}  // namespace hpcai::models
