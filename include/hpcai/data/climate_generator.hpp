@@ -57,9 +57,14 @@ public:
                 std::vector<Box>& boxes) const;
     /// Where the sample lies in the grid.
     ClimateWindow window(Split split, std::uint32_t number) const;
+    /// The sample's boxes without its fields, in a small part of the time.
+    std::vector<Box> boxes(Split split, std::uint32_t number) const;
 
 private:
     struct Planet;
+    struct Draw;
+
+    Draw draw(Split split, std::uint32_t number) const;
 
     ClimateSettings settings_;
     std::unique_ptr<const Planet> planet_;

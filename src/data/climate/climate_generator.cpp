@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/climate_generator.hpp>
+
+#include "events.hpp"
+#include "snapshot.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+using climate::Extent;
+using climate::Label;
+
+// Streams of a sample; the background's follow.
+constexpr std::uint32_t kEventStream = 0;
+constexpr std::uint32_t kWindowStream = 1;
+constexpr float kSmallestSide = 8;  // pixels, of a box
+
+/// How often windows are laid around an event of a category, beside the other categories of the
+/// same snapshot: rare ones more often.
+constexpr std::array<double, kClimateCategories> kFocusWeights{2.5, 1.5, 1, 5};
+
+void require_setting(const char* name, double value, double low, double high) {
+    require(value >= low && value <= high, ExitCode::usage,
+            "climate generator: {}: expected {} to {}, got {}", name, low, high, value);
+}
+
+void check(const ClimateSettings& settings) {
+    require_setting("height", settings.height, 64, kClimateRows);
+    require_setting("width", settings.width, 64, kClimateColumns);
+    require_setting("amplitude", settings.amplitude, 0, 10);
+    require_setting("event_rate", settings.event_rate, 0, 10);
+    require_setting("distractor_rate", settings.distractor_rate, 0, 10);
+    require_setting("label_dropout", settings.label_dropout, 0, 1);
+    require_setting("event_windows", settings.event_windows, 0, 1);
+    require_setting("kept_share", settings.kept_share, 0, 1);
+}
+
+/// First pixel of a window of `size` out of `whole`, uniform among those that hold [low, high), or
+/// among those that it fills.
+int place_window(double low, double high, int size, int whole, CounterStream& random) {
+    const double first = std::min(high - size, low), last = std::max(high - size, low);
+    const double place = first + (last - first) * random.uniform();
+    return std::clamp(static_cast<int>(std::lround(place)), 0, whole - size);
+}
+
+/// One of the labels; those of a rare category rather than others. Null without any.
+const Label* choose_focus(const std::vector<Label>& labels, CounterStream& random) {
+    const auto weight = [](const Label& label) {
+        return kFocusWeights[static_cast<std::size_t>(label.category) - 1];
+    };
+    double total = 0;
+    for (const Label& label : labels) total += weight(label);
+    double rest = total * random.uniform();
+    for (const Label& label : labels) {
+        rest -= weight(label);
+        if (rest < 0) return &label;
+    }
+    return nullptr;
+}
+
+ClimateWindow choose_window(const ClimateSettings& settings, const std::vector<Label>& labels,
+                            CounterStream random) {
+    const bool around_event = random.uniform() < settings.event_windows;
+    const Label* const focus = choose_focus(labels, random);
+    const Extent anywhere{0, 0, kClimateColumns, kClimateRows};
+    const Extent& kept = around_event && focus != nullptr ? focus->extent : anywhere;
+    return {place_window(kept.top, kept.bottom, settings.height, kClimateRows, random),
+            place_window(kept.left, kept.right, settings.width, kClimateColumns, random)};
+}
+
+std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vector<Label>& labels,
+                               const ClimateWindow& window) {
+    std::vector<Box> boxes;
+    const auto left = static_cast<double>(window.column), top = static_cast<double>(window.row);
+    const Extent frame{left, top, left + settings.width, top + settings.height};
+    for (const Label& label : labels) {
+        const Extent seen = label.visible_in(frame);
+        if (label.dropped || seen.area() <= 0) continue;
+        if (seen.area() < settings.kept_share * label.extent.area()) continue;
+        const Box box{static_cast<float>(std::floor(seen.left - left)),
+                      static_cast<float>(std::floor(seen.top - top)),
+                      static_cast<float>(std::ceil(seen.right - left)),
+                      static_cast<float>(std::ceil(seen.bottom - top)),
+                      static_cast<std::int32_t>(label.category)};
+        if (box.x2 - box.x1 >= kSmallestSide && box.y2 - box.y1 >= kSmallestSide) {
+            boxes.push_back(box);
+        }
+    }
+    return boxes;
+}
+
+}  // namespace
+
+struct ClimateGenerator::Planet {
+    climate::Surface surface = climate::make_surface();
+};
+
+struct ClimateGenerator::Draw {
+    climate::Weather weather;
+    ClimateWindow window;
+};
+
+ClimateGenerator::ClimateGenerator(const ClimateSettings& settings) : settings_(settings) {
+    check(settings);
+    planet_ = std::make_unique<const Planet>();
+}
+
+ClimateGenerator::~ClimateGenerator() = default;
+
+std::size_t ClimateGenerator::elements() const {
+    return static_cast<std::size_t>(settings_.height) * static_cast<std::size_t>(settings_.width) *
+           kClimateChannels;
+}
+
+ClimateGenerator::Draw ClimateGenerator::draw(Split split, std::uint32_t number) const {
+    const climate::SampleKey key{settings_.seed, split, number};
+    Draw draw{climate::draw_weather(settings_, planet_->surface, key.stream(kEventStream)), {}};
+    draw.window = choose_window(settings_, draw.weather.labels, key.stream(kWindowStream));
+    return draw;
+}
+
+ClimateWindow ClimateGenerator::window(Split split, std::uint32_t number) const {
+    return draw(split, number).window;
+}
+
+std::vector<Box> ClimateGenerator::boxes(Split split, std::uint32_t number) const {
+    const Draw drawn = draw(split, number);
+    return visible_boxes(settings_, drawn.weather.labels, drawn.window);
+}
+
+void ClimateGenerator::sample(Split split, std::uint32_t number, FieldLayout layout,
+                              std::span<float> fields, std::vector<Box>& boxes) const {
+    ensure(fields.size() == elements(), "{} climate values into {}", elements(), fields.size());
+    const Draw drawn = draw(split, number);
+    const climate::Patch patch{drawn.window.row - 1, drawn.window.column - 1, settings_.height + 2,
+                               settings_.width + 2};
+    climate::Snapshot snapshot =
+        climate::make_background(patch, planet_->surface, drawn.weather.season,
+                                 climate::SampleKey{settings_.seed, split, number});
+    climate::paint(drawn.weather, snapshot);
+    climate::diagnose(snapshot, planet_->surface, {layout, fields});
+    boxes = visible_boxes(settings_, drawn.weather.labels, drawn.window);
+}
+
+}  // namespace hpcai::data

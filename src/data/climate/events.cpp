@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "events.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace hpcai::data::climate {
+
+namespace {
+
+constexpr double kVisibleShare = 0.35;    // of a plume's water on its axis, at its box's edge
+constexpr double kRiverDistance = 3.5e5;  // m, kept free along a plume
+constexpr double kSmallestSide = 8;       // pixels
+constexpr int kVortexTries = 40;
+constexpr int kPlumeTries = 20;
+
+struct VortexKind {
+    double drop_low, drop_high;      // Pa
+    double radius_low, radius_high;  // of the strongest wind, m
+    double shape_low, shape_high;
+    double outer_low, outer_high;  // m
+    double strength;
+};
+constexpr VortexKind kCyclone{1800, 6500, 5e4, 9e4, 1.1, 1.7, 4.5e5, 7.5e5, 1};
+constexpr VortexKind kDepression{500, 1100, 9e4, 1.6e5, 0.9, 1.2, 3.5e5, 5e5, 0.35};
+constexpr VortexKind kTropicalDistractor{120, 280, 9e4, 1.6e5, 0.9, 1.2, 3.5e5, 5e5, 0.12};
+
+double metres_between(double latitude, double longitude, double other_latitude,
+                      double other_longitude) {
+    double east = std::fabs(longitude - other_longitude);
+    if (east > 180) east = 360 - east;
+    return std::hypot((latitude - other_latitude) * kMetresPerDegree,
+                      east * kMetresPerDegree * std::cos(other_latitude * kDegree));
+}
+
+/// `radius_y` and `radius_x` metres around a place.
+Extent extent_around(double latitude, double longitude, double radius_y, double radius_x) {
+    const double y = row_of(latitude), x = column_of(longitude);
+    const double half_y = radius_y / (kMetresPerDegree * kDegreesPerRow);
+    const double half_x =
+        radius_x / (kMetresPerDegree * std::cos(latitude * kDegree) * kDegreesPerColumn);
+    return Extent{x - half_x, y - half_y, x + half_x, y + half_y}.cut(
+        {0, 0, kClimateColumns, kClimateRows});
+}
+
+class WeatherDraw {
+public:
+    WeatherDraw(const ClimateSettings& settings, const Surface& surface, CounterStream random)
+        : settings_(settings), surface_(surface), random_(random) {}
+
+    Weather draw() {
+        weather_.season = between(-1, 1);
+        const double events = settings_.event_rate, others = settings_.distractor_rate;
+        if (random_.uniform() < std::min(1.0, 0.55 * events)) draw_plume(true);
+        repeat(1.6 * events, [&] { draw_vortex(kCyclone, ClimateCategory::tropical_cyclone); });
+        repeat(1.1 * events,
+               [&] { draw_vortex(kDepression, ClimateCategory::tropical_depression); });
+        repeat(4.0 * events, [&] { draw_low(true); });
+        repeat(2.0 * others, [&] { draw_vortex(kTropicalDistractor, std::nullopt); });
+        repeat(3.0 * others, [&] { draw_low(false); });
+        if (random_.uniform() < std::min(1.0, 0.5 * others)) draw_plume(false);
+        return std::move(weather_);
+    }
+
+private:
+    struct Place {
+        double latitude, longitude, radius;
+    };
+
+    double between(double low, double high) { return low + (high - low) * random_.uniform(); }
+    bool one_of_two(double chance = 0.5) { return random_.uniform() < chance; }
+
+    /// Calls `action` as often as a Poisson variable of that mean says (Knuth).
+    template <typename Action>
+    void repeat(double mean, const Action& action) {
+        const double limit = std::exp(-mean);
+        int count = 0;
+        for (double product = random_.uniform(); product > limit; product *= random_.uniform()) {
+            ++count;
+        }
+        for (int i = 0; i < count; ++i) action();
+    }
+
+    bool is_free(const Place& place) const {
+        for (const Place& other : taken_) {
+            const double metres =
+                metres_between(other.latitude, other.longitude, place.latitude, place.longitude);
+            if (metres < place.radius + other.radius) return false;
+        }
+        return true;
+    }
+    bool take(const Place& place) {
+        if (!is_free(place)) return false;
+        taken_.push_back(place);
+        return true;
+    }
+    bool is_land(double latitude, double longitude) const {
+        return surface_.land[Surface::at(static_cast<int>(row_of(latitude)),
+                                         static_cast<int>(column_of(longitude)))] != 0;
+    }
+
+    void add_label(ClimateCategory category, const Extent& extent, std::vector<Extent> parts = {}) {
+        const bool dropped = one_of_two(settings_.label_dropout);
+        const bool fits = extent.right - extent.left >= kSmallestSide &&
+                          extent.bottom - extent.top >= kSmallestSide;
+        if (!fits || weather_.labels.size() >= kMaximumClimateBoxes) return;
+        weather_.labels.push_back({category, extent, std::move(parts), dropped});
+    }
+
+    void draw_vortex(const VortexKind& kind, std::optional<ClimateCategory> category) {
+        for (int attempt = 0; attempt < kVortexTries; ++attempt) {
+            const double hemisphere = one_of_two(0.5 + 0.35 * weather_.season) ? 1 : -1;
+            Vortex vortex;
+            vortex.latitude = hemisphere * between(8, 27);
+            vortex.longitude = between(6, 354);
+            vortex.drop = settings_.amplitude * between(kind.drop_low, kind.drop_high);
+            vortex.wind_radius = between(kind.radius_low, kind.radius_high);
+            vortex.shape = between(kind.shape_low, kind.shape_high);
+            vortex.outer_radius = between(kind.outer_low, kind.outer_high);
+            vortex.rotation = between(0, 2 * std::numbers::pi);
+            vortex.strength = settings_.amplitude * kind.strength;
+            if (is_land(vortex.latitude, vortex.longitude)) continue;
+            if (!take({vortex.latitude, vortex.longitude, 1.1 * vortex.outer_radius})) continue;
+            weather_.vortices.push_back(vortex);
+            const double radius = 0.62 * vortex.outer_radius;
+            if (category) {
+                add_label(*category,
+                          extent_around(vortex.latitude, vortex.longitude, radius, radius));
+            }
+            return;
+        }
+    }
+
+    void draw_low(bool labelled) {
+        for (int attempt = 0; attempt < kVortexTries; ++attempt) {
+            Low low;
+            low.latitude = (one_of_two() ? 1 : -1) * between(33, 64);
+            low.longitude = between(12, 348);
+            low.drop = settings_.amplitude * (labelled ? between(1400, 4200) : between(300, 650));
+            low.size = between(3e5, 5.5e5) * (labelled ? 1 : 0.8);
+            low.eccentricity = between(0.75, 1.3);
+            low.tilt = between(3e5, 6e5);
+            if (!take({low.latitude, low.longitude, 1.7 * low.size})) continue;
+            weather_.lows.push_back(low);
+            if (labelled) {
+                add_label(
+                    ClimateCategory::extratropical_cyclone,
+                    extent_around(low.latitude, low.longitude, 1.7 * low.size * low.eccentricity,
+                                  1.7 * low.size / low.eccentricity));
+            }
+            return;
+        }
+    }
+
+    /// Landfall in North America, or in South America.
+    Plume plume_path(bool labelled) {
+        Plume plume{between(18, 26), between(185, 205), between(36, 52), between(228, 242)};
+        double sign = 1;
+        if (one_of_two(0.45)) {
+            sign = -1;
+            plume.latitude_0 *= -1;
+            plume.latitude_1 *= -1;
+            plume.longitude_0 = between(250, 262);
+            plume.longitude_1 = between(281, 289);
+        }
+        if (!labelled) {
+            plume.latitude_1 = plume.latitude_0 + sign * between(5, 8);
+            plume.longitude_1 = plume.longitude_0 + between(5, 9);
+        }
+        plume.bend = between(-7, 7);
+        plume.width = between(1.5e5, 2.6e5);
+        plume.water = settings_.amplitude * (labelled ? between(14, 26) : between(6, 10));
+        return plume;
+    }
+
+    void draw_plume(bool labelled) {
+        for (int attempt = 0; attempt < kPlumeTries; ++attempt) {
+            const Plume plume = plume_path(labelled);
+            std::vector<Place> places;
+            for (double q = 0; q <= 1; q += 0.2) {
+                places.push_back({plume.latitude_at(q), plume.longitude_at(q), kRiverDistance});
+            }
+            const auto free = [this](const Place& place) { return is_free(place); };
+            if (!std::all_of(places.begin(), places.end(), free)) continue;
+            taken_.insert(taken_.end(), places.begin(), places.end());
+            weather_.plumes.push_back(plume);
+            if (labelled) label(plume);
+            return;
+        }
+    }
+
+    void label(const Plume& plume) {
+        std::vector<Extent> parts;
+        Extent whole;
+        for (int step = 0; step <= kPathSteps; ++step) {
+            const double q = static_cast<double>(step) / kPathSteps;
+            const double share = Plume::profile(q);
+            if (share <= kVisibleShare) continue;
+            double reach = plume.width * std::sqrt(2 * std::log(share / kVisibleShare));
+            if (step == kPathSteps) reach = std::min(reach, plume.width);
+            parts.push_back(
+                extent_around(plume.latitude_at(q), plume.longitude_at(q), reach, reach));
+            const Extent& part = parts.back();
+            whole = parts.size() == 1 ? part : whole.joined(part);
+        }
+        add_label(ClimateCategory::atmospheric_river, whole, std::move(parts));
+    }
+
+    const ClimateSettings& settings_;
+    const Surface& surface_;
+    CounterStream random_;
+    Weather weather_;
+    std::vector<Place> taken_;
+};
+
+}  // namespace
+
+double Plume::profile(double q) {
+    return smooth_step(-0.05, 0.12, q) * (1 - 0.35 * smooth_step(0.7, 1, q));
+}
+
+Extent Extent::cut(const Extent& other) const {
+    return {std::max(left, other.left), std::max(top, other.top), std::min(right, other.right),
+            std::min(bottom, other.bottom)};
+}
+
+Extent Extent::joined(const Extent& other) const {
+    return {std::min(left, other.left), std::min(top, other.top), std::max(right, other.right),
+            std::max(bottom, other.bottom)};
+}
+
+Extent Label::visible_in(const Extent& window) const {
+    if (parts.empty()) return extent.cut(window);
+    Extent visible;
+    for (const Extent& part : parts) {
+        const Extent seen = part.cut(window);
+        if (seen.area() > 0) visible = visible.area() > 0 ? visible.joined(seen) : seen;
+    }
+    return visible;
+}
+
+Weather draw_weather(const ClimateSettings& settings, const Surface& surface,
+                     CounterStream random) {
+    return WeatherDraw(settings, surface, random).draw();
+}
+
+}  // namespace hpcai::data::climate

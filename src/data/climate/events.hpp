@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <hpcai/base/philox.hpp>
+#include <hpcai/data/box.hpp>
+#include <hpcai/data/climate_generator.hpp>
+
+#include "planet.hpp"
+
+/// What happens in one snapshot: drawn first, painted later on whatever part of the grid is wanted.
+namespace hpcai::data::climate {
+
+/// A tropical low: Holland's profile of pressure, p = p_c + dp exp(-(R_m / r)^B) (Holland, 1980).
+struct Vortex {
+    double latitude = 0, longitude = 0;
+    double drop = 0;          // dp, Pa
+    double wind_radius = 0;   // R_m, m
+    double shape = 1;         // B
+    double outer_radius = 0;  // m
+    double rotation = 0;      // of its rain bands, rad
+    double strength = 0;      // of its warm core and rain, 1 for a cyclone
+};
+
+/// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and a comma of cloud.
+struct Low {
+    double latitude = 0, longitude = 0;
+    double drop = 0;          // Pa
+    double size = 0;          // m, standard deviation
+    double eccentricity = 1;  // east-west size is size * eccentricity, north-south size / it
+    double tilt = 0;          // m, of the trough aloft to the west
+};
+
+/// A moist plume along a curved path.
+struct Plume {
+    double latitude_0 = 0, longitude_0 = 0;
+    double latitude_1 = 0, longitude_1 = 0;
+    double bend = 0;   // degrees to the east half way
+    double width = 0;  // m, standard deviation
+    double water = 0;  // kg/m^2 on its axis
+
+    double latitude_at(double q) const { return latitude_0 + (latitude_1 - latitude_0) * q; }
+    double longitude_at(double q) const {
+        return longitude_0 + (longitude_1 - longitude_0) * q + bend * 4 * q * (1 - q);
+    }
+    /// Share of the water on the axis at `q` of the way, 0 to 1.
+    static double profile(double q);
+};
+
+/// Steps of a plume's path.
+inline constexpr int kPathSteps = 60;
+
+/// A rectangle of the grid, edges in pixels.
+struct Extent {
+    double left = 0, top = 0, right = 0, bottom = 0;
+
+    double area() const {
+        return left < right && top < bottom ? (right - left) * (bottom - top) : 0;
+    }
+    Extent cut(const Extent& other) const;
+    Extent joined(const Extent& other) const;
+};
+
+/// An event that has, or without dropout would have, a box.
+struct Label {
+    ClimateCategory category{};
+    Extent extent;
+    std::vector<Extent> parts;  // of a plume: what the extent is made of
+    bool dropped = false;
+
+    /// The extent of what is visible in `window`.
+    Extent visible_in(const Extent& window) const;
+};
+
+struct Weather {
+    double season = 0;  // -1: December to February, 1: June to August
+    std::vector<Vortex> vortices;
+    std::vector<Low> lows;
+    std::vector<Plume> plumes;
+    std::vector<Label> labels;
+};
+
+/// Draws a snapshot's events; none overlaps another's core.
+Weather draw_weather(const ClimateSettings& settings, const Surface& surface, CounterStream random);
+
+}  // namespace hpcai::data::climate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <vector>
+
+#include <hpcai/data/climate_channels.hpp>
+
+/// Where pixels lie on the Earth.
+namespace hpcai::data::climate {
+
+inline constexpr double kEarthRadius = 6.371e6;    // m
+inline constexpr double kRotationRate = 7.292e-5;  // rad/s
+inline constexpr double kDegree = std::numbers::pi / 180;
+inline constexpr double kMetresPerDegree = kEarthRadius * kDegree;
+inline constexpr double kDegreesPerRow = 180.0 / (kClimateRows - 1);
+inline constexpr double kDegreesPerColumn = 360.0 / kClimateColumns;
+
+/// Degrees north.
+constexpr double latitude_of(double row) {
+    return -90 + row * kDegreesPerRow;
+}
+constexpr double row_of(double latitude) {
+    return (latitude + 90) / kDegreesPerRow;
+}
+/// Degrees east.
+constexpr double column_of(double longitude) {
+    return longitude / kDegreesPerColumn;
+}
+
+/// 0 up to `low`, 1 from `high` on, smooth between.
+inline double smooth_step(double low, double high, double x) {
+    const double t = std::clamp((x - low) / (high - low), 0.0, 1.0);
+    return t * t * (3 - 2 * t);
+}
+
+/// exp(-((x - centre) / width)^2)
+inline double bell(double x, double centre, double width) {
+    const double t = (x - centre) / width;
+    return std::exp(-t * t);
+}
+
+/// A rectangle of pixels that are computed. It may reach over the poles, where rows repeat the
+/// last one, and around the Earth.
+struct Patch {
+    int row = 0;
+    int column = 0;
+    int rows = 0;
+    int columns = 0;
+
+    std::size_t pixels() const {
+        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    }
+    /// Row of the grid that row `r` of the patch stands for.
+    int grid_row(int r) const { return std::clamp(row + r, 0, kClimateRows - 1); }
+    int grid_column(int c) const {
+        return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;
+    }
+    double latitude(int r) const { return latitude_of(grid_row(r)); }
+    /// Of pixel (r, c) in an array of all pixels.
+    std::size_t at(int r, int c) const {
+        return static_cast<std::size_t>(r) * static_cast<std::size_t>(columns) +
+               static_cast<std::size_t>(c);
+    }
+};
+
+using Field = std::vector<float>;  // (rows, columns) of a patch
+
+}  // namespace hpcai::data::climate

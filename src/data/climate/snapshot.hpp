@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <hpcai/data/climate_generator.hpp>
+
+#include "events.hpp"
+
+namespace hpcai::data::climate {
+
+/// Which sample's random numbers.
+struct SampleKey {
+    std::uint64_t seed = 0;
+    Split split{};
+    std::uint32_t number = 0;
+
+    /// One independent stream for each `part` of the sample.
+    CounterStream stream(std::uint32_t part) const {
+        return {seed, RandomPurpose::climate, static_cast<std::uint32_t>(split), number, part};
+    }
+};
+
+/// The quantities that the channels follow from, over a patch.
+struct Snapshot {
+    explicit Snapshot(const Patch& where);
+
+    Patch patch;
+    Field pressure;             // Pa, at sea level
+    Field pressure_anomaly;     // Pa, of the weather without the events
+    Field height_anomaly;       // m, at 200 hPa
+    Field eastward, northward;  // m/s, the events' part
+    Field water;                // kg/m^2
+    Field rain;                 // m/s
+    Field temperature_500;      // K
+    Field temperature_200;      // K
+    Field surface_temperature;  // K
+    Field humidity;             // kg/kg
+    Field moisture_noise, fine_noise;
+    std::vector<double> jet;  // m/s, eastward, of each row
+};
+
+/// The weather without events: profiles along the latitude and random waves.
+Snapshot make_background(const Patch& patch, const Surface& surface, double season,
+                         const SampleKey& key);
+
+/// Adds the events to a snapshot, as far as they reach its patch.
+void paint(const Weather& weather, Snapshot& snapshot);
+
+/// Where the inner pixels of a snapshot go: all but the outermost row or column on each side,
+/// which only serve to form differences.
+struct FieldTarget {
+    FieldLayout layout{};
+    std::span<float> fields;
+};
+
+/// Computes the 16 channels: geostrophic winds, hypsometric heights, pressure at the surface.
+void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarget& target);
+
+}  // namespace hpcai::data::climate

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sphere_waves.hpp"
+
+#include <array>
+
+namespace hpcai::data::climate {
+
+namespace {
+
+/// cos(2 pi t) to about 4e-6 for |t| < 2^21, of operations that vectorize in any instruction set.
+inline float cosine_of_turns(float t) {
+    constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
+    const float rest = t - ((t + kRounds) - kRounds);
+    const float y = 0.25F - (rest < 0 ? -rest : rest);  // cos(2 pi t) = sin(2 pi y)
+    const float z = y * y;
+    return y *
+           (6.2831853F + z * (-41.341702F + z * (81.605249F + z * (-76.705860F + z * 42.058694F))));
+}
+
+struct Longitudes {
+    std::vector<float> cosine, sine;
+};
+
+Longitudes longitudes_of(const Patch& nodes, int spacing) {
+    Longitudes result;
+    for (int c = 0; c < nodes.columns; ++c) {
+        const int around = ((nodes.column + c) * spacing) % kClimateColumns;
+        const int column = around < 0 ? around + kClimateColumns : around;
+        const double angle = 2 * std::numbers::pi * column / kClimateColumns;
+        result.cosine.push_back(static_cast<float>(std::cos(angle)));
+        result.sine.push_back(static_cast<float>(std::sin(angle)));
+    }
+    return result;
+}
+
+int floor_division(int a, int b) {
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/// Weights of the nodes -1, 0, 1 and 2 for a place `t` of the way from 0 to 1 (Lagrange).
+std::array<float, 4> cubic_weights(float t) {
+    return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
+            (t + 1) * t * (t - 1) / 6};
+}
+
+/// Between which nodes a row or column lies.
+struct Place {
+    int node = 0;  // the one before the one at or below it
+    std::array<float, 4> weights{};
+};
+
+Place place_of(int pixel, int spacing) {
+    const int node = floor_division(pixel, spacing);
+    const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
+    return {node - 1, cubic_weights(t)};
+}
+
+/// The patch's columns of every row of nodes: (nodes.rows, patch.columns).
+Field across(const Field& values, const Patch& nodes, const Patch& patch, int spacing) {
+    Field result(static_cast<std::size_t>(nodes.rows) * static_cast<std::size_t>(patch.columns));
+    for (int c = 0; c < patch.columns; ++c) {
+        const Place place = place_of(patch.column + c, spacing);
+        for (int r = 0; r < nodes.rows; ++r) {
+            const float* const v = &values[nodes.at(r, place.node - nodes.column)];
+            result[patch.at(r, c)] = place.weights[0] * v[0] + place.weights[1] * v[1] +
+                                     place.weights[2] * v[2] + place.weights[3] * v[3];
+        }
+    }
+    return result;
+}
+
+Patch nodes_around(const Patch& patch, int spacing) {
+    Patch nodes;
+    nodes.row = floor_division(patch.grid_row(0), spacing) - 1;
+    nodes.rows = floor_division(patch.grid_row(patch.rows - 1), spacing) + 3 - nodes.row;
+    nodes.column = floor_division(patch.column, spacing) - 1;
+    nodes.columns = floor_division(patch.column + patch.columns - 1, spacing) + 3 - nodes.column;
+    return nodes;
+}
+
+}  // namespace
+
+SphereWaves::SphereWaves(const WaveSpectrum& spectrum, CounterStream random)
+    : spacing_(spectrum.spacing) {
+    double variance = 0;
+    for (int i = 0; i < spectrum.waves; ++i) {
+        const double k =
+            spectrum.lowest * std::pow(spectrum.highest / spectrum.lowest, random.uniform());
+        const double x = random.normal(), y = random.normal(), z = random.normal();
+        const double turns = k / (2 * std::numbers::pi * std::sqrt(x * x + y * y + z * z));
+        const double amplitude = std::pow(k, -spectrum.slope);
+        variance += amplitude * amplitude / 2;
+        waves_.push_back({static_cast<float>(turns * x), static_cast<float>(turns * y),
+                          static_cast<float>(turns * z), static_cast<float>(random.uniform()),
+                          static_cast<float>(amplitude)});
+    }
+    for (Wave& wave : waves_) wave.amplitude /= static_cast<float>(std::sqrt(variance));
+}
+
+Field SphereWaves::sum(const Patch& nodes) const {
+    const Longitudes longitudes = longitudes_of(nodes, spacing_);
+    Field values(nodes.pixels());
+    const auto columns = static_cast<std::size_t>(nodes.columns);
+    const float* const cosine = longitudes.cosine.data();
+    const float* const sine = longitudes.sine.data();
+    for (int r = 0; r < nodes.rows; ++r) {
+        const double angle = latitude_of((nodes.row + r) * spacing_) * kDegree;
+        const auto c = static_cast<float>(std::cos(angle));
+        const auto s = static_cast<float>(std::sin(angle));
+        float* const row = &values[nodes.at(r, 0)];
+        for (const Wave& wave : waves_) {
+            const float x = wave.x * c, y = wave.y * c, z = wave.z * s + wave.phase;
+            for (std::size_t i = 0; i < columns; ++i) {
+                row[i] += wave.amplitude * cosine_of_turns(x * cosine[i] + y * sine[i] + z);
+            }
+        }
+    }
+    return values;
+}
+
+Field SphereWaves::evaluate(const Patch& patch) const {
+    const Patch nodes = nodes_around(patch, spacing_);
+    const Field values = across(sum(nodes), nodes, patch, spacing_);
+    Field result(patch.pixels());
+    for (int r = 0; r < patch.rows; ++r) {
+        const Place place = place_of(patch.grid_row(r), spacing_);
+        const float* const v = &values[patch.at(place.node - nodes.row, 0)];
+        float* const row = &result[patch.at(r, 0)];
+        const auto columns = static_cast<std::size_t>(patch.columns);
+        for (std::size_t c = 0; c < columns; ++c) {
+            row[c] = place.weights[0] * v[c] + place.weights[1] * v[c + columns] +
+                     place.weights[2] * v[c + 2 * columns] + place.weights[3] * v[c + 3 * columns];
+        }
+    }
+    return result;
+}
+
+}  // namespace hpcai::data::climate
