@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <barrier>
+#include <condition_variable>
 #include <exception>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -16,14 +20,22 @@ namespace hpcai::evaluation {
 /// What the threads of one fake run share: where each one's buffer is while all wait.
 struct ThreadTeam {
     explicit ThreadTeam(int size)
-        : meeting(size), floats(static_cast<std::size_t>(size)), doubles(floats.size()) {}
+        : meeting(size),
+          floats(static_cast<std::size_t>(size)),
+          doubles(floats.size()),
+          bytes(floats.size()) {}
     std::barrier<> meeting;
     std::vector<std::span<float>> floats;
     std::vector<std::span<double>> doubles;
-    std::size_t largest_message = 0;  // elements of a reduce_sum
+    std::vector<std::span<const std::byte>> bytes;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::tuple<int, int, int>, std::span<const std::byte>> letters;  // from, to, tag
+    std::size_t largest_message = 0;  // elements of a reduce_sum, bytes of a send
 };
 
-/// Ranks are threads, sums run in rank order. Has the collectives that votes use.
+/// Ranks are threads, sums run in rank order, a send waits for its receive. Has the collectives
+/// that votes and fusion use.
 class ThreadCommunicator : public comm::Communicator {
 public:
     ThreadCommunicator(ThreadTeam& team, int rank) : team_(team), rank_(rank) {}
@@ -59,15 +71,44 @@ public:
         std::ranges::copy(highest, values.begin());
     }
 
+    void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+        team_.bytes[static_cast<std::size_t>(rank_)] = mine;
+        team_.meeting.arrive_and_wait();
+        ensure(all.size() == mine.size() * team_.bytes.size(), "a gathering of another size");
+        auto target = all.begin();
+        for (const auto& part : team_.bytes) {
+            ensure(part.size() == mine.size(), "a gathering of different sizes");
+            target = std::ranges::copy(part, target).out;
+        }
+        team_.meeting.arrive_and_wait();
+    }
+
+    void send(std::span<const std::byte> bytes, int destination, int tag) override {
+        const std::tuple address{rank_, destination, tag};
+        std::unique_lock lock(team_.mutex);
+        team_.largest_message = std::max(team_.largest_message, bytes.size());
+        team_.letters[address] = bytes;
+        team_.changed.notify_all();
+        team_.changed.wait(lock, [&] { return !team_.letters.contains(address); });
+    }
+
+    void receive(std::span<std::byte> bytes, int source, int tag) override {
+        const std::tuple address{source, rank_, tag};
+        std::unique_lock lock(team_.mutex);
+        team_.changed.wait(lock, [&] { return team_.letters.contains(address); });
+        const std::span<const std::byte> letter = team_.letters[address];
+        ensure(letter.size() == bytes.size(), "a message of another size");
+        std::ranges::copy(letter, bytes.begin());
+        team_.letters.erase(address);
+        team_.changed.notify_all();
+    }
+
     void all_reduce_sum(std::span<float>) override { refuse(); }
     void all_reduce_sum(std::span<double>) override { refuse(); }
     void all_reduce_sum(std::span<std::int64_t>) override { refuse(); }
     std::unique_ptr<comm::Request> start_all_reduce_sum(std::span<float>) override { refuse(); }
     void broadcast(std::span<std::byte>, int) override { refuse(); }
-    void all_gather(std::span<const std::byte>, std::span<std::byte>) override { refuse(); }
     void reduce_scatter_sum(std::span<const float>, std::span<float>) override { refuse(); }
-    void send(std::span<const std::byte>, int, int) override { refuse(); }
-    void receive(std::span<std::byte>, int, int) override { refuse(); }
     void barrier() override { refuse(); }
     std::unique_ptr<comm::Communicator> split(int, int) override { refuse(); }
 
@@ -81,7 +122,7 @@ private:
 };
 
 /// Runs `member` as `size` ranks and rethrows the exception of the lowest rank that has one;
-/// returns the largest reduction, in elements.
+/// returns the largest reduction, in elements, or message, in bytes.
 inline std::size_t run_members(int size, const std::function<void(comm::Communicator&)>& member) {
     ThreadTeam team(size);
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/evaluation/detection_ensemble.hpp>
+
+#include "random_detections.hpp"
+#include "thread_communicator.hpp"
+
+namespace hpcai::evaluation {
+namespace {
+
+using Detections = std::vector<Detection>;
+
+const Box kBox{10, 20, 30, 40};
+
+class FusionOverRanks : public testing::TestWithParam<Merging> {};
+
+/// Four models of a random test set with many equal scores.
+std::vector<Detections> four_models() {
+    const RandomSet set{.images = 23, .detections = 150};
+    std::vector<Detections> models;
+    for (std::uint32_t number = 0; number < 4; ++number) {
+        models.push_back(random_detections(set, number));
+    }
+    models[2].clear();
+    return models;
+}
+
+/// What rank 0 gets when `hosted[r]` of the models are on rank r.
+Detections fused_by(const std::vector<Detections>& models, const std::vector<std::size_t>& hosted,
+                    Merging merging, std::int64_t chunk_images) {
+    Detections result;
+    run_members(static_cast<int>(hosted.size()), [&](comm::Communicator& ranks) {
+        const auto rank = static_cast<std::ptrdiff_t>(ranks.rank());
+        const auto first = std::accumulate(hosted.begin(), hosted.begin() + rank, std::size_t{0});
+        std::vector<Member> mine;
+        for (std::size_t index = 0; index < hosted[static_cast<std::size_t>(rank)]; ++index) {
+            mine.push_back({models[first + index], 1.0 + static_cast<double>(first + index)});
+        }
+        Detections got = fuse_detections(ranks, mine, 23, {.merging = merging}, chunk_images);
+        if (rank == 0) {
+            result = std::move(got);
+        } else {
+            EXPECT_TRUE(got.empty());
+        }
+    });
+    return result;
+}
+
+TEST_P(FusionOverRanks, DoesNotDependOnTheRanksThatHostTheModelsNorOnTheChunk) {
+    const std::vector<Detections> models = four_models();
+    const Detections alone = fused_by(models, {4}, GetParam(), 1000);
+    EXPECT_GT(alone.size(), 23U);
+    EXPECT_TRUE(std::ranges::is_sorted(alone, {}, &Detection::image));
+    for (const std::vector<std::size_t>& hosted :
+         {std::vector<std::size_t>{1, 1, 1, 1}, {2, 2}, {0, 3, 1}, {4, 0, 0, 0, 0}, {3, 1}}) {
+        for (const std::int64_t chunk_images : {1, 2, 5, 64}) {
+            EXPECT_EQ(fused_by(models, hosted, GetParam(), chunk_images), alone)
+                << hosted.size() << " ranks, " << chunk_images << " images";
+        }
+    }
+}
+
+TEST_P(FusionOverRanks, OfAllRanksIsThatOfEachImageByItself) {
+    const std::vector<Detections> models = four_models();
+    Detections wanted;
+    for (std::int64_t image = 0; image < 23; ++image) {
+        std::vector<MemberDetection> pooled;
+        for (std::int32_t member = 0; member < 4; ++member) {
+            for (const Detection& one : models[static_cast<std::size_t>(member)]) {
+                if (one.image == image) pooled.push_back({member, one});
+            }
+        }
+        const Detections fused =
+            fuse_image(pooled, std::vector{1.0, 2.0, 3.0, 4.0}, {.merging = GetParam()});
+        wanted.insert(wanted.end(), fused.begin(), fused.end());
+    }
+    EXPECT_EQ(fused_by(models, {1, 2, 1}, GetParam(), 3), wanted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, FusionOverRanks,
+                         testing::Values(Merging::weighted_fusion, Merging::suppression));
+
+TEST(FuseDetections, SendsNoMoreThanARoundAtATime) {
+    const Detections all = random_detections({.images = 40, .detections = 400, .scores = 3}, 1);
+    const std::size_t largest = run_members(2, [&](comm::Communicator& ranks) {
+        const std::vector<Member> mine{{all}};
+        fuse_detections(ranks, mine, 40, {}, 2);
+    });
+    EXPECT_LT(largest, 2 * 30 * sizeof(MemberDetection));  // 10 an image and model on average
+}
+
+TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
+    const Detections fine{{0, 1, 0.5, kBox}, {1, 1, 0.5, kBox}};
+    const Detections unordered{{1, 1, 0.5, kBox}, {0, 1, 0.5, kBox}};
+    const Detections beyond{{2, 1, 0.5, kBox}};
+    const auto refusals = [&](const Detections& second, std::int64_t images, double weight) {
+        std::vector<int> codes(2);
+        run_members(2, [&](comm::Communicator& ranks) {
+            const bool is_second = ranks.rank() == 1;
+            const std::vector<Member> mine{{is_second ? second : fine, is_second ? weight : 1}};
+            try {
+                fuse_detections(ranks, mine, is_second ? images : 2, {});
+            } catch (const Error& error) {
+                codes[static_cast<std::size_t>(ranks.rank())] = static_cast<int>(error.code());
+            }
+        });
+        return codes;
+    };
+    EXPECT_EQ(refusals(fine, 2, 1), (std::vector{0, 0}));
+    EXPECT_EQ(refusals(unordered, 2, 1), (std::vector{1, 1}));
+    EXPECT_EQ(refusals(beyond, 2, 1), (std::vector{1, 1}));
+    EXPECT_EQ(refusals(fine, 3, 1), (std::vector{1, 1}));
+    EXPECT_EQ(refusals(fine, 2, 0), (std::vector{1, 1}));
+    const auto alone = comm::make_self_communicator();
+    EXPECT_THROW(fuse_detections(*alone, {}, 2, {}), Error);
+    EXPECT_THROW(fuse_detections(*alone, std::vector<Member>{{fine}}, 2, {}, 0), Error);
+}
+
+}  // namespace
+}  // namespace hpcai::evaluation
