@@ -97,6 +97,9 @@ private:
 /// Attributes with a scratchpad given by the caller, so that running allocates nothing.
 dnnl::primitive_attr caller_scratchpad();
 
+/// Throws Error(internal) for an operation that this engine does not compute.
+std::unique_ptr<Kernel> build_kernel(const ops::Operation&, const KernelOptions&, const Context&);
+
 std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelOptions&,
                                           const Context&);
 std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,

@@ -60,45 +60,6 @@ std::string onednn_version() {
     return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
-struct Build {
-    const KernelOptions& options;
-    const Context& context;
-    std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
-        return build_input_normalize(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
-        if (op.sums) return refuse();
-        return build_convolution(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
-        if (op.from_sums) return refuse();
-        return build_batch_norm(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::NormConvolution&) const { return refuse(); }
-    std::unique_ptr<Kernel> operator()(const ops::DualNorm&) const { return refuse(); }
-    std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
-        return build_relu(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Add& op) const {
-        return build_add(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::MaxPool& op) const {
-        return build_max_pool(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::GlobalAveragePool& op) const {
-        return build_global_average_pool(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
-        return build_linear(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
-        return build_softmax_cross_entropy(op, options, context);
-    }
-    static std::unique_ptr<Kernel> refuse() {
-        throw Error(ExitCode::internal, "the CPU engine joins no convolutions and norms");
-    }
-};
-
 class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
@@ -161,7 +122,7 @@ public:
     std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                   const KernelOptions& options) override {
         try {
-            return std::visit(Build{options, context_}, operation);
+            return build_kernel(operation, options, context_);
         } catch (const dnnl::error& error) {
             throw Error(ExitCode::internal,
                         fmt::format("oneDNN cannot build {} in {}: {}", ops::name_of(operation),

@@ -55,13 +55,13 @@ struct Build {
     const KernelOptions& options;
     const Context& context;
     std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
-        return build_input_normalize(op, options, context);
+        return op.dtype == DType::u8 ? build_input_normalize(op, options, context) : refuse(op);
     }
     std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
         return build_convolution(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
-        return build_batch_norm(op, options, context);
+        return op.frozen ? refuse(op) : build_batch_norm(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
         return build_norm_convolution(op, options, context);
@@ -82,10 +82,19 @@ struct Build {
         return build_global_average_pool(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
-        return build_linear(op, options, context);
+        return op.relu ? refuse(op) : build_linear(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
         return build_softmax_cross_entropy(op, options, context);
+    }
+    template <typename Other>
+    std::unique_ptr<Kernel> operator()(const Other& op) const {
+        return refuse(op);
+    }
+
+    static std::unique_ptr<Kernel> refuse(const ops::Operation& operation) {
+        throw Error(ExitCode::internal,
+                    fmt::format("the CUDA engine has no {} yet", ops::name_of(operation)));
     }
 };
 
