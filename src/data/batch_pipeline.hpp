@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -12,6 +13,13 @@
 
 namespace hpcai::data {
 
+/// One row of a batch, to be written.
+struct BatchRow {
+    SampleView sample;
+    std::int32_t& label;
+    std::int32_t& key;
+};
+
 /// The memory of the batches in the ring, and the prefetcher that fills it.
 class BatchPipeline {
 public:
@@ -20,9 +28,7 @@ public:
         int prefetch_batches;
         int threads;
     };
-    /// Writes one row's pixels and label.
-    using FillRow = std::function<void(std::int64_t batch, std::int64_t row,
-                                       std::span<std::uint8_t> pixels, std::int32_t& label)>;
+    using FillRow = std::function<void(std::int64_t batch, std::int64_t row, const BatchRow& out)>;
 
     BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill);
 
@@ -34,14 +40,22 @@ public:
     Batch& next() { return slots_[static_cast<std::size_t>(prefetcher_.next())].batch; }
 
 private:
+    struct alignas(64) CacheLine {
+        std::byte bytes[64];
+    };
     struct Slot {
-        std::vector<std::uint8_t> pixels;
+        std::vector<CacheLine> pixels;
         std::vector<std::int32_t> labels;
+        std::vector<std::int32_t> keys;
+        std::vector<float> boxes;
         Batch batch;
+
+        BatchRow row(std::int64_t index, const SampleFormat& format);
     };
 
-    static std::vector<Slot> make_slots(const SampleSet& samples, const Sizes& sizes);
+    static std::vector<Slot> make_slots(const SampleFormat& format, const Sizes& sizes);
 
+    const SampleFormat format_;
     Sizes sizes_;
     FillRow fill_;
     std::vector<Slot> slots_;

@@ -10,12 +10,11 @@
 
 #include "decoded_cache.hpp"
 #include "picture_file.hpp"
+#include "picture_pixels.hpp"
 
 namespace hpcai::data {
 
 namespace {
-
-constexpr std::uint8_t kGrey = 128;
 
 /// The crop's place among the divided pixels that it touches.
 RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator) {
@@ -32,7 +31,8 @@ public:
         : index_(std::move(index)),
           augmentation_{data.random_area_minimum, data.flip_probability,
                         data.vertical_flip_probability},
-          image_size_(image_size) {
+          image_size_(image_size),
+          format_{image_size, image_size, kImageChannels} {
         if (data.decoded_cache_mib > 0) {
             cache_ = std::make_unique<DecodedCache>(static_cast<std::size_t>(data.decoded_cache_mib)
                                                     << 20);
@@ -43,23 +43,23 @@ public:
         return static_cast<std::int64_t>(index_.samples.size());
     }
     int classes() const override { return static_cast<int>(index_.classes.size()); }
-    int image_size() const override { return image_size_; }
-    int channels() const override { return kImageChannels; }
+    const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t sample) const override { return index_.samples[sample].label; }
     std::string name(std::uint32_t sample) const override { return index_.samples[sample].path; }
     std::string location(std::uint32_t sample) const override {
         return index_.path_of(sample).string();
     }
 
-    std::string training_pixels(std::uint32_t sample, CounterStream random,
-                                std::span<std::uint8_t> pixels) const override {
+    std::string training_sample(std::uint32_t sample, CounterStream random,
+                                const SampleView& view) const override {
+        const std::span<std::uint8_t> pixels = bytes_of(view.pixels);
         return decode_or_grey(pixels, [&] {
             return cache_ ? vary_whole(sample, random, pixels) : vary_part(sample, random, pixels);
         });
     }
 
-    std::string evaluation_pixels(std::uint32_t sample,
-                                  std::span<std::uint8_t> pixels) const override {
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
+        const std::span<std::uint8_t> pixels = bytes_of(view.pixels);
         return decode_or_grey(pixels, [&] {
             const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
             resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
@@ -69,16 +69,6 @@ public:
     }
 
 private:
-    template <typename Decode>
-    static std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode) {
-        try {
-            return decode();
-        } catch (const DecodeError& error) {
-            std::fill(pixels.begin(), pixels.end(), kGrey);
-            return error.what();
-        }
-    }
-
     std::string vary_part(std::uint32_t sample, CounterStream& random,
                           std::span<std::uint8_t> pixels) const {
         const std::vector<std::uint8_t> bytes = read_picture(index_.path_of(sample));
@@ -92,7 +82,7 @@ private:
         touched.left -= decoded.left;
         touched.top -= decoded.top;
         resize_bilinear(decoded.image.view().crop(touched), request, pixels);
-        flip(pixels, image_size_, view);
+        flip(pixels, {image_size_, image_size_}, view);
         return decoded.damage;
     }
 
@@ -103,13 +93,14 @@ private:
         const TrainingView view = draw_training_view(decoded->full, augmentation_, random);
         const ImageView crop = decoded->image.view().crop(view.crop);
         resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);
-        flip(pixels, image_size_, view);
+        flip(pixels, {image_size_, image_size_}, view);
         return decoded->damage;
     }
 
     SampleIndex index_;
     Augmentation augmentation_;
     int image_size_;
+    SampleFormat format_;
     std::unique_ptr<DecodedCache> cache_;
 };
 
@@ -119,23 +110,6 @@ std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
                                                      const config::DataConfig& data,
                                                      int image_size) {
     return std::make_shared<FolderSamples>(std::move(index), data, image_size);
-}
-
-SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group) {
-    if (config.data.kind == config::DataKind::synthetic) {
-        return {make_synthetic_samples(config, Split::training),
-                make_synthetic_samples(config, Split::validation)};
-    }
-    require(config.workload.channels == kImageChannels, ExitCode::usage,
-            "workload.channels: data.kind image_folder has 3 channels, got {}",
-            config.workload.channels);
-    SampleIndex training = load_samples(config.data.path, group);
-    SampleIndex validation = load_samples(config.data.validation_path, group);
-    require_classes(training, config.workload.classes);
-    require_same_classes(training, validation);
-    const int image_size = config.workload.image_size;
-    return {make_folder_samples(std::move(training), config.data, image_size),
-            make_folder_samples(std::move(validation), config.data, image_size)};
 }
 
 }  // namespace hpcai::data

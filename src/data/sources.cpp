@@ -13,7 +13,7 @@ namespace hpcai::data {
 namespace {
 
 constexpr std::size_t kMostReplacements = 1000;  // tried for one bad sample before giving up
-constexpr std::uint8_t kPaddingPixel = 0;
+constexpr std::byte kPaddingPixel{0};
 
 [[noreturn]] void fail_on(const std::string& name, const std::string& reason) {
     throw Error(
@@ -36,31 +36,58 @@ std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& o
 
 }  // namespace
 
+void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
+    ensure(boxes.size() * kBoxNumbers <= rows.size(), "{} boxes in {} rows", boxes.size(),
+           rows.size() / kBoxNumbers);
+    float* row = rows.data();
+    for (const Box& box : boxes) {
+        for (const float number :
+             {box.x1, box.y1, box.x2, box.y2, static_cast<float>(box.category)}) {
+            *row++ = number;
+        }
+    }
+    std::fill(row, rows.data() + rows.size(), 0.0f);
+}
+
 BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill)
-    : sizes_(sizes),
+    : format_(samples.format()),
+      sizes_(sizes),
       fill_(std::move(fill)),
-      slots_(make_slots(samples, sizes)),
+      slots_(make_slots(format_, sizes)),
       prefetcher_(sizes.prefetch_batches + 1, sizes.threads,
-                  [this](int slot_index, std::int64_t batch, std::int64_t row) {
-                      Slot& slot = slots_[static_cast<std::size_t>(slot_index)];
-                      const std::size_t row_bytes =
-                          slot.pixels.size() / static_cast<std::size_t>(sizes_.rows);
-                      const auto index = static_cast<std::size_t>(row);
-                      fill_(batch, row,
-                            std::span(slot.pixels).subspan(index * row_bytes, row_bytes),
-                            slot.labels[index]);
+                  [this](int slot, std::int64_t batch, std::int64_t row) {
+                      fill_(batch, row, slots_[static_cast<std::size_t>(slot)].row(row, format_));
                   }) {}
 
-std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleSet& samples,
+BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {
+    const auto place = static_cast<std::size_t>(index);
+    const std::size_t numbers = format.box_numbers();
+    return {{batch.images.raw().subspan(place * format.pixel_bytes(), format.pixel_bytes()),
+             std::span(boxes).subspan(place * numbers, numbers)},
+            labels[place],
+            keys[place]};
+}
+
+std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& format,
                                                            const Sizes& sizes) {
     std::vector<Slot> slots(static_cast<std::size_t>(sizes.prefetch_batches + 1));
+    const auto rows = static_cast<std::size_t>(sizes.rows);
     for (Slot& slot : slots) {
-        const tensor::Shape shape{sizes.rows, samples.image_size(), samples.image_size(),
-                                  samples.channels()};
-        slot.pixels.resize(static_cast<std::size_t>(shape.elements()));
-        slot.labels.resize(static_cast<std::size_t>(sizes.rows));
-        slot.batch.images = {slot.pixels.data(), shape, tensor::DType::u8};
+        const std::size_t bytes = rows * format.pixel_bytes();
+        slot.pixels.resize((bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine));
+        slot.labels.resize(rows);
+        slot.keys.resize(rows);
+        slot.boxes.resize(rows * format.box_numbers());
+        slot.batch.images = {slot.pixels.data(),
+                             {sizes.rows, format.height, format.width, format.channels},
+                             format.dtype};
         slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
+        slot.batch.boxes = {slot.boxes.data(),
+                            {sizes.rows, format.max_boxes, std::int64_t{kBoxNumbers}},
+                            tensor::DType::f32};
+        if (format.max_boxes > 0) {
+            slot.batch.keys = {slot.keys.data(), {sizes.rows}, tensor::DType::s32};
+        }
         slot.batch.samples = sizes.rows;
     }
     return slots;
@@ -86,9 +113,9 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
     const BatchPipeline::Sizes sizes{settings.batch_size / settings.degree,
                                      settings.prefetch_batches, settings.decode_threads};
     pipeline_ = std::make_unique<BatchPipeline>(
-        *samples_, sizes,
-        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-               std::int32_t& label) { fill(batch, row, pixels, label); });
+        *samples_, sizes, [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
+            fill(batch, row, out);
+        });
 }
 
 TrainingSource::~TrainingSource() = default;
@@ -102,26 +129,29 @@ void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t>
     pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size);
 }
 
-std::uint32_t TrainingSource::try_position(std::size_t position, std::span<std::uint8_t> pixels,
-                                           std::string& reason) const {
+std::string TrainingSource::try_position(std::size_t position, const BatchRow& out) const {
     const std::uint32_t sample = epoch_->order[position];
     const std::uint32_t pass = epoch_->number << 16 | epoch_->repetitions[position];
-    reason = samples_->training_pixels(
-        sample, CounterStream(seed_, RandomPurpose::augmentation, model_, sample, pass), pixels);
-    return sample;
+    out.label = samples_->label(sample);
+    if (!out.sample.boxes.empty()) {
+        CounterStream random(seed_, RandomPurpose::regions, model_, sample, pass);
+        out.key = static_cast<std::int32_t>(random.next_u32());
+    }
+    return samples_->training_sample(
+        sample, CounterStream(seed_, RandomPurpose::augmentation, model_, sample, pass),
+        out.sample);
 }
 
-void TrainingSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-                          std::int32_t& label) {
+void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::size_t entries = epoch_->order.size();
     const std::int64_t rows = settings_.batch_size / settings_.degree;
-    const auto position =
+    const auto first =
         static_cast<std::size_t>(batch * settings_.batch_size + settings_.group_rank * rows + row);
     for (std::size_t tried = 0; tried < std::min(entries, kMostReplacements); ++tried) {
-        std::string reason;
-        const std::uint32_t sample = try_position((position + tried) % entries, pixels, reason);
-        label = samples_->label(sample);
+        const std::size_t position = (first + tried) % entries;
+        const std::string reason = try_position(position, out);
         if (reason.empty()) return;
+        const std::uint32_t sample = epoch_->order[position];
         const std::string name = samples_->location(sample);
         if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
         bad_samples_.record(sample, name, reason);
@@ -130,7 +160,7 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, std::span<std::u
     throw Error(ExitCode::data,
                 fmt::format("{}: bad, and so are the next samples of the order (data.on_bad_sample "
                             "is skip)",
-                            samples_->location(epoch_->order[position])));
+                            samples_->location(epoch_->order[first])));
 }
 
 std::int64_t TrainingSource::batches() const {
@@ -162,8 +192,9 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
         *samples_,
         BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,
                              settings.decode_threads},
-        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-               std::int32_t& label) { fill(batch, row, pixels, label); });
+        [this](std::int64_t batch, std::int64_t row, const BatchRow& out) {
+            fill(batch, row, out);
+        });
 }
 
 EvaluationSource::~EvaluationSource() = default;
@@ -174,22 +205,25 @@ void EvaluationSource::begin() {
     pipeline_->begin(batches());
 }
 
-void EvaluationSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-                            std::int32_t& label) {
+void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
     const std::int64_t offset = batch * settings_.batch_size + row;
+    const std::span<std::byte> pixels = out.sample.pixels;
     if (offset >= count_) {
         std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
-        label = -1;
+        write_boxes({}, out.sample.boxes);
+        out.label = -1;
         return;
     }
     const auto sample = static_cast<std::uint32_t>(first_ + offset);
-    const std::string reason = samples_->evaluation_pixels(sample, pixels);
-    label = samples_->label(sample);
+    const std::string reason = samples_->evaluation_sample(sample, out.sample);
+    out.label = samples_->label(sample);
     if (reason.empty()) return;
     const std::string name = samples_->location(sample);
     if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
     bad_samples_.record(sample, name, reason);
-    if (settings_.on_bad_sample == config::BadSamplePolicy::skip) label = -1;
+    if (settings_.on_bad_sample != config::BadSamplePolicy::skip) return;
+    write_boxes({}, out.sample.boxes);
+    out.label = -1;
 }
 
 std::int64_t EvaluationSource::batches() const {

@@ -18,10 +18,12 @@ public:
 
     std::int64_t samples() const override { return static_cast<std::int64_t>(chosen_.size()); }
     int classes() const override { return samples_->classes(); }
-    int image_size() const override { return samples_->image_size(); }
-    int channels() const override { return samples_->channels(); }
+    const SampleFormat& format() const override { return samples_->format(); }
     std::int32_t label(std::uint32_t sample) const override {
         return samples_->label(chosen_[sample]);
+    }
+    std::vector<Box> boxes(std::uint32_t sample) const override {
+        return samples_->boxes(chosen_[sample]);
     }
     std::string name(std::uint32_t sample) const override {
         return samples_->name(chosen_[sample]);
@@ -29,13 +31,12 @@ public:
     std::string location(std::uint32_t sample) const override {
         return samples_->location(chosen_[sample]);
     }
-    std::string training_pixels(std::uint32_t sample, CounterStream random,
-                                std::span<std::uint8_t> pixels) const override {
-        return samples_->training_pixels(chosen_[sample], std::move(random), pixels);
+    std::string training_sample(std::uint32_t sample, CounterStream random,
+                                const SampleView& view) const override {
+        return samples_->training_sample(chosen_[sample], std::move(random), view);
     }
-    std::string evaluation_pixels(std::uint32_t sample,
-                                  std::span<std::uint8_t> pixels) const override {
-        return samples_->evaluation_pixels(chosen_[sample], pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
+        return samples_->evaluation_sample(chosen_[sample], view);
     }
 
 private:

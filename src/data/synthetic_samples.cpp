@@ -22,10 +22,9 @@ public:
           samples_(split == Split::training ? config.data.synthetic_samples
                                             : config.data.synthetic_validation_samples),
           classes_(config.workload.classes),
-          image_size_(config.workload.image_size),
-          channels_(config.workload.channels),
+          format_{config.workload.image_size, config.workload.image_size, config.workload.channels},
           flip_probability_(config.data.flip_probability) {
-        const auto cells = static_cast<std::size_t>(kCells * kCells * channels_);
+        const auto cells = static_cast<std::size_t>(kCells * kCells * format_.channels);
         patterns_.resize(cells * static_cast<std::size_t>(classes_));
         for (int label = 0; label < classes_; ++label) {
             CounterStream random(seed_, RandomPurpose::synthetic_data, kPatterns,
@@ -39,8 +38,7 @@ public:
 
     std::int64_t samples() const override { return samples_; }
     int classes() const override { return classes_; }
-    int image_size() const override { return image_size_; }
-    int channels() const override { return channels_; }
+    const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t sample) const override {
         return static_cast<std::int32_t>(sample) % classes_;
     }
@@ -49,43 +47,44 @@ public:
                            split_ == Split::training ? "training" : "validation", sample);
     }
 
-    std::string training_pixels(std::uint32_t sample, CounterStream random,
-                                std::span<std::uint8_t> pixels) const override {
+    std::string training_sample(std::uint32_t sample, CounterStream random,
+                                const SampleView& view) const override {
         const bool mirrored = random.uniform() < flip_probability_;
-        draw(sample, mirrored, pixels);
+        draw(sample, mirrored, view.pixels);
         return "";
     }
-    std::string evaluation_pixels(std::uint32_t sample,
-                                  std::span<std::uint8_t> pixels) const override {
-        draw(sample, false, pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
+        draw(sample, false, view.pixels);
         return "";
     }
 
 private:
-    void draw(std::uint32_t sample, bool mirrored, std::span<std::uint8_t> pixels) const {
+    void draw(std::uint32_t sample, bool mirrored, std::span<std::byte> pixels) const {
         CounterStream random(seed_, RandomPurpose::synthetic_data,
                              static_cast<std::uint32_t>(split_), sample);
-        const auto side = static_cast<std::uint32_t>(image_size_);
-        const int shift_x = static_cast<int>(random.below(side));
-        const int shift_y = static_cast<int>(random.below(side));
+        const std::int64_t width = format_.width;
+        const std::int64_t height = format_.height;
+        const std::int64_t channels = format_.channels;
+        const std::int64_t shift_x = random.below(static_cast<std::uint32_t>(width));
+        const std::int64_t shift_y = random.below(static_cast<std::uint32_t>(height));
         const std::uint8_t* const pattern =
-            patterns_.data() + label(sample) * kCells * kCells * channels_;
-        std::uint8_t* out = pixels.data();
+            patterns_.data() + label(sample) * kCells * kCells * channels;
+        std::byte* out = pixels.data();
         std::uint32_t noise = 0;
         std::uint32_t noise_bytes = 0;
-        for (int y = 0; y < image_size_; ++y) {
-            const int cell_y = (y + shift_y) % image_size_ * kCells / image_size_;
-            for (int column = 0; column < image_size_; ++column) {
-                const int x = mirrored ? image_size_ - 1 - column : column;
-                const int cell_x = (x + shift_x) % image_size_ * kCells / image_size_;
-                const std::uint8_t* cell = pattern + (cell_y * kCells + cell_x) * channels_;
-                for (int c = 0; c < channels_; ++c) {
+        for (std::int64_t y = 0; y < height; ++y) {
+            const std::int64_t cell_y = (y + shift_y) % height * kCells / height;
+            for (std::int64_t column = 0; column < width; ++column) {
+                const std::int64_t x = mirrored ? width - 1 - column : column;
+                const std::int64_t cell_x = (x + shift_x) % width * kCells / width;
+                const std::uint8_t* cell = pattern + (cell_y * kCells + cell_x) * channels;
+                for (std::int64_t c = 0; c < channels; ++c) {
                     if (noise_bytes == 0) {
                         noise = random.next_u32();
                         noise_bytes = 4;
                     }
                     // 64 .. 191 and up to 63 more or 64 less stays within a byte.
-                    *out++ = static_cast<std::uint8_t>(cell[c] + (noise & 127U) - 64U);
+                    *out++ = static_cast<std::byte>(cell[c] + (noise & 127U) - 64U);
                     noise >>= 8;
                     --noise_bytes;
                 }
@@ -97,8 +96,7 @@ private:
     Split split_;
     std::int64_t samples_;
     int classes_;
-    int image_size_;
-    int channels_;
+    SampleFormat format_;
     double flip_probability_;
     std::vector<std::uint8_t> patterns_;  // (classes, kCells, kCells, channels)
 };

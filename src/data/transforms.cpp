@@ -83,12 +83,16 @@ ResizeRequest evaluation_request(ImageSize size, int image_size) {
     return request;
 }
 
-void flip(std::span<std::uint8_t> pixels, int side, const TrainingView& view) {
+void flip(std::span<std::uint8_t> pixels, ImageSize size, const TrainingView& view) {
     using Pixel = std::array<std::uint8_t, kImageChannels>;
     auto* const all = reinterpret_cast<Pixel*>(pixels.data());
-    for (int y = 0; view.flip && y < side; ++y) std::reverse(all + y * side, all + (y + 1) * side);
-    for (int y = 0; view.vertical_flip && y < side / 2; ++y) {
-        std::swap_ranges(all + y * side, all + (y + 1) * side, all + (side - 1 - y) * side);
+    const std::ptrdiff_t width = size.width;
+    for (int y = 0; view.flip && y < size.height; ++y) {
+        std::reverse(all + y * width, all + (y + 1) * width);
+    }
+    for (int y = 0; view.vertical_flip && y < size.height / 2; ++y) {
+        std::swap_ranges(all + y * width, all + (y + 1) * width,
+                         all + (size.height - 1 - y) * width);
     }
 }
 

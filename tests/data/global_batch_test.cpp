@@ -88,7 +88,9 @@ protected:
             const CounterStream random(kSeed, RandomPurpose::augmentation, kModel, sample,
                                        epoch << 16 | static_cast<std::uint32_t>(before));
             std::vector<std::uint8_t> pixels(kRowBytes);
-            EXPECT_EQ(training_->training_pixels(sample, random, pixels), "");
+            EXPECT_EQ(training_->training_sample(sample, random,
+                                                 {std::as_writable_bytes(std::span(pixels)), {}}),
+                      "");
             Rows& batch = batches[position / kBatch];
             batch.pixels.insert(batch.pixels.end(), pixels.begin(), pixels.end());
             batch.labels.push_back(training_->label(sample));
@@ -146,7 +148,9 @@ TEST_F(GlobalBatches, OfEvaluationAreTheRowsOfTheSetForAnyNumberOfRanksAndThread
     Rows expected;
     for (std::uint32_t sample = 0; sample < validation_->samples(); ++sample) {
         std::vector<std::uint8_t> pixels(kRowBytes);
-        EXPECT_EQ(validation_->evaluation_pixels(sample, pixels), "");
+        EXPECT_EQ(
+            validation_->evaluation_sample(sample, {std::as_writable_bytes(std::span(pixels)), {}}),
+            "");
         expected.pixels.insert(expected.pixels.end(), pixels.begin(), pixels.end());
         expected.labels.push_back(validation_->label(sample));
     }

@@ -54,6 +54,10 @@ protected:
 
 using Bytes = std::vector<std::uint8_t>;
 
+SampleView view_of(Bytes& pixels) {
+    return {std::as_writable_bytes(std::span(pixels)), {}};
+}
+
 bool all_equal(const std::vector<Bytes>& results) {
     return std::all_of(results.begin(), results.end(),
                        [&results](const Bytes& result) { return result == results.front(); });
@@ -288,9 +292,9 @@ TEST_F(Sources, AFileThatBecameAPipeIsBadAndDoesNotHang) {
     fs::remove(path(4));
     ASSERT_EQ(mkfifo(path(4).c_str(), 0600), 0);
     Bytes pixels(kSize * kSize * 3);
-    EXPECT_EQ(set->evaluation_pixels(4, pixels), "not a regular file");
+    EXPECT_EQ(set->evaluation_sample(4, view_of(pixels)), "not a regular file");
     fs::remove(path(4));
-    EXPECT_NE(set->evaluation_pixels(4, pixels), "");
+    EXPECT_NE(set->evaluation_sample(4, view_of(pixels)), "");
 }
 
 TEST(SyntheticSamples, AreTheSameForEveryThreadCountAndDifferByClassAndSplit) {
@@ -315,8 +319,8 @@ TEST(SyntheticSamples, AreTheSameForEveryThreadCountAndDifferByClassAndSplit) {
     }
     EXPECT_TRUE(all_equal(results));
     Bytes training(12 * 12 * 5), validation(12 * 12 * 5);
-    sets.training->evaluation_pixels(0, training);
-    sets.validation->evaluation_pixels(0, validation);
+    sets.training->evaluation_sample(0, view_of(training));
+    sets.validation->evaluation_sample(0, view_of(validation));
     EXPECT_NE(training, validation);
 }
 

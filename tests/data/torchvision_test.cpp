@@ -177,7 +177,7 @@ TEST_F(RealPhotographs, AreFlippedAsTorchvisionDoes) {
         const Bytes crop = resized(decoded.image.view().crop(photograph.boxes[1]), kSize);
         for (const bool vertical : {false, true}) {
             Bytes got = crop;
-            flip(got, kSize, {{}, !vertical, vertical});
+            flip(got, {kSize, kSize}, {{}, !vertical, vertical});
             errors.add(photographs_.sample(got, kSize),
                        photographs_.row<std::uint8_t>(vertical ? "vertical_flip_64" : "flip_64", i),
                        photograph.file);

@@ -71,9 +71,9 @@ TEST(EvaluationRequest, FollowsTheRoundingOfTorchvision) {
 TEST(Flip, MirrorsColumnsAndRows) {
     std::vector<std::uint8_t> pixels(2 * 2 * 3);
     std::iota(pixels.begin(), pixels.end(), std::uint8_t{0});
-    flip(pixels, 2, {{}, true, false});
+    flip(pixels, {2, 2}, {{}, true, false});
     EXPECT_EQ(pixels, (std::vector<std::uint8_t>{3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8}));
-    flip(pixels, 2, {{}, false, true});
+    flip(pixels, {2, 2}, {{}, false, true});
     EXPECT_EQ(pixels, (std::vector<std::uint8_t>{9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2}));
 }
 

@@ -39,6 +39,7 @@ enum class RandomPurpose : std::uint8_t {
     confidence = 7,      // resampling for confidence intervals
     test = 8,            // tests and self-checks
     climate = 9,         // the climate generator
+    regions = 10,        // anchors and regions of one training sample that the losses look at
 };
 
 /// The endless-looking sequence of random numbers named by (seed, purpose, a, b, c). Two streams

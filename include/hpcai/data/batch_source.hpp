@@ -8,11 +8,17 @@
 
 namespace hpcai::data {
 
-/// One rank's part of one step's batch, pixels as decoded; normalization is the device's work.
+/// One rank's part of one step's batch. Pixels are as decoded, and normalization is the device's
+/// work; fields of numbers come normalized.
 struct Batch {
-    tensor::TensorView images;  // (N, H, W, C) u8
+    tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
     tensor::TensorView labels;  // (N) s32: class, or -1 for padding that no metric counts
-    std::int64_t samples = 0;   // real ones; N - samples rows of padding follow
+    /// (N, G, 5) f32, rows x1, y1, x2, y2, category of SampleFormat; G is 0 without boxes.
+    tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
+    /// (N) s32, 32 random bits for each row of a training batch with boxes, else 0: a function of
+    /// (seed, model, epoch, sample, how often it came before). Empty without boxes.
+    tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
+    std::int64_t samples = 0;  // real ones; N - samples rows of padding follow
 };
 
 /// Hands out batches in order, prepared ahead by threads of its own.

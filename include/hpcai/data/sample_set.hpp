@@ -1,30 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/data/box.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transforms.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
 
-/// Numbered, labelled pictures that can be made ready for the network one by one. All functions
-/// may be called from many threads. Pixel targets are (image_size, image_size, channels) bytes.
+inline constexpr std::size_t kBoxNumbers = 5;  // of a row: x1, y1, x2, y2, category
+
+/// What every sample of a set looks like when it is ready for the network.
+struct SampleFormat {
+    std::int64_t height = 0;  // pixels
+    std::int64_t width = 0;   // pixels
+    std::int64_t channels = 0;
+    tensor::DType dtype = tensor::DType::u8;  // u8: pixels; f32, f16, bf16: normalized values
+    std::int64_t max_boxes = 0;               // of a sample; 0: samples have a label and no boxes
+
+    std::size_t pixel_bytes() const {
+        return static_cast<std::size_t>(height * width * channels) * tensor::size_of(dtype);
+    }
+    std::size_t box_numbers() const { return static_cast<std::size_t>(max_boxes) * kBoxNumbers; }
+    bool operator==(const SampleFormat&) const = default;
+};
+
+/// Where a sample is written to.
+struct SampleView {
+    std::span<std::byte> pixels;  // (height, width, channels) of the format's dtype
+    std::span<float> boxes;       // (max_boxes, 5): x1, y1, x2, y2, category; unused rows are 0
+};
+
+/// Writes the boxes into the rows of a SampleView, the rest zeros. Throws Error(internal) when they
+/// do not fit.
+void write_boxes(std::span<const Box> boxes, std::span<float> rows);
+
+/// Numbered, labelled samples that can be made ready for the network one by one. All functions
+/// may be called from many threads.
 class SampleSet {
 public:
     virtual ~SampleSet() = default;
 
     virtual std::int64_t samples() const = 0;
+    /// Without the background, which boxes know as category 0.
     virtual int classes() const = 0;
-    virtual int image_size() const = 0;
-    virtual int channels() const = 0;
+    virtual const SampleFormat& format() const = 0;
+    /// The class; 0 where samples have boxes.
     virtual std::int32_t label(std::uint32_t sample) const = 0;
+    /// The objects in the sample as it is evaluated, found without making its pixels where that
+    /// can be. None where samples have a label.
+    virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
     /// The file's path below the set's root, or a made-up name.
     virtual std::string name(std::uint32_t sample) const = 0;
     /// For messages: where the sample is to be found.
@@ -32,11 +67,10 @@ public:
 
     /// Writes the sample as varied by `random`. Returns the reason when the sample is bad, and an
     /// empty string otherwise; the pixels of a bad one are what could be decoded, else grey.
-    virtual std::string training_pixels(std::uint32_t sample, CounterStream random,
-                                        std::span<std::uint8_t> pixels) const = 0;
+    virtual std::string training_sample(std::uint32_t sample, CounterStream random,
+                                        const SampleView& view) const = 0;
     /// Writes the sample as it is evaluated; returns as above.
-    virtual std::string evaluation_pixels(std::uint32_t sample,
-                                          std::span<std::uint8_t> pixels) const = 0;
+    virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
 };
 
 /// Pictures of a folder. For training, files are decoded at the largest reduction that leaves the

@@ -25,10 +25,11 @@ struct SourceSettings {
 };
 
 class BatchPipeline;
+struct BatchRow;
 
 /// A model's training batches, this rank's rows of each: rank r of P takes rows r B/P to
-/// (r+1) B/P - 1. Crops and flips are a function of (seed, model, epoch, sample, how often the
-/// sample came before in the epoch's order) alone, so the batches of all ranks put together do
+/// (r+1) B/P - 1. Crops, flips and keys are a function of (seed, model, epoch, sample, how often
+/// the sample came before in the epoch's order) alone, so the batches of all ranks put together do
 /// not depend on P or on the number of threads.
 /// A bad sample is an Error(data) naming it (`fail`), is replaced by the next good sample of the
 /// order (`skip`), or is trained on as far as it could be decoded (`count`).
@@ -51,10 +52,8 @@ public:
 
 private:
     struct Epoch;
-    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-              std::int32_t& label);
-    std::uint32_t try_position(std::size_t position, std::span<std::uint8_t> pixels,
-                               std::string& reason) const;
+    void fill(std::int64_t batch, std::int64_t row, const BatchRow& out);
+    std::string try_position(std::size_t position, const BatchRow& out) const;
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
@@ -68,7 +67,7 @@ private:
 /// Every sample of a set once, in index order: rank r of P takes the contiguous block of
 /// ceil(samples / P) samples from r times that on. All ranks have the same number of batches, so
 /// the last ones may hold padding only. A bad sample is an Error(data) (`fail`), or gets
-/// label -1 (`skip`), or is scored as far as it could be decoded (`count`).
+/// label -1 and no box (`skip`), or is scored as far as it could be decoded (`count`).
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);
@@ -87,8 +86,7 @@ public:
     BadSampleReport bad_samples() const;
 
 private:
-    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-              std::int32_t& label);
+    void fill(std::int64_t batch, std::int64_t row, const BatchRow& out);
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;

@@ -39,7 +39,7 @@ int largest_denominator(const PixelBox& crop, int image_size);
 /// rounding).
 ResizeRequest evaluation_request(ImageSize size, int image_size);
 
-/// Mirrors pixels (side, side, 3) in place.
-void flip(std::span<std::uint8_t> pixels, int side, const TrainingView& view);
+/// Mirrors pixels (size.height, size.width, 3) in place.
+void flip(std::span<std::uint8_t> pixels, ImageSize size, const TrainingView& view);
 
 }  // namespace hpcai::data

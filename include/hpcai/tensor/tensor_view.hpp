@@ -28,6 +28,9 @@ struct TensorView {
         return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
     }
 
+    /// The elements' memory, whatever their type.
+    std::span<std::byte> raw() const { return {static_cast<std::byte*>(data), bytes()}; }
+
     /// The elements in order. Throws Error(internal) when T is not the tensor's dtype.
     template <typename T>
     std::span<T> as() const {
