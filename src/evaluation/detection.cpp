@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <hpcai/evaluation/detection.hpp>
@@ -28,9 +29,9 @@ double intersection_over_union(const Box& a, const Box& b) {
 
 bool is_sound(const Detection& detection) {
     const Box& box = detection.box;
-    return std::isfinite(detection.score) && std::isfinite(box.x) && std::isfinite(box.y) &&
-           std::isfinite(box.width) && std::isfinite(box.height) && box.width >= 0 &&
-           box.height >= 0;
+    return std::ranges::all_of(std::array{detection.score, box.x, box.y, box.width, box.height},
+                               [](double number) { return std::abs(number) <= kLargestNumber; }) &&
+           box.width >= 0 && box.height >= 0;
 }
 
 }  // namespace hpcai::evaluation

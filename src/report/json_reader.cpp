@@ -11,28 +11,7 @@ namespace hpcai::report {
 namespace {
 
 using nlohmann::json;
-
-/// Where a value stands, for messages: "result.json: work.groups[2].ranks".
-class Place {
-public:
-    Place(std::string_view name, std::string path) : name_(name), path_(std::move(path)) {}
-
-    Place key(const std::string& key) const {
-        return {name_, path_.empty() ? key : path_ + "." + key};
-    }
-    Place index(std::size_t index) const { return {name_, fmt::format("{}[{}]", path_, index)}; }
-
-    [[noreturn]] void fail(std::string_view expected, const json& got) const {
-        std::string text = got.dump();
-        if (text.size() > 60) text = text.substr(0, 60) + "...";
-        throw Error(ExitCode::data,
-                    fmt::format("'{}': {}: expected {}, got {}", name_, path_, expected, text));
-    }
-
-private:
-    std::string_view name_;
-    std::string path_;
-};
+using Place = storage::JsonPlace;
 
 template <std::integral T>
 void read(const json& in, const Place& place, T& value) {
@@ -186,7 +165,7 @@ void check_consistency(const RunRecord& record, const Place& place) {
 
 RunRecord from_json(std::string_view text, std::string_view name) {
     const json in = storage::parse_strict_json(text, name);
-    const Place place(name, "");
+    const Place place(name);
     RunRecord record;
     check_schema(in, place, record.schema);
     const Reader fields(in, place);
@@ -197,7 +176,7 @@ RunRecord from_json(std::string_view text, std::string_view name) {
 
 GroupResult group_from_json(std::string_view text, std::string_view name) {
     const json in = storage::parse_strict_json(text, name);
-    const Place place(name, "");
+    const Place place(name);
     GroupResult result;
     check_schema(in, place, result.schema);
     const Reader fields(in, place);

@@ -36,8 +36,10 @@ struct Detection {
     bool operator==(const Detection&) const = default;
 };
 
-/// Whether all numbers are finite and neither side is negative. What is not sound names no place:
-/// it is left out of metrics, fusion and files.
+inline constexpr double kLargestNumber = 1e9;
+
+/// Whether no number is beyond +-kLargestNumber or NaN and neither side is negative. What is not
+/// sound names no place: it is left out of metrics, fusion and files.
 bool is_sound(const Detection& detection);
 
 /// What there is to find.

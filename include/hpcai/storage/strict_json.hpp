@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -18,5 +20,24 @@ struct JsonLimits {
 /// error, a key that occurs twice in one object, a number out of range, or a text over the limits.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view name,
                                  const JsonLimits& limits = {});
+
+/// Where a value stands, for messages: "'result.json': work.groups[2].ranks". The file's name stays
+/// valid as long as the place.
+class JsonPlace {
+public:
+    explicit JsonPlace(std::string_view file) : file_(file) {}
+
+    JsonPlace key(const std::string& key) const;
+    JsonPlace index(std::size_t index) const;
+
+    /// Throws Error(data) that says what was expected here and the first 60 bytes of what came.
+    [[noreturn]] void fail(std::string_view expected, const nlohmann::json& got) const;
+
+private:
+    JsonPlace(std::string_view file, std::string path) : file_(file), path_(std::move(path)) {}
+
+    std::string_view file_;
+    std::string path_;
+};
 
 }  // namespace hpcai::storage

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/strict_json.hpp>
+
+namespace hpcai::evaluation {
+namespace {
+
+using nlohmann::json;
+using Place = storage::JsonPlace;
+
+constexpr std::size_t kLimitBytes = std::size_t{1} << 30;
+
+/// An object of a list and where it stands.
+class Item {
+public:
+    Item(const json& object, Place place) : object_(object), place_(std::move(place)) {
+        if (!object.is_object()) place_.fail("an object", object);
+    }
+
+    const json& member(const std::string& key) const {
+        const auto found = object_.find(key);
+        if (found == object_.end()) place_.key(key).fail("a value", "nothing");
+        return *found;
+    }
+
+    bool has(const std::string& key) const { return object_.contains(key); }
+
+    std::int64_t integer(const std::string& key, std::int64_t lowest) const {
+        const json& value = member(key);
+        constexpr auto highest = std::numeric_limits<std::int64_t>::max();
+        const bool fits = value.is_number_unsigned()
+                              ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
+                              : value.is_number_integer();
+        if (!fits || value.get<std::int64_t>() < lowest) {
+            place_.key(key).fail(fmt::format("an integer from {} to {}", lowest, highest), value);
+        }
+        return value.get<std::int64_t>();
+    }
+
+    std::string text(const std::string& key) const {
+        const json& value = member(key);
+        if (!value.is_string()) place_.key(key).fail("a text", value);
+        return value.get<std::string>();
+    }
+
+    double number(const std::string& key) const {
+        return number_in(member(key), place_.key(key), -kLargestNumber);
+    }
+
+    Box box(const std::string& key) const {
+        const json& value = member(key);
+        const Place place = place_.key(key);
+        if (!value.is_array() || value.size() != 4) {
+            place.fail("a list of x, y, width and height", value);
+        }
+        return {number_in(value[0], place.index(0), -kLargestNumber),
+                number_in(value[1], place.index(1), -kLargestNumber),
+                number_in(value[2], place.index(2), 0), number_in(value[3], place.index(3), 0)};
+    }
+
+    const Place& place() const { return place_; }
+
+private:
+    static double number_in(const json& value, const Place& place, double lowest) {
+        const double number =
+            value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+        if (!(number >= lowest && number <= kLargestNumber)) {
+            place.fail(fmt::format("a number from {} to {}", lowest, kLargestNumber), value);
+        }
+        return number;
+    }
+
+    const json& object_;
+    Place place_;
+};
+
+template <typename Body>
+void for_each_item(const json& list, const Place& place, Body body) {
+    if (!list.is_array()) place.fail("a list", list);
+    for (std::size_t index = 0; index < list.size(); ++index) {
+        body(Item(list[index], place.index(index)));
+    }
+}
+
+/// From ids to indices of a list that is in order of its ids.
+class Ids {
+public:
+    template <typename Entry>
+    explicit Ids(const std::vector<Entry>& entries) {
+        for (const Entry& entry : entries) {
+            index_.emplace(entry.id, static_cast<std::int64_t>(index_.size()));
+        }
+    }
+
+    std::int64_t index(const Item& item, const std::string& key, std::string_view what) const {
+        const std::int64_t id = item.integer(key, std::numeric_limits<std::int64_t>::min());
+        const auto found = index_.find(id);
+        if (found == index_.end()) {
+            item.place().key(key).fail(fmt::format("the id of {} of the annotations", what), id);
+        }
+        return found->second;
+    }
+
+private:
+    std::unordered_map<std::int64_t, std::int64_t> index_;
+};
+
+template <typename Entry>
+void sort_by_id(std::vector<Entry>& entries, const Place& place) {
+    std::ranges::sort(entries, {}, &Entry::id);
+    const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::id);
+    if (twice != entries.end()) place.fail("each id once", twice->id);
+}
+
+TestImage image_in(const Item& item) {
+    TestImage image{.id = item.integer("id", std::numeric_limits<std::int64_t>::min())};
+    if (item.has("file_name")) image.file_name = item.text("file_name");
+    if (item.has("width")) image.width = item.integer("width", 0);
+    if (item.has("height")) image.height = item.integer("height", 0);
+    return image;
+}
+
+Category category_in(const Item& item) {
+    Category category{.id = item.integer("id", std::numeric_limits<std::int64_t>::min())};
+    if (item.has("name")) category.name = item.text("name");
+    return category;
+}
+
+LabelledBox labelled_box_in(const Item& item, const Ids& images, const Ids& categories) {
+    LabelledBox box{
+        images.index(item, "image_id", "an image"),
+        static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,
+        item.box("bbox")};
+    if (item.has("iscrowd")) box.crowd = item.integer("iscrowd", 0) != 0;
+    return box;
+}
+
+void check_counts(const Annotations& annotations) {
+    ensure(std::ssize(annotations.images) == annotations.truth.images &&
+               std::ssize(annotations.categories) == annotations.truth.categories,
+           "annotations of {} images and {} categories with labels of {} and {}",
+           annotations.images.size(), annotations.categories.size(), annotations.truth.images,
+           annotations.truth.categories);
+}
+
+/// The members that a labelled box and a detection share.
+template <typename Entry>
+void append_place(std::string& text, const Annotations& annotations, const Entry& entry) {
+    ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
+               entry.category >= 1 && entry.category <= std::ssize(annotations.categories),
+           "a box of image {} and category {}", entry.image, entry.category);
+    fmt::format_to(std::back_inserter(text),
+                   R"("image_id":{},"category_id":{},"bbox":[{},{},{},{}])",
+                   annotations.images[static_cast<std::size_t>(entry.image)].id,
+                   annotations.categories[static_cast<std::size_t>(entry.category - 1)].id,
+                   entry.box.x, entry.box.y, entry.box.width, entry.box.height);
+}
+
+/// A text in JSON. Names of files need not be UTF-8.
+std::string quoted(const std::string& text) {
+    return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// What begins the next entry of a list.
+std::string_view separator(bool& first) {
+    return std::exchange(first, false) ? "\n" : ",\n";
+}
+
+void append_annotation_list(std::string& text, const Annotations& annotations) {
+    bool first = true;
+    std::int64_t id = 0;
+    for (const LabelledBox& box : annotations.truth.boxes) {
+        ensure(is_sound({box.image, box.category, 0, box.box}), "a labelled box that is not sound");
+        // pycocotools takes the id 0 for no box.
+        fmt::format_to(std::back_inserter(text), R"({}{{"id":{},)", separator(first), ++id);
+        append_place(text, annotations, box);
+        fmt::format_to(std::back_inserter(text), R"(,"area":{},"iscrowd":{}}})", area(box.box),
+                       static_cast<int>(box.crowd));
+    }
+}
+
+}  // namespace
+
+std::string coco_annotations(const Annotations& annotations) {
+    check_counts(annotations);
+    std::string text = "{\"images\":[";
+    bool first = true;
+    for (const TestImage& image : annotations.images) {
+        fmt::format_to(std::back_inserter(text),
+                       R"({}{{"id":{},"file_name":{},"width":{},"height":{}}})", separator(first),
+                       image.id, quoted(image.file_name), image.width, image.height);
+    }
+    text += "],\n\"categories\":[";
+    first = true;
+    for (const Category& category : annotations.categories) {
+        fmt::format_to(std::back_inserter(text), R"({}{{"id":{},"name":{}}})", separator(first),
+                       category.id, quoted(category.name));
+    }
+    text += "],\n\"annotations\":[";
+    append_annotation_list(text, annotations);
+    return text + "]}\n";
+}
+
+std::string coco_detections(const Annotations& annotations, std::span<const Detection> detections) {
+    std::string text = "[";
+    bool first = true;
+    for (const Detection& detection : detections) {
+        if (!is_sound(detection)) continue;
+        fmt::format_to(std::back_inserter(text), "{}{{", separator(first));
+        append_place(text, annotations, detection);
+        fmt::format_to(std::back_inserter(text), R"(,"score":{}}})", detection.score);
+    }
+    return text + "]\n";
+}
+
+Annotations parse_coco_annotations(std::string_view text, std::string_view name) {
+    const json document = storage::parse_strict_json(text, name);
+    const Place place(name);
+    const Item whole(document, place);
+    Annotations annotations;
+    for_each_item(whole.member("images"), place.key("images"),
+                  [&](const Item& item) { annotations.images.push_back(image_in(item)); });
+    sort_by_id(annotations.images, place.key("images"));
+    for_each_item(whole.member("categories"), place.key("categories"),
+                  [&](const Item& item) { annotations.categories.push_back(category_in(item)); });
+    sort_by_id(annotations.categories, place.key("categories"));
+    const Ids images(annotations.images);
+    const Ids categories(annotations.categories);
+    DetectionTruth& truth = annotations.truth;
+    truth.images = std::ssize(annotations.images);
+    truth.categories = static_cast<std::int32_t>(annotations.categories.size());
+    for_each_item(whole.member("annotations"), place.key("annotations"), [&](const Item& item) {
+        truth.boxes.push_back(labelled_box_in(item, images, categories));
+    });
+    return annotations;
+}
+
+std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
+                                             const Annotations& annotations) {
+    const json document = storage::parse_strict_json(text, name);
+    const Ids images(annotations.images);
+    const Ids categories(annotations.categories);
+    std::vector<Detection> detections;
+    for_each_item(document, Place(name), [&](const Item& item) {
+        detections.push_back(
+            {images.index(item, "image_id", "an image"),
+             static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,
+             item.number("score"), item.box("bbox")});
+    });
+    std::ranges::stable_sort(detections, {}, &Detection::image);
+    return detections;
+}
+
+Annotations read_coco_annotations(const std::filesystem::path& path) {
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
+    return parse_coco_annotations(storage::text_of(bytes), path.string());
+}
+
+std::vector<Detection> read_coco_detections(const std::filesystem::path& path,
+                                            const Annotations& annotations) {
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
+    return parse_coco_detections(storage::text_of(bytes), path.string(), annotations);
+}
+
+}  // namespace hpcai::evaluation
