@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -44,7 +46,45 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
 }
 
+constexpr std::size_t kLargestManifest = 64 << 20;  // bytes
+constexpr std::size_t kDigits = 64;                 // of a SHA-256
+
+bool is_manifest_line(std::string_view line) {
+    const std::string_view digits = line.substr(line.starts_with('\\') ? 1 : 0, kDigits);
+    return digits.size() == kDigits &&
+           digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Digest of the file `name`; empty when no line is for it.
+std::string listed_digest(std::string_view text, const std::string& name,
+                          const std::filesystem::path& manifest) {
+    std::string found;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        require(is_manifest_line(line), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
+                manifest.string());
+        const std::string digest(line.substr(line.starts_with('\\') ? 1 : 0, kDigits));
+        const std::string expected = manifest_line(digest, name);
+        if (line == std::string_view(expected).substr(0, expected.size() - 1)) found = digest;
+    }
+    return found;
+}
+
 }  // namespace
+
+bool matches_manifest(const std::filesystem::path& file) {
+    const std::filesystem::path manifest = file.parent_path() / kManifestName;
+    std::error_code error;
+    if (!std::filesystem::exists(manifest, error)) return false;
+    const std::vector<std::byte> bytes = read_file_bytes(manifest, kLargestManifest);
+    const std::string digest = listed_digest(text_of(bytes), file.filename().string(), manifest);
+    if (digest.empty()) return false;
+    require(sha256_hex_of_file(file) == digest, ExitCode::data,
+            "'{}' is not the file that '{}' lists: its SHA-256 differs", file.string(),
+            manifest.string());
+    return true;
+}
 
 void write_manifest(const std::filesystem::path& folder) {
     std::string text;

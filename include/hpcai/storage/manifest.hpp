@@ -14,4 +14,9 @@ inline constexpr const char* kManifestName = "manifest.sha256";
 /// written, Error(data) when a file or folder cannot be read.
 void write_manifest(const std::filesystem::path& folder);
 
+/// Compares `file` with the manifest.sha256 in its folder. Returns false where there is none or it
+/// does not list the file. Throws Error(data) naming the file when its SHA-256 is another, or the
+/// manifest when it is not one.
+bool matches_manifest(const std::filesystem::path& file);
+
 }  // namespace hpcai::storage

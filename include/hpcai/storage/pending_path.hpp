@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace hpcai::storage {
+
+/// A file or a folder of files that takes its name when it is complete. Until then it is written
+/// under path(), a name of its own beside the wanted one; what is there when the object ends
+/// without keep() is removed.
+class PendingPath {
+public:
+    /// Makes nothing yet.
+    explicit PendingPath(const std::filesystem::path& target);
+    ~PendingPath();
+    PendingPath(const PendingPath&) = delete;
+    PendingPath& operator=(const PendingPath&) = delete;
+
+    const std::filesystem::path& path() const noexcept { return path_; }
+    /// Syncs the file, or the folder and the files directly in it, and gives it the wanted name.
+    /// A file replaces one that is there, a folder an empty folder only. Throws Error(usage)
+    /// naming the target when that fails.
+    void keep();
+
+private:
+    std::filesystem::path target_;
+    std::filesystem::path path_;
+    bool kept_ = false;
+};
+
+}  // namespace hpcai::storage

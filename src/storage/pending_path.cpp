@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/storage/pending_path.hpp>
+
+#include "descriptor.hpp"
+
+namespace hpcai::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& target, const char* action, int error) {
+    throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", target.string(), action,
+                                             std::strerror(error)));
+}
+
+void sync(const fs::path& path, const fs::path& target) {
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!descriptor.open()) fail(target, "open", errno);
+    // Some network file systems cannot sync a folder and say EINVAL.
+    if (::fsync(descriptor.number()) != 0 && errno != EINVAL) fail(target, "fsync", errno);
+}
+
+}  // namespace
+
+PendingPath::PendingPath(const fs::path& target)
+    : target_(target.has_filename() ? target : target.parent_path()) {  // "set/"
+    path_ =
+        target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
+}
+
+PendingPath::~PendingPath() {
+    std::error_code ignored;
+    if (!kept_) fs::remove_all(path_, ignored);
+}
+
+void PendingPath::keep() {
+    std::error_code error;
+    if (fs::is_directory(path_, error)) {
+        for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
+        if (error) fail(target_, "list", error.value());
+    }
+    sync(path_, target_);
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "rename", errno);
+    kept_ = true;
+    sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."), target_);
+}
+
+}  // namespace hpcai::storage
