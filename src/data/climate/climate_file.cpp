@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/climate_file.hpp>
+#include <hpcai/storage/manifest.hpp>
+
+#include "box_columns.hpp"
+#include "hdf5_handle.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using climate::Hdf5Dataset;
+using climate::Hdf5Handle;
+
+constexpr hsize_t kMostSamples = 200'000;
+constexpr hsize_t kLargestSide = 16'384;  // pixels
+constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
+constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
+
+Hdf5Handle open_file(const fs::path& path) {
+    std::error_code error;
+    require(fs::is_regular_file(path, error), ExitCode::data, "cannot read '{}': {}", path.string(),
+            error ? error.message() : "not a regular file");
+    storage::matches_manifest(path);
+    const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access.id(), false, true);  // read-only folders and some NFS have no locks
+    Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
+    require(file.valid(), ExitCode::data,
+            "'{}' cannot be opened as HDF5: damaged or something else", path.string());
+    return file;
+}
+
+std::string text_of(const std::vector<hsize_t>& extents) {
+    std::string text;
+    for (const hsize_t extent : extents)
+        text += (text.empty() ? "" : " x ") + std::to_string(extent);
+    return text;
+}
+
+void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
+    const auto& e = images.extents;
+    require(e[0] >= 1 && e[0] <= kMostSamples && e[1] == kClimateChannels && e[2] >= 1 &&
+                e[2] <= kLargestSide && e[3] >= 1 && e[3] <= kLargestSide,
+            ExitCode::data,
+            "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
+            "found {}",
+            images.place, kClimateChannels, kMostSamples, kLargestSide, text_of(e));
+    const std::vector<hsize_t> expected{e[0], kMaximumClimateBoxes, climate::kBoxColumns};
+    require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.place,
+            text_of(expected), text_of(boxes.extents));
+}
+
+std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
+    std::vector<climate::BoxRow> rows(boxes.extents[0] * kMaximumClimateBoxes);
+    const herr_t status =
+        H5Dread(boxes.handle.id(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
+    require(status >= 0, ExitCode::data, "{}: cannot be read: damaged", boxes.place);
+    return rows;
+}
+
+/// What the caller asks for, or the file's own word.
+BoxOrder wanted_order(const Hdf5Dataset& boxes, BoxOrder asked) {
+    if (asked != BoxOrder::detect) return asked;
+    const std::string columns = climate::text_attribute(boxes, climate::kColumnsName).value_or("");
+    if (columns == climate::kCornerColumns) return BoxOrder::corners;
+    if (columns == climate::kRangeColumns) return BoxOrder::ranges;
+    return BoxOrder::detect;
+}
+
+/// A block of a dataset of rank 4.
+struct Block {
+    std::vector<hsize_t> start;
+    std::vector<hsize_t> count;
+};
+
+void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
+    const Hdf5Handle file_space(H5Dget_space(images.handle.id()), H5Sclose);
+    const Hdf5Handle memory_space(
+        H5Screate_simple(static_cast<int>(block.count.size()), block.count.data(), nullptr),
+        H5Sclose);
+    const bool read = file_space.valid() && memory_space.valid() &&
+                      H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, block.start.data(),
+                                          nullptr, block.count.data(), nullptr) >= 0 &&
+                      H5Dread(images.handle.id(), H5T_NATIVE_FLOAT, memory_space.id(),
+                              file_space.id(), H5P_DEFAULT, target) >= 0;
+    require(read, ExitCode::data, "{}: samples {} to {} cannot be read: damaged", images.place,
+            block.start[0], block.start[0] + block.count[0] - 1);
+}
+
+/// By the first sample's middle row.
+GeopotentialLevel level_of(const Hdf5Dataset& images) {
+    const auto& e = images.extents;
+    std::vector<float> row(e[3]);
+    read_block(images, {{0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}}, row.data());
+    double sum = 0;
+    std::int64_t count = 0;
+    for (const float value : row) {
+        if (!std::isfinite(value)) continue;
+        sum += value;
+        ++count;
+    }
+    if (count == 0) return GeopotentialLevel::unknown;
+    return sum / static_cast<double>(count) < kHeightBoundary ? GeopotentialLevel::hpa_1000
+                                                              : GeopotentialLevel::hpa_100;
+}
+
+}  // namespace
+
+struct ClimateFile::State {
+    fs::path path;
+    Hdf5Handle file;
+    Hdf5Dataset images;
+    BoxOrder order = BoxOrder::detect;
+    climate::DecodedBoxes boxes;
+    GeopotentialLevel level = GeopotentialLevel::unknown;
+};
+
+ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings)
+    : state_(std::make_unique<State>()) {
+    const climate::QuietHdf5 quiet;
+    State& s = *state_;
+    s.path = path;
+    s.file = open_file(path);
+    s.images = climate::open_dataset(s.file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
+    const Hdf5Dataset boxes =
+        climate::open_dataset(s.file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
+    require_extents(s.images, boxes);
+    const climate::BoxTable table{read_rows(boxes), height(), width(), boxes.place};
+    climate::require_classes(table);
+    s.order = climate::order_of(table, wanted_order(boxes, settings.box_order));
+    s.boxes = climate::decode_boxes(table, s.order);
+    s.level = level_of(s.images);
+}
+
+ClimateFile::~ClimateFile() = default;
+ClimateFile::ClimateFile(ClimateFile&&) noexcept = default;
+ClimateFile& ClimateFile::operator=(ClimateFile&&) noexcept = default;
+
+const fs::path& ClimateFile::path() const {
+    return state_->path;
+}
+std::int64_t ClimateFile::samples() const {
+    return static_cast<std::int64_t>(state_->images.extents[0]);
+}
+int ClimateFile::height() const {
+    return static_cast<int>(state_->images.extents[2]);
+}
+int ClimateFile::width() const {
+    return static_cast<int>(state_->images.extents[3]);
+}
+BoxOrder ClimateFile::box_order() const {
+    return state_->order;
+}
+GeopotentialLevel ClimateFile::level() const {
+    return state_->level;
+}
+std::int64_t ClimateFile::dropped_boxes() const {
+    return state_->boxes.dropped;
+}
+std::int64_t ClimateFile::chunk_samples() const {
+    return static_cast<std::int64_t>(state_->images.chunk_extent);
+}
+
+const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
+    ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
+    return state_->boxes.of_sample[static_cast<std::size_t>(sample)];
+}
+
+void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {
+    const climate::QuietHdf5 quiet;
+    const auto& e = state_->images.extents;
+    ensure(first >= 0 && count >= 1 && first <= samples() - count, "samples {} to {} of {}", first,
+           first + count - 1, samples());
+    const auto start = static_cast<hsize_t>(first), size = static_cast<hsize_t>(count);
+    ensure(fields.size() == size * e[1] * e[2] * e[3], "{} values for {} samples", fields.size(),
+           count);
+    read_block(state_->images, {{start, 0, 0, 0}, {size, e[1], e[2], e[3]}}, fields.data());
+}
+
+}  // namespace hpcai::data

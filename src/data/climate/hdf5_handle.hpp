@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hdf5.h>
+
+/// The HDF5 library's objects with owners, and what reading and writing share.
+namespace hpcai::data::climate {
+
+/// One object of the library, closed by the function for its kind.
+class Hdf5Handle {
+public:
+    using Close = herr_t (*)(hid_t);
+
+    Hdf5Handle() = default;
+    Hdf5Handle(hid_t id, Close close) : id_(id), close_(close) {}
+    Hdf5Handle(Hdf5Handle&& other) noexcept
+        : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+    Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+        std::swap(id_, other.id_);
+        std::swap(close_, other.close_);
+        return *this;
+    }
+    ~Hdf5Handle() {
+        if (valid()) close_(id_);
+    }
+
+    bool valid() const { return id_ >= 0; }
+    hid_t id() const { return id_; }
+
+private:
+    hid_t id_ = H5I_INVALID_HID;
+    Close close_ = nullptr;
+};
+
+/// Keeps the library from printing its errors while it lives.
+class QuietHdf5 {
+public:
+    QuietHdf5() {
+        // Owners close everything; what a damaged file left behind must not hold up the exit.
+        H5dont_atexit();
+        H5Eget_auto2(H5E_DEFAULT, &printer_, &data_);
+        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    }
+    ~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, printer_, data_); }
+    QuietHdf5(const QuietHdf5&) = delete;
+    QuietHdf5& operator=(const QuietHdf5&) = delete;
+
+private:
+    H5E_auto2_t printer_ = nullptr;
+    void* data_ = nullptr;
+};
+
+inline constexpr const char* kImagesName = "images";
+inline constexpr const char* kBoxesName = "boxes";
+inline constexpr const char* kColumnsName = "columns";  // attribute of the boxes
+inline constexpr const char* kCornerColumns = "ymin,xmin,ymax,xmax,class";
+inline constexpr const char* kRangeColumns = "ymin,ymax,xmin,xmax,class";
+inline constexpr int kBoxColumns = 5;
+
+/// A dataset that is there and whose kind of type and rank are right.
+struct Hdf5Dataset {
+    Hdf5Handle handle;
+    std::vector<hsize_t> extents;
+    hsize_t chunk_extent = 1;  // of the first axis; 1 where it is not stored in chunks
+    std::string place;         // "'file.h5': images", for messages
+};
+
+/// What a dataset has to be.
+struct Hdf5Expectation {
+    const char* name;
+    H5T_class_t type;
+    std::size_t element_bytes;  // 0: any
+    int rank;
+};
+
+/// Opens `expected.name`. Throws Error(data) when it is absent, no plain dataset in this file, has
+/// another type or rank or needs a filter that is not part of the library.
+Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
+                         const Hdf5Expectation& expected);
+
+/// A short text attribute; absent when there is none of that kind.
+std::optional<std::string> text_attribute(const Hdf5Dataset& dataset, const char* name);
+
+}  // namespace hpcai::data::climate

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/data/climate_file.hpp>
+#include <hpcai/storage/manifest.hpp>
+
+#include "climate_files.hpp"
+#include "fixtures.hpp"
+
+namespace hpcai::data {
+namespace {
+
+using test::RawClimateFile;
+using testing::HasSubstr;
+
+class ClimateFiles : public testing::Test {
+protected:
+    std::filesystem::path path() const { return folder_.path() / "climo_1984.h5"; }
+    ClimateFile open(const RawClimateFile& raw, const ClimateFileSettings& settings = {}) const {
+        test::write_raw(path(), raw);
+        return ClimateFile(path(), settings);
+    }
+    /// The message of the Error(data) that opening the file ends in.
+    std::string refusal() const {
+        try {
+            const ClimateFile file(path());
+            return "no error";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+            return error.what();
+        }
+    }
+    std::string refusal_of(const std::function<void(RawClimateFile&)>& change) const {
+        RawClimateFile raw;
+        change(raw);
+        test::write_raw(path(), raw);
+        const std::string message = refusal();
+        EXPECT_THAT(message, HasSubstr("climo_1984.h5"));
+        return message;
+    }
+
+    test::TemporaryFolder folder_;
+};
+
+TEST_F(ClimateFiles, GiveBackWhatTheWriterGot) {
+    std::vector<float> first(16 * 4 * 6), second(16 * 4 * 6);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        first[i] = static_cast<float>(i) * 0.5F;
+        second[i] = -static_cast<float>(i);
+    }
+    second[7] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<Box> boxes{{0, 1, 4, 3, 1}, {2, 0, 6, 4, 4}};
+    ClimateFileWriter writer(path(), {2, 4, 6, {{"made_by", "a test"}}});
+    writer.write(1, second, {});
+    writer.write(0, first, boxes);
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    writer.finish();
+
+    const ClimateFile file(path());
+    EXPECT_EQ(file.samples(), 2);
+    EXPECT_EQ(file.height(), 4);
+    EXPECT_EQ(file.width(), 6);
+    EXPECT_EQ(file.box_order(), BoxOrder::corners);
+    EXPECT_EQ(file.level(), GeopotentialLevel::hpa_1000);
+    EXPECT_EQ(file.chunk_samples(), 1);
+    EXPECT_EQ(file.boxes(0), boxes);
+    EXPECT_TRUE(file.boxes(1).empty());
+    std::vector<float> both(2 * first.size());
+    file.read(0, 2, both);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), both.begin()));
+    EXPECT_TRUE(std::isnan(both[first.size() + 7]));
+    EXPECT_EQ(both.back(), second.back());
+    std::vector<float> one(first.size());
+    file.read(0, 1, one);
+    EXPECT_EQ(one, first);
+}
+
+TEST_F(ClimateFiles, AnUnfinishedOneLeavesNothing) {
+    { ClimateFileWriter(path(), {2, 4, 6, {}}).write(0, std::vector<float>(16 * 4 * 6), {}); }
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+    EXPECT_THROW(ClimateFileWriter("/proc/none/x.h5", {2, 4, 6, {}}), Error);
+}
+
+TEST_F(ClimateFiles, TellTheOrderOfColumnsFromTheBoxes) {
+    RawClimateFile raw;
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // only as ymin, xmin, ymax, xmax
+    const std::vector<Box> expected{{5, 1, 7, 3, 1}, {1, 4, 3, 6, 2}};
+    {
+        const ClimateFile corners = open(raw);
+        EXPECT_EQ(corners.box_order(), BoxOrder::corners);
+        EXPECT_EQ(corners.boxes(0), expected);
+    }
+    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // only as ymin, ymax, xmin, xmax
+    const ClimateFile ranges = open(raw);
+    EXPECT_EQ(ranges.box_order(), BoxOrder::ranges);
+    EXPECT_EQ(ranges.boxes(0), expected);
+}
+
+TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.boxes = {{1, 2, 3, 4, 0}};
+                }),
+                HasSubstr("are both possible"));
+    EXPECT_EQ(ClimateFile(path(), {BoxOrder::corners}).boxes(0)[0], (Box{2, 1, 4, 3, 1}));
+    EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[0], (Box{3, 1, 4, 2, 1}));
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.boxes = {{1, 5, 3, 7, 0}, {1, 3, 5, 4, 0}, {4, 3, 1, 2, 0}};
+                }),
+                HasSubstr("not all rows can be"));
+    // Columns count 8 and rows 6: only as xmin ... would 8 fit the second place.
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.boxes = {{1, 2, 7, 7, 0}, {1, 2, 3, 9, 0}};
+                }),
+                HasSubstr("within 6 x 8 pixels"));
+}
+
+TEST_F(ClimateFiles, WithoutAnyBoxAreSound) {
+    const ClimateFile file = open({});
+    EXPECT_TRUE(file.boxes(0).empty());
+    EXPECT_TRUE(file.boxes(1).empty());
+    EXPECT_EQ(file.dropped_boxes(), 0);
+}
+
+TEST_F(ClimateFiles, ClipBoxesAndDropThoseWithoutArea) {
+    RawClimateFile raw;
+    raw.boxes = {{-1, 2, 9, 20, 3}, {2, 2, 2, 5, 0}, {4, 6, 2, 3, 1}, {6, 8, 9, 9, 2}};
+    const ClimateFile file = open(raw, {BoxOrder::corners});
+    EXPECT_EQ(file.boxes(0), (std::vector<Box>{{2, 0, 8, 6, 4}}));
+    EXPECT_EQ(file.dropped_boxes(), 3);
+}
+
+TEST_F(ClimateFiles, RefuseClassesOutOfRange) {
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.boxes = {{1, 5, 3, 7, 4}};
+                }),
+                HasSubstr("boxes: sample 0, row 0: class 4: expected 0 to 3"));
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.boxes = {{1, 5, 3, 7, 0}, {1, 5, 3, 7, -1}};
+                }),
+                HasSubstr("row 1: class -1"));
+}
+
+TEST_F(ClimateFiles, TellWhichPressureLevelChannel13Is) {
+    RawClimateFile raw;
+    raw.values.assign(2 * 16 * 6 * 8, 1999.0F);
+    EXPECT_EQ(open(raw).level(), GeopotentialLevel::hpa_1000);
+    raw.values.assign(2 * 16 * 6 * 8, 16000.0F);
+    EXPECT_EQ(open(raw).level(), GeopotentialLevel::hpa_100);
+    raw.values.assign(2 * 16 * 6 * 8, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_EQ(open(raw).level(), GeopotentialLevel::unknown);
+}
+
+TEST_F(ClimateFiles, AreReadThroughChunksAcrossSamplesAndDeflate) {
+    RawClimateFile raw;
+    raw.image_extents[0] = raw.box_extents[0] = 5;
+    raw.chunk = {3, 1, 4, 4};
+    raw.deflate = true;
+    const ClimateFile file = open(raw);
+    EXPECT_EQ(file.chunk_samples(), 3);
+    constexpr std::size_t kOne = 16 * 6 * 8;
+    std::vector<float> fields(2 * kOne);
+    file.read(2, 2, fields);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        ASSERT_EQ(fields[i], static_cast<float>(2 * kOne + i));
+    }
+}
+
+TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.images_name = "pictures"; }),
+                HasSubstr("images: there is no such dataset"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.boxes_name = "labels"; }),
+                HasSubstr("boxes: there is no such dataset"));
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.image_extents = {2, 16, 48};
+                }),
+                HasSubstr("images: expected 4 dimensions, found 3"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.image_extents[1] = 3; }),
+                HasSubstr("found 2 x 3 x 6 x 8"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.image_extents[0] = 0; }), HasSubstr("found 0 x"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.box_extents[0] = 3; }),
+                HasSubstr("boxes: expected 2 x 15 x 5, found 3 x 15 x 5"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.box_extents[2] = 4; }),
+                HasSubstr("boxes: expected 2 x 15 x 5"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.image_type = H5T_IEEE_F64LE; }),
+                HasSubstr("images: expected floating-point numbers of 4 bytes, found 8"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.image_type = H5T_STD_I32LE; }),
+                HasSubstr("images: expected floating-point numbers"));
+    EXPECT_THAT(refusal_of([](auto& raw) { raw.box_type = H5T_IEEE_F32LE; }),
+                HasSubstr("boxes: expected whole numbers"));
+}
+
+TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
+    test::write_raw(folder_.path() / "other.h5", {});
+    const hid_t file = H5Fcreate(path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("other.h5", "images", file, "images", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    EXPECT_THAT(refusal(), HasSubstr("images: "));
+}
+
+TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
+    EXPECT_THAT(refusal(), HasSubstr("cannot read"));
+    std::filesystem::create_directory(path());
+    EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
+    std::filesystem::remove(path());
+    std::ofstream(path()) << "text";
+    EXPECT_THAT(refusal(), HasSubstr("cannot be opened as HDF5"));
+}
+
+TEST_F(ClimateFiles, AreComparedWithAManifestBeforeTheyAreOpened) {
+    test::write_raw(path(), {});
+    storage::write_manifest(folder_.path());
+    EXPECT_EQ(ClimateFile(path()).samples(), 2);
+    std::ofstream(path(), std::ios::app) << "x";
+    EXPECT_THAT(refusal(), HasSubstr("its SHA-256 differs"));
+    std::ofstream(folder_.path() / storage::kManifestName) << "no sum\n";
+    EXPECT_THAT(refusal(), HasSubstr("no SHA-256 sum"));
+}
+
+/// Opens and reads; true when that succeeds, false for a clean refusal.
+bool is_readable(const std::filesystem::path& path) {
+    try {
+        const ClimateFile file(path);
+        const auto pixels =
+            static_cast<std::size_t>(file.height()) * static_cast<std::size_t>(file.width());
+        if (pixels > 1'000'000) return true;
+        std::vector<float> fields(16 * pixels);
+        for (std::int64_t i = 0; i < std::min<std::int64_t>(file.samples(), 8); ++i) {
+            file.read(i, 1, fields);
+        }
+        return true;
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::data) std::abort();
+        return false;
+    }
+}
+
+/// Exits with 0 when no shortened copy can be opened.
+[[noreturn]] void open_shortened(const std::filesystem::path& path) {
+    const std::vector<std::uint8_t> whole = test::read_file_bytes(path);
+    for (std::size_t size = 0; size < whole.size(); size += 97) {
+        auto part = whole;
+        part.resize(size);
+        test::write_file_bytes(path, part);
+        if (is_readable(path)) std::_Exit(1);
+    }
+    std::_Exit(0);
+}
+
+/// Exits with 0 when some copies with up to three bytes changed are refused, and some read.
+[[noreturn]] void open_changed(const std::filesystem::path& path) {
+    const std::vector<std::uint8_t> whole = test::read_file_bytes(path);
+    CounterStream random(1, RandomPurpose::test);
+    int refused = 0, read = 0;
+    for (int i = 0; i < 300; ++i) {
+        auto changed = whole;
+        for (std::uint32_t byte = 0; byte <= random.below(3); ++byte) {
+            // Half of the changes hit the structure at the file's start.
+            const std::size_t range = random.below(2) == 0 ? 2048 : whole.size();
+            changed[random.below(static_cast<std::uint32_t>(range))] =
+                static_cast<std::uint8_t>(random.next_u32());
+        }
+        test::write_file_bytes(path, changed);
+        ++(is_readable(path) ? read : refused);
+    }
+    std::_Exit(refused > 0 && read > 0 ? 0 : 1);
+}
+
+// In processes of their own: the library keeps what it cannot close of a damaged file.
+TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
+    RawClimateFile raw;
+    raw.chunk = {1, 4, 6, 8};
+    raw.deflate = true;
+    test::write_raw(path(), raw);
+    EXPECT_EXIT(open_shortened(path()), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
+    RawClimateFile raw;
+    raw.chunk = {1, 16, 6, 8};
+    test::write_raw(path(), raw);
+    EXPECT_EXIT(open_changed(path()), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace hpcai::data
