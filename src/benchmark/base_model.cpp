@@ -11,6 +11,8 @@
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/weights_file.hpp>
 
+#include "workload.hpp"
+
 namespace hpcai::benchmark {
 namespace {
 
@@ -20,7 +22,8 @@ constexpr int kEvaluationBatch = 32;
 graph::Graph make_share(const Start& start) {
     const config::TrainingConfig& training = start.config.training;
     const int share = training.batch_size / start.controller.layout().degree;
-    return models::make_model(start.config, share, training.batch_norm_samples.value_or(share));
+    return models::make_model(start.config, {share, training.batch_norm_samples.value_or(share),
+                                             start.samples.training->format().dtype});
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ BaseModel::BaseModel(const Start& start)
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {
-    const metrics::FlopsLedger ledger(models::make_model(start_.config, 1));
+    const metrics::FlopsLedger ledger(models::make_model(start_.config));
     return ledger.training_per_sample(metrics::kOfficialLedger);
 }
 
@@ -69,13 +72,15 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
     comm::run_together(group, [&] {
         data::EvaluationSource source(samples, settings);
         source.begin();
-        const graph::Graph graph = models::make_model(start_.config, settings.batch_size);
+        const graph::Graph graph = models::make_inference_model(
+            start_.config, {.batch = settings.batch_size, .dtype = samples->format().dtype});
         const graph::NetworkOptions options{device::Mode::inference, start_.precision.compute,
                                             start_.precision.tf32};
         graph::Network network(
             start_.config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
             *start_.device, store_, options);
-        evaluation.predictions = training::predict(network, source, start_.config.workload.classes);
+        evaluation.predictions =
+            training::predict(network, source, make_workload(start_)->outputs_per_sample());
         evaluation.bad_samples = source.bad_samples();
     });
     evaluation.predictions = training::gather(group, std::move(evaluation.predictions));

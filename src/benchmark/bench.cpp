@@ -6,7 +6,6 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/philox.hpp>
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
@@ -18,6 +17,7 @@
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/training_step.hpp>
 
+#include "random_batch.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
@@ -56,7 +56,7 @@ public:
         : config_(config),
           device_(open_device(config, device::count_cores(), {}).device),
           precision_(choose_precision(config.training.precision, *device_)),
-          graph_(models::make_model(config, config.training.batch_size)),
+          graph_(models::make_model(config, {.batch = config.training.batch_size})),
           store_(graph_, *device_),
           network_(config.training.fusion ? graph::fuse_for(graph_, *device_, options()) : graph_,
                    *device_, store_, options()),
@@ -65,18 +65,9 @@ public:
           update_(device_->build(training::plan_sgd(graph_, store_, config.training),
                                  {store_.parameters(), store_.gradients(), store_.momentum(),
                                   network_.step_numbers()})),
-          timing_(network_.graph()) {
+          timing_(network_.graph()),
+          batch_(graph_, config.workload.classes, config.run.seed) {
         training::initialize(graph_, config.run.seed, 0, store_);
-        const std::int64_t pixels =
-            graph_.value(graph_.find("images")).shape.elements() / config.training.batch_size;
-        for (int row = 0; row < config.training.batch_size; ++row) {
-            CounterStream random(config.run.seed, RandomPurpose::synthetic_data,
-                                 static_cast<std::uint32_t>(row));
-            for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-                images_.push_back(static_cast<std::uint8_t>(random.next_u32()));
-            }
-            labels_.push_back(row % config.workload.classes);
-        }
     }
 
     /// Seconds of a whole step, as the trainer takes it: of several between two readings where the
@@ -136,10 +127,7 @@ private:
         return {device::Mode::training, precision_.compute, precision_.tf32};
     }
 
-    void upload() {
-        network_.set_input("images", std::as_bytes(std::span(images_)));
-        network_.set_input("labels", std::as_bytes(std::span(labels_)));
-    }
+    void upload() { batch_.feed(network_); }
 
     /// Median seconds of `work`, run by itself: several times in a row where waiting for the device
     /// would take as long as the work.
@@ -175,8 +163,7 @@ private:
     training::TrainingStep step_;
     std::unique_ptr<device::Update> update_;
     metrics::TimingObserver timing_;
-    std::vector<std::uint8_t> images_;  // (N, H, W, C)
-    std::vector<std::int32_t> labels_;  // (N)
+    RandomBatch batch_;
     std::vector<double> upload_seconds_, update_seconds_;
 };
 
@@ -204,7 +191,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
         report.alone_sum_seconds += one.alone_seconds;
     }
     report.images_per_second = static_cast<double>(report.batch_size) / report.step_seconds;
-    const metrics::FlopsLedger ledger(models::make_model(config, 1));
+    const metrics::FlopsLedger ledger(models::make_model(config));
     report.flops = report.images_per_second *
                    static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger));
     return report;

@@ -35,7 +35,7 @@ void export_weights(const std::filesystem::path& result_directory, int group,
     require(std::filesystem::is_regular_file(weights), ExitCode::usage,
             "--group {}: {} holds no weights; a group stores them when it finishes", group,
             directory.string());
-    const graph::Graph graph = models::make_model(config, 1);
+    const graph::Graph graph = models::make_model(config);
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);

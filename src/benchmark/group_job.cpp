@@ -8,16 +8,15 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/subset.hpp>
-#include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/npy.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
 #include "progress_reporter.hpp"
+#include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -141,10 +140,7 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
     }
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
-    const evaluation::TopK counts = evaluation::top_k(
-        outcome.validation.probabilities, outcome.validation.labels, start.config.workload.classes);
-    outcome.result.quality = {evaluation::accuracy(counts.correct_1, counts.samples), ""};
-    outcome.result.quality_top_5 = {evaluation::accuracy(counts.correct_5, counts.samples), ""};
+    make_workload(start)->judge(outcome.validation, outcome.result);
 }
 
 /// The leader's files, each whole or not at all; the record comes last.
@@ -152,10 +148,7 @@ void store(const Start& start, BaseModel& model, const GroupOutcome& outcome) {
     const auto directory = group_directory(start.output, start.place.group);
     training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
                             outcome.result.record.iterations);
-    const auto samples = static_cast<std::int64_t>(outcome.validation.labels.size());
-    storage::write_npy(directory / "predictions.npy",
-                       std::span<const float>(outcome.validation.probabilities),
-                       {samples, start.config.workload.classes});
+    make_workload(start)->store(outcome.validation, directory);
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
 

@@ -11,26 +11,11 @@
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
-#include <hpcai/storage/npy.hpp>
 
 #include "record.hpp"
 
 namespace hpcai::benchmark {
 namespace {
-
-void write_evaluation(const Start& start, const Vote& vote) {
-    const auto directory = start.output / "evaluation";
-    const auto samples = static_cast<std::int64_t>(vote.labels.size());
-    storage::write_npy(directory / "ensemble.npy", std::span<const float>(vote.probabilities),
-                       {samples, start.config.workload.classes});
-    storage::write_npy(directory / "labels.npy", std::span<const std::int32_t>(vote.labels),
-                       {samples});
-    std::string names;
-    for (std::int64_t sample = 0; sample < samples; ++sample) {
-        names += start.samples.validation->name(static_cast<std::uint32_t>(sample)) + "\n";
-    }
-    storage::write_file_durably(directory / "samples.txt", names);
-}
 
 /// The leaders that agreed, without the one that writes.
 std::vector<int> living_leaders(const comm::EndGameDecision& decision,
@@ -121,7 +106,7 @@ ExitCode JobController::vote_and_write(const comm::Ballot& ballot, const GroupOu
                                        std::ostream& out) {
     const bool writes = ballot.decision.writer() == start_.place.group;
     Vote vote;
-    if (ballot.leaders != nullptr) vote = hold_vote(start_, mine, *ballot.leaders);
+    if (ballot.leaders != nullptr) vote = hold_vote(*make_workload(start_), mine, *ballot.leaders);
     return writes ? write_result(ballot, vote, out) : ExitCode::ok;
 }
 
@@ -132,7 +117,8 @@ ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vot
     const RunRecord record = make_record(start_, vote, closing);
     const std::string summary = report::summary(record);
     out << summary << std::flush;  // whatever becomes of the files
-    if (!vote.members.empty()) write_evaluation(start_, vote);
+    if (!vote.members.empty())
+        make_workload(start_)->store(vote.predictions, start_.output / "evaluation");
     storage::write_file_durably(
         start_.output / "environment.json",
         nlohmann::json(record.environment)

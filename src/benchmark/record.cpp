@@ -7,7 +7,6 @@
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -15,6 +14,7 @@
 #include "determinism.hpp"
 #include "environment.hpp"
 #include "verdict.hpp"
+#include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -77,6 +77,7 @@ WorkloadRecord workload(const Start& start) {
     record.level = text("run.level");
     record.classes = config.workload.classes;
     record.image_size = config.workload.image_size;
+    record.image_width = image_width(config);
     record.channels = config.workload.channels;
     record.epochs = config.workload.epochs;
     record.batch_size = config.training.batch_size;
@@ -91,7 +92,7 @@ WorkloadRecord workload(const Start& start) {
 }
 
 FlopsRecord flops_of_model(const config::Config& config) {
-    const metrics::FlopsLedger ledger(models::make_model(config, 1));
+    const metrics::FlopsLedger ledger(models::make_model(config));
     FlopsRecord record;
     for (const ops::LedgerName& one : ops::kLedgers) {
         record.ledgers.push_back({std::string(one.name), ledger.forward_per_sample(one.ledger),
@@ -162,42 +163,20 @@ void add_work(const std::vector<GroupResult>& groups, RunRecord& record) {
 void add_quality(const Start& start, const Vote& vote, const std::vector<GroupResult>& groups,
                  RunRecord& record) {
     QualityRecord& quality = record.quality;
-    const std::string none = "no group finished";
-    quality.metric = "top_1_accuracy";
+    quality = vote.quality;
+    quality.metric = make_workload(start)->metric();
     quality.target = start.config.workload.target_quality;
     quality.exponent = start.config.workload.penalty_exponent;
     double sum = 0;
     for (const GroupResult& group : groups) {
         const bool finished = group.record.failure.empty();
-        quality.members.push_back(finished ? group.quality
-                                           : Quantity{std::nullopt, "the group did not finish"});
+        quality.members.push_back(finished ? group.quality : nothing("the group did not finish"));
         if (finished) sum += group.quality.value.value_or(0);
     }
-    const evaluation::TopK& counts = vote.ensemble;
-    quality.ensemble = or_reason(evaluation::accuracy(counts.correct_1, counts.samples), none);
-    quality.ensemble_top_5 =
-        or_reason(evaluation::accuracy(counts.correct_5, counts.samples), none);
-    quality.ensemble_majority =
-        or_reason(evaluation::accuracy(vote.majority.correct_1, vote.majority.samples), none);
-    quality.members_mean = {std::nullopt, none};
-    quality.ensemble_gain = {std::nullopt, none};
-    if (!vote.members.empty() && quality.ensemble.value) {
-        const double mean = sum / static_cast<double>(vote.members.size());
-        quality.members_mean = {mean, ""};
-        quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
-    }
-    const evaluation::OutOfBagQuality& out = vote.out_of_bag;
-    quality.out_of_bag = or_reason(evaluation::accuracy(out.counts.correct_1, out.counts.samples),
-                                   start.config.bagging.out_of_bag ? "no sample was out of any bag"
-                                                                   : "bagging.out_of_bag is false");
-    quality.out_of_bag_samples = out.covered;
-    quality.confidence_interval.method = "wilson";
-    const evaluation::Interval interval =
-        evaluation::wilson_interval_95(counts.correct_1, counts.samples);
-    quality.confidence_interval.low =
-        or_reason(counts.samples > 0 ? std::optional(interval.low) : std::nullopt, none);
-    quality.confidence_interval.high =
-        or_reason(counts.samples > 0 ? std::optional(interval.high) : std::nullopt, none);
+    if (vote.members.empty() || !quality.ensemble.value) return;
+    const double mean = sum / static_cast<double>(vote.members.size());
+    quality.members_mean = {mean, ""};
+    quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
 void add_scores(RunRecord& record) {

@@ -26,23 +26,119 @@ public:
                                 expected, in_quotes(value), is_default ? ", the default" : ""));
     }
 
+    void check_workload() const {
+        const WorkloadConfig& workload = config_.workload;
+        const bool is_detector = workload.model == Model::faster_rcnn_r50_fpn;
+        const std::string as_kind =
+            fmt::format(", as workload.kind is {}", value_text(config_, "workload.kind"));
+        const Aggregation aggregation = config_.bagging.aggregation;
+        const bool merges_boxes =
+            aggregation == Aggregation::wbf || aggregation == Aggregation::nms;
+        check(
+            is_detector == detects(workload), "workload.model",
+            (detects(workload) ? "faster_rcnn_r50_fpn" : "resnet50_v1 or resnet50_v1.5") + as_kind);
+        check(merges_boxes == detects(workload), "bagging.aggregation",
+              (detects(workload) ? "wbf or nms" : "soft_vote or majority") + as_kind);
+        check(detects(workload) || workload.classes > 1, "workload.classes", "2 or more" + as_kind);
+        if (!detects(workload)) {
+            check(image_width(config_) == workload.image_size, "workload.image_width",
+                  "auto or workload.image_size" + as_kind);
+            return;
+        }
+        check(!config_.bagging.out_of_bag, "bagging.out_of_bag", "false" + as_kind);
+        check_detector();
+    }
+
+    void check_detector() const {
+        const DetectorConfig& detector = config_.detector;
+        const bool all_trained =
+            detector.normalization == Normalization::frozen_batch || detector.trained_stages == 5;
+        check(all_trained, "detector.trained_stages",
+              "5, as detector.normalization is not frozen_batch");
+        check(detector.anchor_sizes.size() == 5, "detector.anchor_sizes",
+              "5 values, one for each level of the pyramid");
+        check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
+              "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
+        check(config_.training.label_smoothing == 0, "training.label_smoothing",
+              "0, as workload.model is a detector");
+    }
+
     void check_data() const {
+        const DataConfig& data = config_.data;
+        const bool has_boxes =
+            data.kind != DataKind::synthetic && data.kind != DataKind::image_folder;
+        check(has_boxes == detects(config_.workload), "data.kind",
+              fmt::format("{}, as workload.kind is {}",
+                          detects(config_.workload) ? "voc, coco, climate_synthetic or climate_hdf5"
+                                                    : "synthetic or image_folder",
+                          value_text(config_, "workload.kind")));
+        const bool is_climate =
+            data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
+        if (is_climate) {
+            check_channels(16);
+            check(config_.workload.classes == 4, "workload.classes",
+                  "4, as the weather's boxes have 4 classes");
+            check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
+                  "15 or more, as data.kind is climate_synthetic");
+        } else {
+            check_pixels();
+        }
+        check_paths();
+        check_made_samples();
+    }
+
+    void check_pixels() const {
         const DataConfig& data = config_.data;
         const auto channels = static_cast<std::size_t>(config_.workload.channels);
         const std::string per_channel =
             fmt::format("{} values, one for each of workload.channels", channels);
         check(data.mean.size() == channels, "data.mean", per_channel);
         check(data.standard_deviation.size() == channels, "data.standard_deviation", per_channel);
-        if (data.kind == DataKind::image_folder) {
-            const std::string folder = "a folder, as data.kind is image_folder";
-            check(!data.path.empty(), "data.path", folder);
-            check(!data.validation_path.empty(), "data.validation_path", folder);
-            check(channels == 3, "workload.channels", "3, as data.kind is image_folder");
-        } else {
-            check(data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
-                  fmt::format("at least training.batch_size, which is {}",
-                              config_.training.batch_size));
+    }
+
+    void check_channels(int channels) const {
+        check(config_.workload.channels == channels, "workload.channels",
+              fmt::format("{}, as data.kind is {}", channels, value_text(config_, "data.kind")));
+    }
+
+    void check_paths() const {
+        const DataConfig& data = config_.data;
+        const auto needs = [&](const std::string& path, const std::string& name,
+                               const std::string& what) {
+            check(!path.empty(), name,
+                  fmt::format("{}, as data.kind is {}", what, value_text(config_, "data.kind")));
+        };
+        switch (data.kind) {
+            case DataKind::synthetic:
+            case DataKind::climate_synthetic:
+                return;
+            case DataKind::image_folder:
+                needs(data.path, "data.path", "a folder");
+                needs(data.validation_path, "data.validation_path", "a folder");
+                break;
+            case DataKind::voc:
+                needs(data.path, "data.path", "a folder");
+                break;
+            case DataKind::coco:
+                needs(data.path, "data.path", "an annotation file");
+                needs(data.validation_path, "data.validation_path", "an annotation file");
+                needs(data.image_path, "data.image_path", "a folder");
+                needs(data.validation_image_path, "data.validation_image_path", "a folder");
+                break;
+            case DataKind::climate_hdf5:
+                needs(data.path, "data.path", "a file or folder");
+                needs(data.validation_path, "data.validation_path", "a file or folder");
+                return;
         }
+        check_channels(3);
+    }
+
+    void check_made_samples() const {
+        const DataConfig& data = config_.data;
+        if (data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic) return;
+        check(
+            data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
+            fmt::format("at least training.batch_size, which is {}", config_.training.batch_size));
     }
 
     void check_batch() const {
@@ -81,6 +177,7 @@ private:
 
 void check_consistency(const Config& config, const PlaceOf& place_of) {
     const Checker checker(config, place_of);
+    checker.check_workload();
     checker.check_data();
     checker.check_batch();
     checker.check_schedule();

@@ -72,6 +72,12 @@ public:
         return plain<std::vector<int>>(make(name, KeyType::integer_list, std::move(facts)), member);
     }
 
+    Key texts(const std::string& name, std::vector<std::string> SectionConfig::*member,
+              Facts facts) const {
+        return plain<std::vector<std::string>>(make(name, KeyType::text_list, std::move(facts)),
+                                               member);
+    }
+
     /// An optional integer may be `auto`.
     template <typename T>
     Key integer(const std::string& name, T SectionConfig::*member, Facts facts) const {
@@ -148,6 +154,7 @@ private:
 /// The rows of the table, one function per file of rows.
 std::vector<Key> run_keys();
 std::vector<Key> workload_keys();
+std::vector<Key> detector_keys();
 std::vector<Key> bagging_keys();
 std::vector<Key> parallel_keys();
 std::vector<Key> data_keys();

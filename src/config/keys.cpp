@@ -18,6 +18,7 @@ const std::vector<Section>& sections() {
          "What this run is called, where it writes and how it may be ranked.",
          {"repeat", "trace", "submission"}},
         {"workload", "What is trained: model, picture format, target quality and length.", {}},
+        {"detector", "Sizes of the detector, where workload.model is one.", {}},
         {"bagging",
          "How many base models there are, what each is trained on and how they vote.",
          {}},
@@ -37,8 +38,8 @@ const std::vector<Section>& sections() {
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (auto make : {run_keys, workload_keys, bagging_keys, parallel_keys, data_keys,
-                          training_keys, communication_keys, device_keys}) {
+        for (auto make : {run_keys, workload_keys, detector_keys, bagging_keys, parallel_keys,
+                          data_keys, training_keys, communication_keys, device_keys}) {
             for (Key& key : make()) all.push_back(std::move(key));
         }
         return all;

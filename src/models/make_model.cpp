@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <hpcai/models/faster_rcnn.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/models/resnet50.hpp>
 
 namespace hpcai::models {
+namespace {
 
-graph::Graph make_model(const config::Config& config, std::int64_t batch,
-                        std::int64_t statistics_samples) {
+ResNet50 resnet50_of(const config::Config& config, const ModelInput& input) {
     ResNet50 options;
-    options.batch = batch;
+    options.batch = input.batch;
     options.image_size = config.workload.image_size;
     options.channels = config.workload.channels;
     options.classes = config.workload.classes;
@@ -15,10 +18,64 @@ graph::Graph make_model(const config::Config& config, std::int64_t batch,
     options.zero_gamma = config.training.zero_gamma;
     options.label_smoothing = config.training.label_smoothing;
     options.norm_momentum = config.training.batch_norm_momentum;
-    options.statistics_samples = statistics_samples;
+    options.statistics_samples = input.statistics_samples;
     options.mean = config.data.mean;
     options.standard_deviation = config.data.standard_deviation;
-    return make_resnet50(options);
+    return options;
+}
+
+Norm norm_of(config::Normalization normalization) {
+    switch (normalization) {
+        case config::Normalization::batch:
+            return Norm::batch;
+        case config::Normalization::frozen_batch:
+            return Norm::frozen_batch;
+        case config::Normalization::group:
+            return Norm::group;
+    }
+    return Norm::batch;
+}
+
+FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input) {
+    const config::DetectorConfig& detector = config.detector;
+    FasterRcnn options;
+    options.batch = input.batch;
+    options.image_height = config.workload.image_size;
+    options.image_width = image_width(config);
+    options.channels = config.workload.channels;
+    options.classes = config.workload.classes + 1;
+    options.max_boxes = config.data.max_boxes;
+    const bool has_fields = config.workload.kind == config::WorkloadKind::extreme_weather;
+    options.input = {input.dtype.value_or(has_fields ? tensor::DType::f32 : tensor::DType::u8),
+                     config.data.mean, config.data.standard_deviation};
+    options.backbone.width = detector.backbone_width;
+    options.backbone.zero_gamma = config.training.zero_gamma;
+    options.backbone.norm = {norm_of(detector.normalization), config.training.batch_norm_momentum,
+                             input.statistics_samples};
+    options.backbone.trained_stages = detector.trained_stages;
+    options.pyramid_channels = detector.pyramid_channels;
+    options.head_features = detector.head_features;
+    std::copy_n(detector.anchor_sizes.begin(), options.anchor_sizes.size(),
+                options.anchor_sizes.begin());
+    options.anchor_ratios = detector.anchor_ratios;
+    options.anchor_samples = detector.anchor_samples;
+    options.region_samples = detector.region_samples;
+    options.training_proposals = detector.training_proposals;
+    options.inference_proposals = detector.inference_proposals;
+    options.score_threshold = detector.score_threshold;
+    return options;
+}
+
+}  // namespace
+
+graph::Graph make_model(const config::Config& config, const ModelInput& input) {
+    if (!detects(config.workload)) return make_resnet50(resnet50_of(config, input));
+    return make_faster_rcnn(faster_rcnn_of(config, input));
+}
+
+graph::Graph make_inference_model(const config::Config& config, const ModelInput& input) {
+    if (!detects(config.workload)) return make_resnet50(resnet50_of(config, input));
+    return make_faster_rcnn_inference(faster_rcnn_of(config, input));
 }
 
 }  // namespace hpcai::models

@@ -167,7 +167,7 @@ private:
     }
 
     void fill_work() {
-        const metrics::FlopsLedger ledger(models::make_model(config_, 1));
+        const metrics::FlopsLedger ledger(models::make_model(config_));
         WorkEstimate& work = estimate_.work;
         work.convention = official_name();
         for (std::size_t index = 0; index < work.ledgers.size(); ++index) {

@@ -24,7 +24,7 @@ struct Counts {
     std::string model;
 
     explicit Counts(const config::Config& config)
-        : graph(models::make_model(config, 1)),
+        : graph(models::make_model(config)),
           ledger(graph),
           precision(compute_precision(config)),
           model(config::value_text(config, "workload.model")) {}

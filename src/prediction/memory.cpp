@@ -105,7 +105,7 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, int samples) {
-    const graph::Graph described = models::make_model(config, 1);
+    const graph::Graph described = models::make_model(config);
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     const ComputePrecision precision = compute_precision(config);
     const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());

@@ -63,6 +63,7 @@ void describe(auto& fields, Any<WorkloadRecord> auto& workload) {
     fields("level", workload.level);
     fields("classes", workload.classes);
     fields("image_size", workload.image_size);
+    fields("image_width", workload.image_width);
     fields("channels", workload.channels);
     fields("epochs", workload.epochs);
     fields("batch_size", workload.batch_size);
@@ -168,6 +169,16 @@ void describe(auto& fields, Any<IntervalRecord> auto& interval) {
     fields("method", interval.method);
 }
 
+void describe(auto& fields, Any<CategoryRecord> auto& category) {
+    fields("name", category.name);
+    fields("boxes", category.boxes);
+    fields("detections", category.detections);
+    fields("hits", category.hits);
+    fields("ap50", category.ap50);
+    fields("voc_ap50", category.voc_ap50);
+    fields("ap10", category.ap10);
+}
+
 void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("metric", quality.metric);
     fields("target", quality.target);
@@ -181,6 +192,9 @@ void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("out_of_bag", quality.out_of_bag);
     fields("out_of_bag_samples", quality.out_of_bag_samples);
     fields("confidence_interval", quality.confidence_interval);
+    fields("ensemble_voc_ap50", quality.ensemble_voc_ap50);
+    fields("ensemble_ap10", quality.ensemble_ap10);
+    fields("categories", quality.categories);
 }
 
 void describe(auto& fields, Any<CommunicationRecord> auto& communication) {

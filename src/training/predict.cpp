@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <hpcai/training/feed.hpp>
 #include <hpcai/training/predict.hpp>
 
 namespace hpcai::training {
@@ -27,19 +28,17 @@ void gather_values(comm::Communicator& group, std::vector<T>& mine) {
 
 }  // namespace
 
-Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t classes) {
+Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t numbers) {
     graph::Observer nobody;
     network.prepare(nobody);
     Predictions all;
     for (std::int64_t index = 0; index < source.batches(); ++index) {
         const data::Batch& batch = source.next();
-        network.set_input("images", std::as_bytes(batch.images.as<std::uint8_t>()));
-        network.set_input("labels", std::as_bytes(batch.labels.as<std::int32_t>()));
+        feed(network, batch);
         network.forward(nobody);
-        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * classes));
+        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * numbers));
         network.read_output(rows);
-        all.probabilities.insert(all.probabilities.end(), rows.begin(),
-                                 rows.begin() + batch.samples * classes);
+        all.outputs.insert(all.outputs.end(), rows.begin(), rows.begin() + batch.samples * numbers);
         const auto labels = batch.labels.as<std::int32_t>();
         all.labels.insert(all.labels.end(), labels.begin(), labels.begin() + batch.samples);
     }
@@ -47,7 +46,7 @@ Predictions predict(graph::Network& network, data::BatchSource& source, std::int
 }
 
 Predictions gather(comm::Communicator& group, Predictions mine) {
-    gather_values(group, mine.probabilities);
+    gather_values(group, mine.outputs);
     gather_values(group, mine.labels);
     return mine;
 }

@@ -9,6 +9,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/training/feed.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {
@@ -84,28 +85,16 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
         epoch.failure = std::current_exception();
     }
     if (batch != nullptr) {
-        network_.set_input("images", std::as_bytes(batch->images.as<std::uint8_t>()));
-        network_.set_input("labels", std::as_bytes(batch->labels.as<std::int32_t>()));
+        feed(network_, *batch);
         epoch.unread_samples += batch->samples;
     } else {
-        set_empty_batch();
+        feed_padding(network_);
     }
     step_.run(schedule_(steps_done_), epoch.failure != nullptr);
     epoch.report.samples += config_.training.batch_size;
     ++epoch.report.steps;
     ++epoch.unread_steps;
     ++steps_done_;
-}
-
-void Trainer::set_empty_batch() {
-    const graph::Graph& graph = network_.graph();
-    const auto elements = [&](const char* name) {
-        return static_cast<std::size_t>(graph.value(graph.find(name)).shape.elements());
-    };
-    const std::vector<std::uint8_t> black(elements("images"));
-    const std::vector<std::int32_t> padding(elements("labels"), -1);
-    network_.set_input("images", std::as_bytes(std::span(black)));
-    network_.set_input("labels", std::as_bytes(std::span(padding)));
 }
 
 void Trainer::read_results(Epoch& epoch) {

@@ -44,7 +44,7 @@ std::vector<Layer> configured_layers() {
         const std::string path = file.path().string();
         const config::Config config = config::parse(config::read_file(path), path, {});
         const std::int64_t batch = std::min<std::int64_t>(config.training.batch_size, 256);
-        collect(models::make_model(config, batch), layers);
+        collect(models::make_model(config, {.batch = batch}), layers);
     }
     return layers;
 }
@@ -79,7 +79,7 @@ TEST(CudnnPlans, ExistForEveryConvolutionOfEveryConfiguredModel) {
 /// ResNet-50's convolutions at 224 x 224, 256 images, without the first.
 std::vector<Layer> resnet50_layers() {
     std::vector<Layer> layers;
-    collect(models::make_model({}, 256), layers);
+    collect(models::make_model({}, {.batch = 256}), layers);
     std::erase_if(layers, [](const Layer& layer) { return layer.first; });
     return layers;
 }

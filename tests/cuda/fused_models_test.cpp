@@ -62,8 +62,8 @@ TEST(FusedModels, HavePlansForEveryJoinedConvolutionOfEveryConfiguredModel) {
         const std::string path = file.path().string();
         const config::Config config = config::parse(config::read_file(path), path, {});
         const std::int64_t batch = std::min<std::int64_t>(config.training.batch_size, 256);
-        expect_plans(fused(models::make_model(config, batch), acceptance, DType::f16), context,
-                     seen);
+        expect_plans(fused(models::make_model(config, {.batch = batch}), acceptance, DType::f16),
+                     context, seen);
     }
     EXPECT_GT(seen.size(), 40U);
 }
@@ -71,7 +71,7 @@ TEST(FusedModels, HavePlansForEveryJoinedConvolutionOfEveryConfiguredModel) {
 TEST(FusedModels, JoinAllOfResNet50InFp16) {
     const Context context = described_h200();
     Acceptance acceptance(context);
-    auto counts = census(fused(models::make_model({}, 256), acceptance, DType::f16));
+    auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, DType::f16));
     EXPECT_EQ(counts["norm_convolution"], 32);  // two a block
     EXPECT_EQ(counts["dual_norm"], 4);
     EXPECT_EQ(counts["sums"], 52);            // for the stem of 4 stored channels cuDNN has no plan
@@ -83,7 +83,7 @@ TEST(FusedModels, JoinNormsOnlyInOtherTypes) {
     const Context context = described_h200();
     Acceptance acceptance(context);
     for (const DType compute : {DType::bf16, DType::f32}) {
-        auto counts = census(fused(models::make_model({}, 256), acceptance, compute));
+        auto counts = census(fused(models::make_model({}, {.batch = 256}), acceptance, compute));
         EXPECT_EQ(counts["norm_convolution"] + counts["sums"], 0);
         EXPECT_EQ(counts["dual_norm"], 4);
     }

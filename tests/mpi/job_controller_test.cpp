@@ -55,7 +55,7 @@ protected:
     GroupOutcome completed() const {
         GroupOutcome outcome;
         outcome.result.record.group = world().mpi.rank();
-        outcome.validation.probabilities = {0.1F, 0.2F, 0.3F, 0.4F};
+        outcome.validation.outputs = {0.1F, 0.2F, 0.3F, 0.4F};
         outcome.validation.labels = {3};
         outcome.status = comm::GroupStatus::of(world().mpi.rank(), comm::GroupState::completed);
         return outcome;

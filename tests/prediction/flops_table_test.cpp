@@ -86,7 +86,7 @@ TEST(FlopsJson, CountsActivationsInTheConfiguredPrecision) {
 
 TEST(FlopsTable, HasOneLinePerNodeAndTheTotals) {
     const std::vector<std::string> lines = lines_of(flops_table({}));
-    const graph::Graph graph = models::make_model({}, 1);
+    const graph::Graph graph = models::make_model({});
     for (const graph::Node& node : graph.nodes()) {
         const auto count = std::ranges::count_if(
             lines, [&](const std::string& line) { return line.starts_with(node.name + " "); });

@@ -28,7 +28,8 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToATenth) {
         config.training.batch_size = 32;  // so that scratch of one sample's size weighs little
         config.training.fusion = fusion;
         const auto device = device::make_cpu_device({.threads = 1});
-        const graph::Graph graph = models::make_model(config, config.training.batch_size);
+        const graph::Graph graph =
+            models::make_model(config, {.batch = config.training.batch_size});
         graph::ParameterStore store(graph, *device);
         const graph::Network network(fusion ? graph::fuse(graph) : graph, *device, store,
                                      {device::Mode::training, tensor::DType::f32});

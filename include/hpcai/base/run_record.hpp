@@ -65,7 +65,8 @@ struct WorkloadRecord {
     std::string model;  // "resnet50_v1.5"
     std::string level;  // "hardware", "system", "free", "custom"
     int classes = 0;
-    int image_size = 0;  // pixels a side
+    int image_size = 0;   // pixels, the height
+    int image_width = 0;  // pixels
     int channels = 0;
     int epochs = 0;
     int batch_size = 0;     // per model
@@ -188,8 +189,20 @@ struct IntervalRecord {
     bool operator==(const IntervalRecord&) const = default;
 };
 
+/// One kind of object that detectors look for, in the ensemble's detections.
+struct CategoryRecord {
+    std::string name;
+    std::int64_t boxes = 0;       // in the test samples
+    std::int64_t detections = 0;  // that were counted
+    std::int64_t hits = 0;        // of these, at an intersection over union of 0.5
+    Quantity ap50;                // average precision at 0.5, COCO's 101 points
+    Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
+    Quantity ap10;                // at 0.1, COCO's 101 points
+    bool operator==(const CategoryRecord&) const = default;
+};
+
 struct QualityRecord {
-    std::string metric;  // "top_1_accuracy"
+    std::string metric;  // "top_1_accuracy", "coco_ap50"
     double target = 0;
     double exponent = 0;  // n of eq. 8
     Quantity ensemble;
@@ -201,6 +214,9 @@ struct QualityRecord {
     Quantity out_of_bag;            // the same metric on training samples, by the out-of-bag vote
     std::int64_t out_of_bag_samples = 0;  // covered by at least one member
     IntervalRecord confidence_interval;   // of `ensemble`
+    Quantity ensemble_voc_ap50;           // of detectors: means over the categories
+    Quantity ensemble_ap10;
+    std::vector<CategoryRecord> categories;  // of detectors
     bool operator==(const QualityRecord&) const = default;
 };
 

@@ -12,12 +12,14 @@
 namespace hpcai::config {
 
 enum class Level { hardware, system, free, custom };
-enum class WorkloadKind { image_classification };
-enum class Model { resnet50_v1, resnet50_v1_5 };
+enum class WorkloadKind { image_classification, extreme_weather, object_detection };
+enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn };
+enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
-enum class Aggregation { soft_vote, majority };
+enum class Aggregation { soft_vote, majority, wbf, nms };
 enum class ParallelMode { data };
-enum class DataKind { synthetic, image_folder };
+enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
+enum class FieldPrecision { fp32, fp16, bf16 };
 enum class BadSamplePolicy { fail, skip, count };
 enum class Optimizer { sgd };
 enum class Schedule { constant, step, cosine, polynomial };
@@ -42,11 +44,29 @@ struct WorkloadConfig {
     WorkloadKind kind = WorkloadKind::image_classification;
     Model model = Model::resnet50_v1_5;
     int classes = 1000;
-    int image_size = 224;  // pixels a side
+    int image_size = 224;            // pixels a side, or of the height
+    std::optional<int> image_width;  // pixels; absent: image_size
     int channels = 3;
-    double target_quality = 0.763;  // Top-1 accuracy
+    double target_quality = 0.763;  // Top-1 accuracy, or AP50 of a detector
     double penalty_exponent = 5;    // n of eq. 8
     int epochs = 90;
+};
+
+/// Sizes of Faster R-CNN beside its input; the defaults are the benchmark's.
+struct DetectorConfig {
+    Normalization normalization = Normalization::batch;
+    int trained_stages = 5;  // of the backbone, from the last on
+    int backbone_width = 64;
+    int pyramid_channels = 256;
+    int head_features = 1024;
+    std::vector<double> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one a level
+    std::vector<double> anchor_ratios = {0.5, 1, 2};             // height / width
+    int anchor_samples = 256;        // an image, of the proposal network's losses
+    int region_samples = 512;        // an image, of the second stage's losses
+    int training_proposals = 2000;   // an image, and a level before suppression
+    int inference_proposals = 1000;  // likewise
+    double score_threshold = 0.01;   // of detections that are kept
+    double fusion_overlap = 0.55;    // IoU from which the members' boxes are one
 };
 
 struct BaggingConfig {
@@ -64,19 +84,27 @@ struct ParallelConfig {
 
 struct DataConfig {
     DataKind kind = DataKind::synthetic;
-    std::string path;             // folder of class folders
+    std::string path;             // of the training samples, as data.kind has them
     std::string validation_path;  // likewise
+    std::string image_path;       // coco: folder of the training pictures
+    std::string validation_image_path;
+    std::string training_split = "train";   // voc: a list in ImageSets/Main
+    std::string validation_split = "test";  // likewise
+    std::vector<std::string> class_names;   // of voc, coco; empty: all that the training set has
     BadSamplePolicy on_bad_sample = BadSamplePolicy::fail;
     int synthetic_samples = 1280;            // training samples of the synthetic source
     int synthetic_validation_samples = 256;  // its test samples
     double random_area_minimum = 0.08;       // of the image, random resized crop
     double flip_probability = 0.5;           // left to right
     double vertical_flip_probability = 0;    // top to bottom: for aerial pictures, which have no up
+    bool climate_augmentation = true;
+    FieldPrecision climate_precision = FieldPrecision::fp32;         // of made-up or HDF5 fields
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};  // per channel, in [0, 1]
     int prefetch_batches = 3;
     int decode_threads = 0;     // per rank; 0: from the cores the rank may use
     int decoded_cache_mib = 0;  // per rank, of decoded training images; 0: none
+    int max_boxes = 15;         // of one sample
 };
 
 struct TrainingConfig {
@@ -124,6 +152,7 @@ struct DeviceConfig {
 struct Config {
     RunConfig run;
     WorkloadConfig workload;
+    DetectorConfig detector;
     BaggingConfig bagging;
     ParallelConfig parallel;
     DataConfig data;
@@ -131,5 +160,15 @@ struct Config {
     CommunicationConfig communication;
     DeviceConfig device;
 };
+
+/// Whether the workload is to find boxes in images; otherwise it is to classify them.
+constexpr bool detects(const WorkloadConfig& workload) {
+    return workload.kind != WorkloadKind::image_classification;
+}
+
+/// Of the network's input, in pixels.
+inline int image_width(const Config& config) {
+    return config.workload.image_width.value_or(config.workload.image_size);
+}
 
 }  // namespace hpcai::config

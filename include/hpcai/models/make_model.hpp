@@ -2,15 +2,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>
 
 namespace hpcai::models {
 
-/// The configured model for `batch` samples at a time on one rank, normalizations sharing
-/// statistics over `statistics_samples` of them (0: all). The graph is not fused.
-graph::Graph make_model(const config::Config& config, std::int64_t batch,
-                        std::int64_t statistics_samples = 0);
+/// The samples that a rank's model works on at a time.
+struct ModelInput {
+    std::int64_t batch = 1;
+    std::int64_t statistics_samples = 0;  // that share a normalization's statistics; 0: all
+    // Of the images, as the data set has them; absent: the workload's usual one.
+    std::optional<tensor::DType> dtype;
+};
+
+/// The configured model, to be trained. The graph is not fused.
+graph::Graph make_model(const config::Config& config, const ModelInput& input = {});
+
+/// The same model, to predict: its parameters and statistics are the trained one's, in order.
+graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
 }  // namespace hpcai::models

@@ -69,7 +69,6 @@ public:
 private:
     struct Epoch;  // what one pass has come to
 
-    void set_empty_batch();
     void take_step(Epoch& epoch, data::BatchSource& source);
     void read_results(Epoch& epoch);
     std::int64_t ranks_that_lost_parameters();

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/evaluation/ensemble.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+
+#include "group_job.hpp"
+#include "workload.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+Quantity share(std::int64_t correct, std::int64_t samples) {
+    const auto value = evaluation::accuracy(correct, samples);
+    return value ? Quantity{value, ""} : nothing("no sample was scored");
+}
+
+class Classification final : public Workload {
+public:
+    explicit Classification(const Start& start) : start_(start) {}
+
+    std::string metric() const override { return "top_1_accuracy"; }
+    std::int64_t outputs_per_sample() const override { return classes(); }
+
+    void judge(const training::Predictions& predictions, GroupResult& result) const override {
+        const evaluation::TopK counts =
+            evaluation::top_k(predictions.outputs, predictions.labels, classes());
+        result.quality = share(counts.correct_1, counts.samples);
+        result.quality_top_5 = share(counts.correct_5, counts.samples);
+    }
+
+    void store(const training::Predictions& predictions,
+               const std::filesystem::path& directory) const override {
+        const auto samples = static_cast<std::int64_t>(predictions.labels.size());
+        storage::write_npy(directory / "predictions.npy",
+                           std::span<const float>(predictions.outputs), {samples, classes()});
+    }
+
+    EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+                                QualityRecord& quality) const override {
+        const std::vector<float>& outputs = mine.validation.outputs;
+        std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, classes());
+        std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, classes());
+        EnsemblePredictions said;
+        said.labels = mine.validation.labels;
+        if (leaders.rank() == 0) judge_ensemble(soft, majority, said.labels, quality);
+        const bool by_majority = start_.config.bagging.aggregation == config::Aggregation::majority;
+        said.probabilities = by_majority ? std::move(majority) : std::move(soft);
+        if (start_.config.bagging.out_of_bag) vote_out_of_bag(mine, leaders, quality);
+        return said;
+    }
+
+    void store(const EnsemblePredictions& said,
+               const std::filesystem::path& directory) const override {
+        const auto samples = static_cast<std::int64_t>(said.labels.size());
+        storage::write_npy(directory / "ensemble.npy", std::span<const float>(said.probabilities),
+                           {samples, classes()});
+        storage::write_npy(directory / "labels.npy", std::span<const std::int32_t>(said.labels),
+                           {samples});
+        std::string names;
+        for (std::int64_t sample = 0; sample < samples; ++sample) {
+            names += start_.samples.validation->name(static_cast<std::uint32_t>(sample)) + "\n";
+        }
+        storage::write_file_durably(directory / "samples.txt", names);
+    }
+
+private:
+    std::int64_t classes() const { return start_.config.workload.classes; }
+
+    void judge_ensemble(std::span<const float> soft, std::span<const float> majority,
+                        std::span<const std::int32_t> labels, QualityRecord& quality) const {
+        const evaluation::TopK by_majority = evaluation::top_k(majority, labels, classes());
+        const bool counts_majority =
+            start_.config.bagging.aggregation == config::Aggregation::majority;
+        const evaluation::TopK counts =
+            counts_majority ? by_majority : evaluation::top_k(soft, labels, classes());
+        quality.ensemble = share(counts.correct_1, counts.samples);
+        quality.ensemble_top_5 = share(counts.correct_5, counts.samples);
+        quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);
+        quality.out_of_bag = nothing("bagging.out_of_bag is false");
+        quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload has no boxes");
+        if (counts.samples == 0) return;
+        const evaluation::Interval interval =
+            evaluation::wilson_interval_95(counts.correct_1, counts.samples);
+        quality.confidence_interval = {{interval.low, ""}, {interval.high, ""}, 0.95, "wilson"};
+    }
+
+    void vote_out_of_bag(const GroupOutcome& mine, comm::Communicator& leaders,
+                         QualityRecord& quality) const {
+        const data::SampleSet& samples = *start_.samples.training;
+        std::vector<std::int32_t> labels;
+        for (std::int64_t sample = 0; sample < samples.samples(); ++sample) {
+            labels.push_back(samples.label(static_cast<std::uint32_t>(sample)));
+        }
+        const evaluation::OutOfBagQuality found = evaluation::out_of_bag_vote(
+            leaders, {mine.out_of_bag, mine.out_of_bag_samples.outputs, classes()}, labels);
+        const auto accuracy = evaluation::accuracy(found.counts.correct_1, found.counts.samples);
+        quality.out_of_bag =
+            accuracy ? Quantity{accuracy, ""} : nothing("no sample was out of any bag");
+        quality.out_of_bag_samples = found.covered;
+    }
+
+    const Start& start_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Workload> make_classification(const Start& start) {
+    return std::make_unique<Classification>(start);
+}
+
+std::unique_ptr<const Workload> make_workload(const Start& start) {
+    return detects(start.config.workload) ? make_detection(start) : make_classification(start);
+}
+
+QualityRecord no_quality(const std::string& reason) {
+    QualityRecord quality;
+    for (Quantity* one : {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
+                          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
+                          &quality.confidence_interval.low, &quality.confidence_interval.high,
+                          &quality.ensemble_voc_ap50, &quality.ensemble_ap10}) {
+        *one = nothing(reason);
+    }
+    return quality;
+}
+
+}  // namespace hpcai::benchmark

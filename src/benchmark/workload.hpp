@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/evaluation/detection.hpp>
+#include <hpcai/training/predict.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+struct GroupOutcome;
+
+/// What the ensemble says; whole at the leaders' rank 0, elsewhere without content. A workload has
+/// either probabilities or detections.
+struct EnsemblePredictions {
+    std::vector<float> probabilities;               // (samples, classes) by bagging.aggregation
+    std::vector<std::int32_t> labels;               // (samples)
+    std::vector<evaluation::Detection> detections;  // of all samples
+};
+
+/// What is the benchmark's business of a task: how predictions are judged, combined and stored.
+class Workload {
+public:
+    virtual ~Workload() = default;
+
+    /// The quality's name in result.json.
+    virtual std::string metric() const = 0;
+    /// Numbers that the network says of one sample.
+    virtual std::int64_t outputs_per_sample() const = 0;
+    /// Fills in what one model's predictions of all test samples are worth.
+    virtual void judge(const training::Predictions& predictions, GroupResult& result) const = 0;
+    /// Stores one model's predictions in `directory`, each file whole or not at all.
+    virtual void store(const training::Predictions& predictions,
+                       const std::filesystem::path& directory) const = 0;
+    /// Combines the leaders' predictions. At rank 0 returns the ensemble's and fills in `quality`
+    /// but for what the members' results tell. Collective among the leaders.
+    virtual EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+                                        QualityRecord& quality) const = 0;
+    /// Stores the ensemble's predictions and what is needed to judge them again.
+    virtual void store(const EnsemblePredictions& predictions,
+                       const std::filesystem::path& directory) const = 0;
+};
+
+/// The workload of the start's configuration, on its test samples. `start` outlives it.
+std::unique_ptr<const Workload> make_workload(const Start& start);
+std::unique_ptr<const Workload> make_classification(const Start& start);
+std::unique_ptr<const Workload> make_detection(const Start& start);
+
+/// What has no value, because `reason`.
+inline Quantity nothing(std::string reason) {
+    return {std::nullopt, std::move(reason)};
+}
+
+/// A quality without numbers, each for the same reason.
+QualityRecord no_quality(const std::string& reason);
+
+}  // namespace hpcai::benchmark
