@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <hpcai/data/climate_file.hpp>
@@ -25,6 +26,7 @@ struct ClimateReport {
     std::int64_t samples = 0;
     int height = 0;
     int width = 0;
+    std::vector<std::string> channel_names;        // Z100 in the place of Z1000 where it is that
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
     std::int64_t samples_without_box = 0;
     std::int64_t dropped_boxes = 0;
@@ -35,10 +37,10 @@ struct ClimateReport {
 };
 
 /// Reads the files in blocks of whole chunks. The statistics are those of Chan's pairwise update,
-/// the same for every block size. Throws Error(data) as ClimateFile does, and for files whose
-/// pictures differ in size.
+/// the same for every number of threads. Throws Error(data) as ClimateFile does, and for files that
+/// differ in their pictures' size or in what channel 13 is.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
-                             const ClimateFileSettings& settings);
+                             const ClimateFileSettings& settings, int threads);
 
 struct TranscodeOptions {
     std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5
@@ -50,6 +52,7 @@ struct TranscodeOptions {
     ClimateFileSettings source;
     /// skip: samples with values that are not finite are left out; otherwise they are an error.
     bool skip_bad_samples = false;
+    int threads = 1;
 };
 
 struct TranscodeReport {

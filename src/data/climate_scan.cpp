@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "climate_scan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+
+#include "parallel.hpp"
+
+namespace hpcai::data::climate {
+
+namespace {
+
+constexpr std::int64_t kLargestBlockBytes = std::int64_t{4} << 30;
+
+}  // namespace
+
+double Moments::deviation() const {
+    return count > 0 ? std::sqrt(squares / count) : 0;
+}
+
+void Moments::join(const Moments& other) {
+    if (count == 0) {
+        *this = other;
+        return;
+    }
+    const double total = count + other.count, distance = other.mean - mean;
+    mean += distance * (other.count / total);
+    squares += other.squares + distance * distance * (count * other.count / total);
+    count = total;
+    minimum = std::min(minimum, other.minimum);
+    maximum = std::max(maximum, other.maximum);
+}
+
+Moments moments_of(std::span<const float> values) {
+    Moments result;
+    result.count = static_cast<double>(values.size());
+    result.minimum = result.maximum = values[0];
+    double sum = 0;
+    for (const float value : values) {
+        sum += value;
+        result.minimum = std::min(result.minimum, value);
+        result.maximum = std::max(result.maximum, value);
+    }
+    result.mean = sum / result.count;
+    for (const float value : values) {
+        const double distance = value - result.mean;
+        result.squares += distance * distance;
+    }
+    return result;
+}
+
+void for_each_sample(const ClimateFile& file,
+                     const std::function<void(const ScannedSample&)>& action) {
+    const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
+    const std::int64_t fit = kLargestBlockBytes / (elements * std::int64_t{sizeof(float)});
+    const std::int64_t block =
+        std::clamp<std::int64_t>(file.chunk_samples(), 1, std::max<std::int64_t>(fit, 1));
+    std::vector<float> fields(static_cast<std::size_t>(std::min(block, file.samples()) * elements));
+    for (std::int64_t first = 0; first < file.samples(); first += block) {
+        const std::int64_t count = std::min(block, file.samples() - first);
+        const std::span<float> used(fields.data(), static_cast<std::size_t>(count * elements));
+        file.read(first, count, used);
+        for (std::int64_t i = 0; i < count; ++i) {
+            action({file, first + i,
+                    used.subspan(static_cast<std::size_t>(i * elements),
+                                 static_cast<std::size_t>(elements))});
+        }
+    }
+}
+
+std::string name_of(const ScannedSample& sample) {
+    return fmt::format("{}/{}", sample.file.path().filename().string(), sample.number);
+}
+
+SampleMoments moments_of(const ScannedSample& sample, int threads) {
+    SampleMoments moments;
+    const std::size_t pixels = sample.fields.size() / kClimateChannels;
+    parallel_for(kClimateChannels, threads, [&](std::int64_t channel) {
+        const auto c = static_cast<std::size_t>(channel);
+        moments[c] = moments_of(sample.fields.subspan(c * pixels, pixels));
+    });
+    return moments;
+}
+
+bool is_finite(const SampleMoments& moments) {
+    return std::all_of(moments.begin(), moments.end(), [](const Moments& m) {
+        return std::isfinite(m.mean) && std::isfinite(m.squares);
+    });
+}
+
+std::vector<std::string> channel_names(GeopotentialLevel level) {
+    std::vector<std::string> names(kClimateChannelNames.begin(), kClimateChannelNames.end());
+    if (level == GeopotentialLevel::hpa_100) {
+        names[index_of(ClimateChannel::geopotential_height_1000)] = "Z100";
+    }
+    return names;
+}
+
+FileSeries::FileSeries(const std::vector<std::filesystem::path>& paths,
+                       const ClimateFileSettings& settings)
+    : paths_(paths), settings_(settings) {
+    require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
+}
+
+void FileSeries::for_each(const std::function<void(const ClimateFile&)>& action) {
+    for (const std::filesystem::path& path : paths_) {
+        const ClimateFile file(path, settings_);
+        compare(file);
+        action(file);
+    }
+}
+void FileSeries::compare(const ClimateFile& file) {
+    if (height_ == 0) {
+        height_ = file.height();
+        width_ = file.width();
+    }
+    require(file.height() == height_ && file.width() == width_, ExitCode::data,
+            "'{}' has pictures of {} x {} pixels, '{}' of {} x {}", file.path().string(),
+            file.height(), file.width(), paths_[0].string(), height_, width_);
+    if (level_ == GeopotentialLevel::unknown) level_ = file.level();
+    require(file.level() == GeopotentialLevel::unknown || file.level() == level_, ExitCode::data,
+            "'{}': channel 13 is on another pressure level than in the files before",
+            file.path().string());
+}
+
+}  // namespace hpcai::data::climate

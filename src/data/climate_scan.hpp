@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/data/climate_file.hpp>
+
+namespace hpcai::data::climate {
+
+/// Mean, squares and extremes of numbers, joined by Chan's pairwise update (Chan, Golub, LeVeque,
+/// 1979).
+struct Moments {
+    double count = 0;
+    double mean = 0;
+    double squares = 0;  // sum of squared distances from the mean
+    float minimum = 0;
+    float maximum = 0;
+
+    double deviation() const;
+    void join(const Moments& other);
+};
+
+/// Of one channel of one sample, at least one value; NaN in it makes mean and squares NaN.
+Moments moments_of(std::span<const float> values);
+
+/// One sample as it is read.
+struct ScannedSample {
+    const ClimateFile& file;
+    std::int64_t number;
+    std::span<const float> fields;  // (16, H, W)
+};
+
+using SampleMoments = std::array<Moments, kClimateChannels>;
+
+/// The same for every number of threads.
+SampleMoments moments_of(const ScannedSample& sample, int threads);
+/// False when a value is NaN or infinite.
+bool is_finite(const SampleMoments& moments);
+
+/// "climo_1984.h5/17"
+std::string name_of(const ScannedSample& sample);
+
+/// With Z100 in the place of Z1000 where that is what channel 13 holds.
+std::vector<std::string> channel_names(GeopotentialLevel level);
+
+/// Reads every sample of a file in order, in blocks of whole chunks.
+void for_each_sample(const ClimateFile& file,
+                     const std::function<void(const ScannedSample&)>& action);
+
+/// Opens files one after the other and holds them to the first one's shape.
+class FileSeries {
+public:
+    /// Throws Error(usage) without any file.
+    FileSeries(const std::vector<std::filesystem::path>& paths,
+               const ClimateFileSettings& settings);
+
+    /// Throws Error(data) for a file that cannot be used, or differs from those before in its
+    /// pictures' size or in what channel 13 is.
+    void for_each(const std::function<void(const ClimateFile&)>& action);
+    int height() const { return height_; }
+    int width() const { return width_; }
+    GeopotentialLevel level() const { return level_; }
+
+private:
+    void compare(const ClimateFile& file);
+
+    const std::vector<std::filesystem::path>& paths_;
+    ClimateFileSettings settings_;
+    int height_ = 0;
+    int width_ = 0;
+    GeopotentialLevel level_ = GeopotentialLevel::unknown;
+};
+
+}  // namespace hpcai::data::climate

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <hpcai/data/record_set.hpp>
+
+/// records.json: what a folder of records holds.
+namespace hpcai::data {
+
+struct IndexedRecord {
+    std::int64_t number = 0;     // of the sample in its source
+    std::uint32_t checksum = 0;  // CRC-32 of the record (zlib's)
+    std::vector<Box> boxes;
+};
+
+struct IndexedFile {
+    std::string name;    // in the folder
+    std::string source;  // name of the file that the samples came from
+    std::vector<IndexedRecord> records;
+};
+
+struct RecordIndex {
+    tensor::DType dtype = tensor::DType::f16;
+    int height = 0;
+    int width = 0;
+    std::vector<std::string> channels;
+    std::vector<double> mean;
+    std::vector<double> standard_deviation;
+    std::vector<IndexedFile> files;
+
+    std::size_t record_bytes() const;
+};
+
+std::uint32_t checksum_of(std::span<const std::byte> record);
+
+void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
+/// Throws Error(data) naming the file for anything that write_record_index would not write.
+RecordIndex read_record_index(const std::filesystem::path& folder);
+
+}  // namespace hpcai::data

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/pending_path.hpp>
+
+#include "climate_scan.hpp"
+#include "half.hpp"
+#include "parallel.hpp"
+#include "record_index.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using climate::ScannedSample;
+
+/// Rounds one normalized value into a record.
+using Store = void (*)(float value, std::byte* target);
+
+template <typename Bits, Bits (*round)(float)>
+void store_as(float value, std::byte* target) {
+    const Bits bits = round(value);
+    std::memcpy(target, &bits, sizeof bits);
+}
+
+constexpr float unchanged(float value) {
+    return value;
+}
+
+Store store_for(tensor::DType dtype) {
+    switch (dtype) {
+        case tensor::DType::f32:
+            return store_as<float, unchanged>;
+        case tensor::DType::f16:
+            return store_as<std::uint16_t, binary16_bits>;
+        case tensor::DType::bf16:
+            return store_as<std::uint16_t, bfloat16_bits>;
+        default:
+            throw Error(ExitCode::usage,
+                        fmt::format("data transcode: dtype: expected fp32, fp16 or bf16, got {}",
+                                    tensor::name_of(dtype)));
+    }
+}
+
+class RecordWriter {
+public:
+    RecordWriter(const TranscodeOptions& options, RecordIndex index, const fs::path& folder)
+        : options_(options),
+          store_(store_for(options.dtype)),
+          index_(std::move(index)),
+          folder_(folder),
+          record_(index_.record_bytes()) {}
+
+    void begin(const ClimateFile& file) {
+        close();
+        index_.files.push_back({fmt::format("records-{:05}.bin", index_.files.size()),
+                                file.path().filename().string(),
+                                {}});
+        out_.open(folder_ / index_.files.back().name, std::ios::binary);
+    }
+    void write(const ScannedSample& sample) {
+        fill(sample.fields);
+        out_.write(reinterpret_cast<const char*>(record_.data()),
+                   static_cast<std::streamsize>(record_.size()));
+        require_written();
+        index_.files.back().records.push_back(
+            {sample.number, checksum_of(record_), sample.file.boxes(sample.number)});
+    }
+    void finish() {
+        close();
+        write_record_index(index_, folder_);
+    }
+    std::size_t record_bytes() const { return record_.size(); }
+
+private:
+    /// From (16, H, W) to (H, W, 16), normalized.
+    void fill(std::span<const float> fields) {
+        const std::size_t pixels = fields.size() / kClimateChannels;
+        const auto width = static_cast<std::size_t>(index_.width);
+        const std::size_t element_bytes = tensor::size_of(index_.dtype);
+        parallel_for(index_.height, options_.threads, [&](std::int64_t row) {
+            const std::size_t first = static_cast<std::size_t>(row) * width;
+            for (std::size_t c = 0; c < kClimateChannels; ++c) {
+                const auto mean = static_cast<float>(index_.mean[c]);
+                const auto deviation = static_cast<float>(index_.standard_deviation[c]);
+                for (std::size_t pixel = first; pixel < first + width; ++pixel) {
+                    store_((fields[c * pixels + pixel] - mean) / deviation,
+                           &record_[(pixel * kClimateChannels + c) * element_bytes]);
+                }
+            }
+        });
+    }
+    void require_written() const {
+        require(out_.good(), ExitCode::usage, "cannot write '{}': {}", options_.output.string(),
+                std::strerror(errno));
+    }
+    void close() {
+        if (!out_.is_open()) return;
+        out_.close();
+        require_written();
+        if (index_.files.back().records.empty()) {
+            fs::remove(folder_ / index_.files.back().name);
+            index_.files.pop_back();
+        }
+    }
+
+    const TranscodeOptions& options_;
+    Store store_;
+    RecordIndex index_;
+    fs::path folder_;
+    std::vector<std::byte> record_;
+    std::ofstream out_;
+};
+
+ChannelStatistics statistics_for(const TranscodeOptions& options) {
+    if (!options.statistics_from.empty()) {
+        RecordIndex index = read_record_index(options.statistics_from);
+        require(index.channels.size() == kClimateChannels, ExitCode::data,
+                "'{}' has {} channels, expected {}", options.statistics_from.string(),
+                index.channels.size(), kClimateChannels);
+        return {index.mean, index.standard_deviation};
+    }
+    ClimateReport report = survey_climate(options.files, options.source, options.threads);
+    require(options.skip_bad_samples || report.bad_samples.empty(), ExitCode::data,
+            "{}: not all values are finite ({} such samples)", report.bad_samples.front(),
+            report.bad_samples.size());
+    for (double& deviation : report.statistics.standard_deviation) {
+        if (deviation == 0) deviation = 1;
+    }
+    return report.statistics;
+}
+
+RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& first,
+                        ChannelStatistics statistics) {
+    return {options.dtype,
+            first.height(),
+            first.width(),
+            climate::channel_names(first.level()),
+            std::move(statistics.mean),
+            std::move(statistics.standard_deviation),
+            {}};
+}
+
+void require_new(const fs::path& output) {
+    std::error_code error;
+    require(!fs::exists(output, error) ||
+                (fs::is_directory(output, error) && fs::is_empty(output, error)),
+            ExitCode::usage, "{}: there is something already; remove it or choose another folder",
+            output.string());
+}
+
+}  // namespace
+
+TranscodeReport transcode(const TranscodeOptions& options) {
+    require_new(options.output);
+    store_for(options.dtype);
+    ChannelStatistics statistics = statistics_for(options);
+    storage::PendingPath pending(options.output);
+    std::error_code error;
+    fs::create_directory(pending.path(), error);
+    require(!error, ExitCode::usage, "cannot write '{}': {}", options.output.string(),
+            error.message());
+    TranscodeReport report;
+    std::optional<RecordWriter> writer;
+    climate::FileSeries series(options.files, options.source);
+    series.for_each([&](const ClimateFile& file) {
+        if (!writer) {
+            writer.emplace(options, empty_index(options, file, std::move(statistics)),
+                           pending.path());
+        }
+        writer->begin(file);
+        report.dropped_boxes += file.dropped_boxes();
+        climate::for_each_sample(file, [&](const ScannedSample& sample) {
+            if (is_finite(climate::moments_of(sample, options.threads))) {
+                writer->write(sample);
+                ++report.samples;
+                return;
+            }
+            require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite",
+                    climate::name_of(sample));
+            ++report.skipped_samples;
+        });
+    });
+    require(report.samples > 0, ExitCode::data, "'{}': no sample is sound",
+            options.files[0].string());
+    writer->finish();
+    pending.keep();
+    report.bytes = static_cast<std::uint64_t>(report.samples) * writer->record_bytes();
+    return report;
+}
+
+}  // namespace hpcai::data

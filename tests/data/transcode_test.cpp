@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/transcode.hpp>
+
+#include "climate_files.hpp"
+#include "fixtures.hpp"
+
+namespace hpcai::data {
+namespace {
+
+using test::RawClimateFile;
+using testing::HasSubstr;
+
+constexpr std::size_t kPixels = 6 * 8;
+constexpr std::size_t kOne = kPixels * kClimateChannels;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// The number that IEEE 754 binary16 `bits` stand for.
+double number_of_binary16(std::uint16_t bits) {
+    const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+    if (exponent == 0) return sign * std::ldexp(fraction, -24);
+    if (exponent == 31) return sign * std::numeric_limits<double>::infinity();
+    return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+double number_of_bfloat16(std::uint16_t bits) {
+    const auto wide = static_cast<std::uint32_t>(bits) << 16;
+    float value = 0;
+    std::memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+class Transcode : public testing::Test {
+protected:
+    Transcode() {
+        options_.output = folder_.path() / "records";
+        options_.source.box_order = BoxOrder::corners;
+    }
+    /// Two files of two and three samples whose values are 0, 1, 2, ... in each file.
+    void write_two_files() {
+        RawClimateFile raw;
+        raw.boxes = {{1, 5, 3, 7, 0}, {1, 2, 3, 4, 3}};
+        add_file("a.h5", raw);
+        raw.image_extents[0] = raw.box_extents[0] = 3;
+        raw.chunk = {2, 1, 6, 8};
+        add_file("b.h5", raw);
+    }
+    void add_file(const std::string& name, const RawClimateFile& raw) {
+        test::write_raw(folder_.path() / name, raw);
+        options_.files.push_back(folder_.path() / name);
+    }
+    std::string refusal(ExitCode code) {
+        try {
+            transcode(options_);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), code);
+            EXPECT_FALSE(std::filesystem::exists(options_.output));
+            return error.what();
+        }
+        return "no error";
+    }
+
+    test::TemporaryFolder folder_;
+    TranscodeOptions options_;
+};
+
+/// By the definition, over values 0 to 2 * kOne - 1 and 0 to 3 * kOne - 1.
+ChannelStatistics naive_statistics() {
+    ChannelStatistics result;
+    for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+        double sum = 0, squares = 0;
+        for (const std::size_t samples : {2U, 3U}) {
+            for (std::size_t i = 0; i < samples * kPixels; ++i) {
+                const auto value =
+                    static_cast<double>(i / kPixels * kOne + channel * kPixels + i % kPixels);
+                sum += value;
+                squares += value * value;
+            }
+        }
+        const double mean = sum / (5 * kPixels);
+        result.mean.push_back(mean);
+        result.standard_deviation.push_back(std::sqrt(squares / (5 * kPixels) - mean * mean));
+    }
+    return result;
+}
+
+TEST_F(Transcode, StatisticsAreThoseOfAllPixels) {
+    write_two_files();
+    const ClimateReport report = survey_climate(options_.files, options_.source, 2);
+    const ChannelStatistics expected = naive_statistics();
+    for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+        EXPECT_NEAR(report.statistics.mean[channel], expected.mean[channel], 1e-9);
+        EXPECT_NEAR(report.statistics.standard_deviation[channel],
+                    expected.standard_deviation[channel], 1e-8);
+    }
+    EXPECT_EQ(report.samples, 5);
+    EXPECT_EQ(report.samples_without_box, 3);
+    EXPECT_EQ(report.boxes_per_category, (std::vector<std::int64_t>{2, 0, 0, 2}));
+    EXPECT_EQ(report.minimum[0], 0);
+    EXPECT_EQ(report.maximum[15], static_cast<float>(3 * kOne - 1));
+    const ClimateReport alone = survey_climate(options_.files, options_.source, 1);
+    EXPECT_EQ(alone.statistics.mean, report.statistics.mean);
+    EXPECT_EQ(alone.statistics.standard_deviation, report.statistics.standard_deviation);
+}
+
+TEST_F(Transcode, RecordsHoldNormalizedChannelsLastValuesOfEachType) {
+    write_two_files();
+    const ChannelStatistics expected = naive_statistics();
+    struct Row {
+        tensor::DType dtype;
+        double relative_error;  // half a unit in the last place, and fp32's own
+    };
+    for (const Row& row :
+         {Row{tensor::DType::f32, 1e-6}, Row{tensor::DType::f16, 0.5 / 1024 + 1e-6},
+          Row{tensor::DType::bf16, 0.5 / 128 + 1e-6}}) {
+        options_.dtype = row.dtype;
+        options_.threads = 2;
+        std::filesystem::remove_all(options_.output);
+        const TranscodeReport report = transcode(options_);
+        EXPECT_EQ(report.samples, 5);
+        const RecordSet set(options_.output);
+        ASSERT_EQ(set.samples(), 5);
+        EXPECT_EQ(set.dtype(), row.dtype);
+        EXPECT_EQ(set.record_bytes(), kOne * tensor::size_of(row.dtype));
+        EXPECT_EQ(set.name(4), "b.h5/2");
+        EXPECT_EQ(set.channel_names()[13], "Z1000");
+        EXPECT_EQ(set.boxes(2), (std::vector<Box>{{5, 1, 7, 3, 1}, {2, 1, 4, 3, 4}}));
+        EXPECT_TRUE(set.boxes(4).empty());
+        const auto record = set.record(4);
+        for (std::size_t i = 0; i < kOne; ++i) {
+            const std::size_t pixel = i / kClimateChannels, channel = i % kClimateChannels;
+            const auto value = static_cast<double>(2 * kOne + channel * kPixels + pixel);
+            const double wanted =
+                (value - expected.mean[channel]) / expected.standard_deviation[channel];
+            double got = 0;
+            if (row.dtype == tensor::DType::f32) {
+                float number = 0;
+                std::memcpy(&number, &record[4 * i], 4);
+                got = number;
+            } else {
+                std::uint16_t bits = 0;
+                std::memcpy(&bits, &record[2 * i], 2);
+                got = row.dtype == tensor::DType::f16 ? number_of_binary16(bits)
+                                                      : number_of_bfloat16(bits);
+            }
+            ASSERT_NEAR(got, wanted, row.relative_error * std::fabs(wanted) + 1e-6) << i;
+        }
+    }
+}
+
+TEST_F(Transcode, ATestSetTakesTheTrainingSetsStatistics) {
+    write_two_files();
+    transcode(options_);
+    const RecordSet training(options_.output);
+    TranscodeOptions options = options_;
+    options.files.resize(1);
+    options.output = folder_.path() / "test";
+    options.statistics_from = options_.output;
+    transcode(options);
+    const RecordSet test(options.output);
+    EXPECT_EQ(test.samples(), 2);
+    EXPECT_EQ(test.mean(), training.mean());
+    EXPECT_EQ(test.standard_deviation(), training.standard_deviation());
+    EXPECT_TRUE(std::ranges::equal(test.record(1), training.record(1)));
+}
+
+TEST_F(Transcode, AConstantChannelBecomesZeros) {
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 7);
+    add_file("a.h5", raw);
+    transcode(options_);
+    const RecordSet set(options_.output);
+    EXPECT_EQ(set.standard_deviation()[0], 1);
+    for (const std::byte byte : set.record(0)) EXPECT_EQ(byte, std::byte{0});
+}
+
+TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 1);
+    raw.values[kOne + 5] = kNan;
+    add_file("a.h5", raw);
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("a.h5/1: not all values are finite"));
+    options_.skip_bad_samples = true;
+    const TranscodeReport report = transcode(options_);
+    EXPECT_EQ(report.samples, 1);
+    EXPECT_EQ(report.skipped_samples, 1);
+    EXPECT_EQ(RecordSet(options_.output).samples(), 1);
+
+    raw.values.assign(2 * kOne, std::numeric_limits<float>::infinity());
+    options_.files.clear();
+    add_file("b.h5", raw);
+    std::filesystem::remove_all(options_.output);
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("no sample is sound"));
+}
+
+TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
+    write_two_files();
+    RawClimateFile other;
+    other.image_extents[3] = 9;
+    add_file("c.h5", other);
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("c.h5' has pictures of 6 x 9 pixels"));
+    options_.files.pop_back();
+    other = {};
+    other.values.assign(2 * kOne, 16000);
+    add_file("d.h5", other);
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("another pressure level"));
+    options_.files.pop_back();
+    transcode(options_);
+    EXPECT_THROW(transcode(options_), Error);
+    EXPECT_EQ(RecordSet(options_.output).samples(), 5);
+}
+
+TEST_F(Transcode, FindsTheFilesOfAFolderInOrder) {
+    write_two_files();
+    std::ofstream(folder_.path() / "notes.txt") << "text";
+    EXPECT_EQ(climate_files_at(folder_.path()), options_.files);
+    EXPECT_EQ(climate_files_at("x.h5"), (std::vector<std::filesystem::path>{"x.h5"}));
+    std::filesystem::create_directory(folder_.path() / "empty");
+    EXPECT_THROW(climate_files_at(folder_.path() / "empty"), Error);
+}
+
+class Records : public Transcode {
+protected:
+    Records() {
+        write_two_files();
+        transcode(options_);
+    }
+    std::string open_message() const {
+        try {
+            const RecordSet set(options_.output);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::data);
+            return error.what();
+        }
+        return "no error";
+    }
+    std::filesystem::path file() const { return options_.output / "records-00001.bin"; }
+};
+
+TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
+    auto bytes = test::read_file_bytes(file());
+    bytes[bytes.size() / 2] ^= 1;  // of the second of three
+    test::write_file_bytes(file(), bytes);
+    const RecordSet set(options_.output);
+    EXPECT_NO_THROW(set.record(2));
+    EXPECT_NO_THROW(set.record(4));
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        try {
+            set.record(3);
+            ADD_FAILURE() << "no error";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::data);
+            EXPECT_THAT(error.what(),
+                        HasSubstr("records-00001.bin': record 1 (b.h5/1) is damaged"));
+        }
+    }
+}
+
+TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {
+    std::filesystem::resize_file(file(), 100);
+    EXPECT_THAT(open_message(), HasSubstr("has 100 bytes, expected"));
+    std::filesystem::remove(file());
+    EXPECT_THAT(open_message(), HasSubstr("cannot read"));
+    std::filesystem::create_directory(file());
+    EXPECT_THAT(open_message(), HasSubstr("not a regular file"));
+}
+
+TEST_F(Records, AnUnsoundIndexIsRefused) {
+    const std::filesystem::path path = options_.output / kRecordIndexName;
+    const auto bytes = test::read_file_bytes(path);
+    const std::string sound(bytes.begin(), bytes.end());
+    const auto with = [&](const std::string& from, const std::string& to) {
+        std::string text = sound;
+        const std::size_t place = text.find(from);
+        EXPECT_NE(place, std::string::npos) << from;
+        std::ofstream(path) << text.replace(place, from.size(), to);
+        return open_message();
+    };
+    EXPECT_THAT(with("records-1", "records-2"), HasSubstr("schema"));
+    EXPECT_THAT(with("\"fp16\"", "\"fp17\""), HasSubstr("dtype"));
+    EXPECT_THAT(with("\"height\":6", "\"height\":0"), HasSubstr("height"));
+    EXPECT_THAT(with("\"height\":6", "\"height\":12"), HasSubstr("expected"));
+    EXPECT_THAT(with("\"width\":8", "\"width\":1e9"), HasSubstr("width"));
+    EXPECT_THAT(with("\"PS\",", ""), HasSubstr("mean"));
+    EXPECT_THAT(with("\"mean\":[", "\"mean\":[\"x\","), HasSubstr("mean"));
+    EXPECT_THAT(with("\"standard_deviation\":[", "\"standard_deviation\":[0,"),
+                HasSubstr("standard_deviation"));
+    EXPECT_THAT(with("records-00000.bin", "../records.bin"), HasSubstr("name"));
+    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[5.0,1.0,9.0,3.0,1]"), HasSubstr("boxes"));
+    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[5.0,1.0,7.0,3.0,0]"), HasSubstr("boxes"));
+    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[7.0,1.0,5.0,3.0,1]"), HasSubstr("boxes"));
+    EXPECT_THAT(with("\"crc32\":\"", "\"crc32\":\"+"), HasSubstr("crc32"));
+    EXPECT_THAT(with("\"number\":0", "\"number\":-1"), HasSubstr("number"));
+    EXPECT_THAT(with("{", ""), HasSubstr(kRecordIndexName));
+    std::ofstream(path) << sound;
+    EXPECT_EQ(open_message(), "no error");
+}
+
+}  // namespace
+}  // namespace hpcai::data
