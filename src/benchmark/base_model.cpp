@@ -41,10 +41,9 @@ BaseModel::BaseModel(const Start& start)
       graph_(make_share(start)),
       store_(graph_, *start.device) {
     const config::TrainingConfig& training = start.config.training;
-    if (training.initial_weights.empty()) {
-        training::initialize(graph_, start.config.run.seed, number_, store_);
-    } else {
-        training::read_weights(training.initial_weights, graph_, store_);
+    training::initialize(graph_, start.config.run.seed, number_, store_);
+    if (!training.initial_weights.empty()) {
+        training::read_initial_weights(training.initial_weights, graph_, store_);
     }
     const graph::NetworkOptions options{device::Mode::training, start.precision.compute,
                                         start.precision.tf32};

@@ -2,6 +2,7 @@
 #include "verdict.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,11 +20,26 @@ Rule equal(int number, const char* what, T required, T found) {
             fmt::format("rule {}: {} must be {}, is {}", number, what, required, found)};
 }
 
-/// Specification V2.0, image classification; layer 9 is never changed.
-std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
+/// Normalization and thresholds are free.
+bool has_benchmark_sizes(const config::DetectorConfig& detector) {
+    const config::DetectorConfig official;
+    const auto sizes = [](const config::DetectorConfig& one) {
+        return std::tie(one.trained_stages, one.backbone_width, one.pyramid_channels,
+                        one.head_features, one.anchor_sizes, one.anchor_ratios, one.anchor_samples,
+                        one.region_samples, one.training_proposals, one.inference_proposals);
+    };
+    return sizes(detector) == sizes(official);
+}
+
+Rule at_least(int number, const char* what, std::int64_t required, std::int64_t found) {
+    return {found >= required,
+            fmt::format("rule {}: {} must be {} or more, is {}", number, what, required, found)};
+}
+
+/// Specification V2.0; layer 9 is never changed.
+std::vector<Rule> rules_of_image_classification(const config::Config& config,
+                                                const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
-    const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
-                      config.bagging.sampler == config::Sampler::poisson;
     return {
         {config.data.kind == config::DataKind::image_folder,
          "rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k"},
@@ -34,10 +50,54 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
         equal(3, "workload.epochs", 90, workload.epochs),
         equal(4, "workload.target_quality", 0.763, workload.target_quality),
         equal(4, "workload.penalty_exponent", 5.0, workload.penalty_exponent),
-        {bags, "rule 5: bagging.sampler must be bootstrap or poisson"},
-        {config.training.initial_weights.empty(), "rule 6: training.initial_weights must be empty"},
-        equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples),
     };
+}
+
+/// Likewise; the split of the years is not published.
+std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
+                                           const VerdictFacts& facts) {
+    constexpr std::int64_t kYear = 1460;  // samples
+    const config::WorkloadConfig& workload = config.workload;
+    return {
+        {config.data.kind == config::DataKind::climate_hdf5,
+         "rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data"},
+        at_least(1, "the number of training samples", kYear, facts.training_samples),
+        at_least(1, "the number of validation samples", kYear, facts.validation_samples),
+        equal(1, "workload.classes", 4, workload.classes),
+        equal(2, "workload.image_size", 768, workload.image_size),
+        equal(2, "workload.image_width", 1152, image_width(config)),
+        equal(2, "workload.channels", 16, workload.channels),
+        equal(3, "workload.epochs", 50, workload.epochs),
+        equal(4, "workload.target_quality", 0.35, workload.target_quality),
+        equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
+        {has_benchmark_sizes(config.detector),
+         "rule 2: detector.* must have the widths, anchors and numbers of proposals of the "
+         "defaults"},
+    };
+}
+
+std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
+    std::vector<Rule> rules;
+    switch (config.workload.kind) {
+        case config::WorkloadKind::image_classification:
+            rules = rules_of_image_classification(config, facts);
+            break;
+        case config::WorkloadKind::extreme_weather:
+            rules = rules_of_extreme_weather(config, facts);
+            break;
+        case config::WorkloadKind::object_detection:
+            rules.push_back({false,
+                             "rule 1: workload.kind must be image_classification or "
+                             "extreme_weather, is object_detection"});
+            break;
+    }
+    const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
+                      config.bagging.sampler == config::Sampler::poisson;
+    rules.push_back({bags, "rule 5: bagging.sampler must be bootstrap or poisson"});
+    rules.push_back({config.training.initial_weights.empty(),
+                     "rule 6: training.initial_weights must be empty"});
+    rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));
+    return rules;
 }
 
 /// Groups whose replicas were not the same: no level allows that.

@@ -121,7 +121,8 @@ std::vector<Key> engine_keys(const Builder& training) {
                          {.meaning = "Lets the device run neighbouring operations as one."}),
         training.text("initial_weights", &TrainingConfig::initial_weights,
                       {.meaning = "safetensors file under torchvision's state-dict names to start "
-                                  "from; empty draws the weights from run.seed."}),
+                                  "from; of a classifier's file a detector takes its backbone; "
+                                  "empty draws the weights from run.seed."}),
     };
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -14,6 +15,8 @@ namespace hpcai::training {
 namespace {
 
 using graph::ParameterKind;
+
+constexpr std::string_view kBackbone = "backbone.body.";  // begins a detector's backbone's names
 
 /// One tensor of the file and where it lives here.
 struct Entry {
@@ -104,6 +107,28 @@ void load(const storage::StoredTensor& tensor, const Entry& entry, graph::Parame
     store.write(values, entry.place);
 }
 
+/// Into the places of `all`. Of names that these do not have the file may have those that begin
+/// with `left_out`, if any do.
+void read_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
+              const std::vector<Entry>& all, std::string_view left_out,
+              graph::ParameterStore& store) {
+    std::set<std::string> known;
+    std::vector<const storage::StoredTensor*> tensors;
+    for (const Entry& entry : all) {
+        tensors.push_back(&checked_tensor(file, path, entry));
+        known.insert(entry.name);
+    }
+    for (const storage::StoredTensor& tensor : file.tensors()) {
+        const bool is_left_out = tensor.name.ends_with(".num_batches_tracked") ||
+                                 (!left_out.empty() && tensor.name.starts_with(left_out));
+        require(known.contains(tensor.name) || is_left_out, ExitCode::data,
+                "{}: tensor {} does not belong to this model", path.string(), tensor.name);
+    }
+    for (std::size_t index = 0; index < all.size(); ++index) {
+        load(*tensors[index], all[index], store);
+    }
+}
+
 }  // namespace
 
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
@@ -127,21 +152,23 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store) {
+    read_all(path, storage::read_safetensors(path), entries(graph, store), "", store);
+}
+
+void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
+                          graph::ParameterStore& store) {
     const storage::SafetensorsFile file = storage::read_safetensors(path);
-    const std::vector<Entry> all = entries(graph, store);
-    std::set<std::string> known;
-    std::vector<const storage::StoredTensor*> tensors;
-    for (const Entry& entry : all) {
-        tensors.push_back(&checked_tensor(file, path, entry));
-        known.insert(entry.name);
+    std::vector<Entry> all = entries(graph, store);
+    const auto is_backbone = [](const auto& named) { return named.name.starts_with(kBackbone); };
+    const bool is_classifier =
+        std::none_of(file.tensors().begin(), file.tensors().end(), is_backbone);
+    if (!is_classifier || std::none_of(all.begin(), all.end(), is_backbone)) {
+        read_all(path, file, all, "", store);
+        return;
     }
-    for (const storage::StoredTensor& tensor : file.tensors()) {
-        require(known.contains(tensor.name) || tensor.name.ends_with(".num_batches_tracked"),
-                ExitCode::data, "{}: tensor {} does not belong to this model", path.string(),
-                tensor.name);
-    }
-    for (std::size_t index = 0; index < all.size(); ++index)
-        load(*tensors[index], all[index], store);
+    std::erase_if(all, [&](const Entry& entry) { return !is_backbone(entry); });
+    for (Entry& entry : all) entry.name = entry.name.substr(kBackbone.size());
+    read_all(path, file, all, "fc.", store);
 }
 
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace hpcai::benchmark {
@@ -48,10 +49,84 @@ TEST(Verdict, IsValidWhenEveryRuleHolds) {
     expect_verdict(judge(bootstrap, official_facts()), Status::valid, 0);
 }
 
+/// A run of the ExtremeWeather data as docs/RULES.md wants it.
+config::Config official_weather() {
+    config::Config config = official_config();
+    config.workload = {.kind = config::WorkloadKind::extreme_weather,
+                       .model = config::Model::faster_rcnn_r50_fpn,
+                       .classes = 4,
+                       .image_size = 768,
+                       .image_width = 1152,
+                       .channels = 16,
+                       .target_quality = 0.35,
+                       .penalty_exponent = 10,
+                       .epochs = 50};
+    config.data.kind = config::DataKind::climate_hdf5;
+    config.bagging.aggregation = config::Aggregation::wbf;
+    return config;
+}
+
+VerdictFacts facts_of_weather() {
+    VerdictFacts facts = official_facts();
+    facts.training_samples = 2 * 1460;
+    facts.validation_samples = 1460;
+    return facts;
+}
+
+TEST(Verdict, IsValidForTheWeatherWhenEveryRuleHolds) {
+    expect_verdict(judge(official_weather(), facts_of_weather()), Status::valid, 0);
+    config::Config other = official_weather();
+    other.detector.normalization = config::Normalization::group;
+    other.detector.score_threshold = 0.05;
+    expect_verdict(judge(other, facts_of_weather()), Status::valid, 0);
+}
+
+TEST(Verdict, RanksNoOtherPictures) {
+    config::Config config = official_weather();
+    config.workload.kind = config::WorkloadKind::object_detection;
+    const VerdictRecord verdict = judge(config, facts_of_weather());
+    expect_verdict(verdict, Status::invalid, 9);
+    EXPECT_THAT(verdict.reasons.front(), testing::StartsWith("rule 1: workload.kind"));
+}
+
 struct Breach {
     std::string reason;  // how it begins
     std::function<void(config::Config&, VerdictFacts&)> commit;
 };
+
+/// Each rule of the weather, broken once.
+std::vector<Breach> breaches_of_weather() {
+    using C = config::Config&;
+    using F = VerdictFacts&;
+    return {
+        {"rule 1: data.kind",
+         [](C config, F) { config.data.kind = config::DataKind::climate_synthetic; }},
+        {"rule 1: the number of training samples must be 1460 or more, is 1459",
+         [](C, F facts) { facts.training_samples = 1459; }},
+        {"rule 1: the number of validation samples must be 1460 or more, is 8",
+         [](C, F facts) { facts.validation_samples = 8; }},
+        {"rule 1: workload.classes must be 4, is 2",
+         [](C config, F) { config.workload.classes = 2; }},
+        {"rule 2: workload.image_size must be 768, is 128",
+         [](C config, F) { config.workload.image_size = 128; }},
+        {"rule 2: workload.image_width must be 1152, is 192",
+         [](C config, F) { config.workload.image_width = 192; }},
+        {"rule 2: workload.channels must be 16, is 3",
+         [](C config, F) { config.workload.channels = 3; }},
+        {"rule 2: detector", [](C config, F) { config.detector.pyramid_channels = 128; }},
+        {"rule 2: detector", [](C config, F) { config.detector.region_samples = 64; }},
+        {"rule 3: workload.epochs must be 50, is 1",
+         [](C config, F) { config.workload.epochs = 1; }},
+        {"rule 4: workload.target_quality must be 0.35, is 0.3",
+         [](C config, F) { config.workload.target_quality = 0.3; }},
+        {"rule 4: workload.penalty_exponent must be 10, is 5",
+         [](C config, F) { config.workload.penalty_exponent = 5; }},
+        {"rule 5: bagging.sampler",
+         [](C config, F) { config.bagging.sampler = config::Sampler::none; }},
+        {"rule 7: the number of bad samples must be 0, is 1",
+         [](C, F facts) { facts.bad_samples = 1; }},
+    };
+}
 
 /// Each rule of docs/RULES.md, broken once.
 std::vector<Breach> breaches() {
@@ -85,16 +160,22 @@ std::vector<Breach> breaches() {
     };
 }
 
-TEST(Verdict, IsInvalidForEachBrokenRuleAndNamesIt) {
-    for (const Breach& breach : breaches()) {
-        config::Config config = official_config();
-        VerdictFacts facts = official_facts();
+void expect_invalid_for_each(const std::vector<Breach>& breaches, const config::Config& official,
+                             const VerdictFacts& official_facts) {
+    for (const Breach& breach : breaches) {
+        config::Config config = official;
+        VerdictFacts facts = official_facts;
         breach.commit(config, facts);
         const VerdictRecord verdict = judge(config, facts);
         expect_verdict(verdict, Status::invalid, 9);
         ASSERT_EQ(verdict.reasons.size(), 1U) << breach.reason;
         EXPECT_TRUE(verdict.reasons[0].starts_with(breach.reason)) << verdict.reasons[0];
     }
+}
+
+TEST(Verdict, IsInvalidForEachBrokenRuleAndNamesIt) {
+    expect_invalid_for_each(breaches(), official_config(), official_facts());
+    expect_invalid_for_each(breaches_of_weather(), official_weather(), facts_of_weather());
 }
 
 TEST(Verdict, NamesEveryBrokenRuleAtOnce) {

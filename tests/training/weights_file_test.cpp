@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -168,6 +169,72 @@ TEST_F(WeightsFile, IsRefusedWhenCutAnywhere) {
     }
     std::filesystem::remove(path_);
     expect_refused("");
+}
+
+/// A convolution, its norm and a linear layer over 2 x 2 pixels of 16 channels.
+graph::Graph small_model(const std::string& prefix, const std::string& head) {
+    graph::Graph graph;
+    using graph::ParameterKind;
+    graph.add_parameter({prefix + "conv1.weight", {16, 3, 3, 4}, ParameterKind::filters});
+    graph.add_parameter({prefix + "bn1.weight", {16}, ParameterKind::norm_scale});
+    graph.add_parameter({prefix + "bn1.bias", {16}, ParameterKind::norm_shift});
+    graph.add_statistics({prefix + "bn1", 16});
+    graph.add_parameter({.name = head + ".weight",
+                         .shape = {5, 64},
+                         .kind = ParameterKind::linear_weight,
+                         .pixels = 4});
+    return graph;
+}
+
+TEST_F(WeightsFile, HasTheColumnsOfALayerOverPixelsByChannel) {
+    const graph::Graph graph = small_model("", "fc");
+    graph::ParameterStore store(graph, *device_), other(graph, *device_);
+    fill(store, 0);
+    write_weights(path_, graph, store, 1);
+    const SafetensorsFile file = storage::read_safetensors(path_);
+    const StoredTensor* weight = file.find("fc.weight");
+    ASSERT_NE(weight, nullptr);
+    EXPECT_EQ(weight->shape, (std::vector<std::int64_t>{5, 64}));
+    std::vector<float> stored(5 * 64);
+    std::memcpy(stored.data(), weight->bytes.data(), weight->bytes.size());
+    // (feature 3, pixel 2, channel 9) in both orders
+    EXPECT_EQ(stored[(3 * 16 + 9) * 4 + 2], store.parameter(3)[(3 * 4 + 2) * 16 + 9]);
+    read_weights(path_, graph, other);
+    EXPECT_EQ(contents(other), contents(store));
+}
+
+TEST_F(WeightsFile, OfAClassifierIsTheStartOfADetectorsBackbone) {
+    const graph::Graph classifier = small_model("", "fc");
+    const graph::Graph detector = small_model("backbone.body.", "head");
+    graph::ParameterStore from(classifier, *device_), to(detector, *device_);
+    fill(from, 0);
+    fill(to, 1000);
+    const std::vector<float> head(to.parameter(3).begin(), to.parameter(3).end());
+    write_weights(path_, classifier, from, 1);
+    read_initial_weights(path_, detector, to);
+    for (graph::ParameterId id = 0; id < 3; ++id) {
+        EXPECT_TRUE(std::ranges::equal(to.parameter(id), from.parameter(id))) << id;
+    }
+    EXPECT_TRUE(std::ranges::equal(to.statistics(), from.statistics()));
+    EXPECT_TRUE(std::ranges::equal(to.parameter(3), head));
+    EXPECT_NE(error_of(ExitCode::data, [&] { read_weights(path_, detector, to); })
+                  .find("tensor backbone.body.conv1.weight is missing"),
+              std::string::npos);
+}
+
+TEST_F(WeightsFile, OfADetectorIsTheStartOfAllOfIt) {
+    const graph::Graph detector = small_model("backbone.body.", "head");
+    graph::ParameterStore from(detector, *device_), to(detector, *device_);
+    fill(from, 0);
+    write_weights(path_, detector, from, 1);
+    read_initial_weights(path_, detector, to);
+    EXPECT_EQ(contents(to), contents(from));
+    rewrite([](auto& tensors) {
+        std::erase_if(tensors, [](const StoredTensor& t) { return t.name == "head.weight"; });
+    });
+    EXPECT_NE(error_of(ExitCode::data, [&] { read_initial_weights(path_, detector, to); })
+                  .find("tensor head.weight is missing"),
+              std::string::npos);
 }
 
 TEST_F(WeightsFile, CannotBeWrittenIntoAFolderThatIsNotThere) {

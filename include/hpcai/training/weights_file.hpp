@@ -21,6 +21,11 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
+/// Likewise for a training's start: the weights of a classifier, which has the backbone's names
+/// without "backbone.body.", fill a detector's backbone; the rest of the detector stays as it is.
+void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
+                          graph::ParameterStore& store);
+
 /// SHA-256 of parameters and running statistics in the graph's order, as hexadecimal digits.
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store);
 
