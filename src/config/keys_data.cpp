@@ -10,15 +10,23 @@ std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
     return {
         data.choice<DataKind>(
             "kind", &DataConfig::kind,
-            {{{DataKind::synthetic, "synthetic"}, {DataKind::image_folder, "image_folder"}},
-             {"climate_hdf5", "voc", "coco"}},
-            {.meaning = "Source of the samples: made in memory, or JPEG files in one folder per "
-                        "class."}),
+            {{{DataKind::synthetic, "synthetic"},
+              {DataKind::image_folder, "image_folder"},
+              {DataKind::voc, "voc"},
+              {DataKind::coco, "coco"},
+              {DataKind::climate_synthetic, "climate_synthetic"},
+              {DataKind::climate_hdf5, "climate_hdf5"}}},
+            {.meaning = "Source of the samples. To classify: patterns made in memory, or JPEG "
+                        "files in one folder per class. To find boxes in: JPEG files with "
+                        "annotations of Pascal VOC or COCO; weather made in memory, or "
+                        "ExtremeWeather files, as HDF5 or transcoded."}),
         data.text("path", &DataConfig::path,
-                  {.meaning = "Folder of the training samples' class folders, relative to the "
-                              "working directory."}),
+                  {.meaning = "Training samples, relative to the working directory: the folder of "
+                              "class folders; the VOC folder, with Annotations, ImageSets and "
+                              "JPEGImages; the COCO annotation file; the HDF5 file, a folder of "
+                              "them, or what data transcode made of them."}),
         data.text("validation_path", &DataConfig::validation_path,
-                  {.meaning = "The same for the test samples."}),
+                  {.meaning = "The same for the test samples; of voc the same folder when empty."}),
         data.choice<BadSamplePolicy>(
             "on_bad_sample", &DataConfig::on_bad_sample,
             {{{BadSamplePolicy::fail, "fail"},
@@ -28,6 +36,10 @@ std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
                         "(another sample takes its place in training, in evaluation it is not "
                         "scored); or is used as far as it could be decoded. Skipped and used ones "
                         "are named in the log and counted in the result."}),
+        data.integer("max_boxes", &DataConfig::max_boxes,
+                     {.meaning = "Most boxes of one sample; one with more is an error.",
+                      .unit = "boxes",
+                      .bounds = between(1, 1024)}),
         data.integer("synthetic_samples", &DataConfig::synthetic_samples,
                      {.meaning = "Training samples of the synthetic source.",
                       .unit = "samples",
@@ -36,6 +48,22 @@ std::vector<Key> source_keys(const SectionBuilder<DataConfig>& data) {
                      {.meaning = "Test samples of the synthetic source.",
                       .unit = "samples",
                       .bounds = between(1, kMaxInt)}),
+    };
+}
+
+std::vector<Key> annotation_keys(const SectionBuilder<DataConfig>& data) {
+    return {
+        data.text("image_path", &DataConfig::image_path,
+                  {.meaning = "Folder that the training pictures' file names of COCO start from."}),
+        data.text("validation_image_path", &DataConfig::validation_image_path,
+                  {.meaning = "The same for the test pictures."}),
+        data.text("training_split", &DataConfig::training_split,
+                  {.meaning = "List of training pictures of VOC: ImageSets/Main/<this>.txt."}),
+        data.text("validation_split", &DataConfig::validation_split,
+                  {.meaning = "The same for the test pictures."}),
+        data.texts("class_names", &DataConfig::class_names,
+                   {.meaning = "Classes of VOC or COCO to be found, objects of others being left "
+                               "out; empty takes all that the training set has, sorted."}),
     };
 }
 
@@ -55,6 +83,17 @@ std::vector<Key> preparation_keys(const SectionBuilder<DataConfig>& data) {
                                 "aerial pictures, which have no up.",
                      .unit = "fraction",
                      .bounds = kProbability}),
+        data.boolean("climate_augmentation", &DataConfig::climate_augmentation,
+                     {.meaning = "Vary weather in training by what turns it into other possible "
+                                 "weather: hemispheres exchanged with a chance of one half and, "
+                                 "for grids of all longitudes, the planet turned."}),
+        data.choice<FieldPrecision>(
+            "climate_precision", &DataConfig::climate_precision,
+            {{{FieldPrecision::fp32, "fp32"},
+              {FieldPrecision::fp16, "fp16"},
+              {FieldPrecision::bf16, "bf16"}}},
+            {.meaning = "Type of normalized weather as it is kept and copied to the device; "
+                        "transcoded files have their own."}),
         data.numbers("mean", &DataConfig::mean,
                      {.meaning = "Mean of each channel, subtracted from the pixels.",
                       .unit = "of the full scale",
@@ -78,10 +117,12 @@ std::vector<Key> feeding_keys(const SectionBuilder<DataConfig>& data) {
                                  "cores that the rank may use.",
                       .unit = "threads",
                       .bounds = between(0, 1024)}),
-        data.integer("decoded_cache_mib", &DataConfig::decoded_cache_mib,
-                     {.meaning = "Memory of each rank for decoded training pictures; 0 keeps none.",
-                      .unit = "MiB",
-                      .bounds = between(0, kMaxInt)}),
+        data.integer(
+            "decoded_cache_mib", &DataConfig::decoded_cache_mib,
+            {.meaning = "Memory of each rank for decoded training pictures, or for weather "
+                        "made in memory; 0 keeps none.",
+             .unit = "MiB",
+             .bounds = between(0, kMaxInt)}),
     };
 }
 
@@ -90,7 +131,7 @@ std::vector<Key> feeding_keys(const SectionBuilder<DataConfig>& data) {
 std::vector<Key> data_keys() {
     const SectionBuilder<DataConfig> data("data", &Config::data);
     std::vector<Key> all;
-    for (auto make : {source_keys, preparation_keys, feeding_keys}) {
+    for (auto make : {source_keys, annotation_keys, preparation_keys, feeding_keys}) {
         for (Key& key : make(data)) all.push_back(std::move(key));
     }
     return all;

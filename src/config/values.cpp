@@ -102,6 +102,8 @@ public:
                 return list<int>(node, integer_of);
             case KeyType::number_list:
                 return list<double>(node, number_of);
+            case KeyType::text_list:
+                return texts(node);
         }
         ensure(false, "key {} has no type", key_.full_name());
         return {};
@@ -145,11 +147,22 @@ private:
         return {};
     }
 
-    template <typename T, typename Read>
-    std::vector<T> list(const Node& node, Read read_item) const {
+    void check_list(const Node& node) const {
         check(node.kind == NodeKind::list, node);
         check(node.items.size() <= kMaximumListLength, node,
               fmt::format(" of more than {} values", kMaximumListLength));
+    }
+
+    std::vector<std::string> texts(const Node& node) const {
+        check_list(node);
+        std::vector<std::string> values;
+        for (const Node& item : node.items) values.push_back(text(item));
+        return values;
+    }
+
+    template <typename T, typename Read>
+    std::vector<T> list(const Node& node, Read read_item) const {
+        check_list(node);
         std::vector<T> values;
         for (const Node& item : node.items) {
             values.push_back(static_cast<T>(bounded(read_item(item), item)));
@@ -223,6 +236,8 @@ std::string legal_values(const Key& key) {
             return fmt::format("a list [a, b, ...] of integers{}", bounds);
         case KeyType::number_list:
             return fmt::format("a list [a, b, ...] of numbers{}", bounds);
+        case KeyType::text_list:
+            return "a list [a, b, ...] of texts";
     }
     return "";
 }
@@ -243,6 +258,11 @@ std::string yaml_value(const Key& key, const Value& value) {
         std::string operator()(const std::vector<double>& given) const {
             std::vector<std::string> texts;
             for (const double number : given) texts.push_back(number_text(number));
+            return fmt::format("[{}]", fmt::join(texts, ", "));
+        }
+        std::string operator()(const std::vector<std::string>& given) const {
+            std::vector<std::string> texts;
+            for (const std::string& text : given) texts.push_back(escaped(text));
             return fmt::format("[{}]", fmt::join(texts, ", "));
         }
     };

@@ -56,6 +56,8 @@ Json type_schema(const Key& key) {
             return {{"type", "array"}, {"items", range_schema(key.bounds, "integer")}};
         case KeyType::number_list:
             return {{"type", "array"}, {"items", range_schema(key.bounds, "number")}};
+        case KeyType::text_list:
+            return {{"type", "array"}, {"items", {{"type", "string"}}}};
     }
     return {};
 }

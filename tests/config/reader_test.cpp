@@ -50,7 +50,8 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
     EXPECT_EQ(message_of("device:\n  colour: red\n"),
               "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout, "
               "autotune, plan_cache), got 'colour'");
-    EXPECT_THAT(message_of("xyz: 4\n"), HasSubstr("(run, workload, bagging, parallel, data, "));
+    EXPECT_THAT(message_of("xyz: 4\n"),
+                HasSubstr("(run, workload, detector, bagging, parallel, data, "));
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
@@ -66,10 +67,8 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line :
-         {"parallel: {mode: pipeline}", "data: {kind: climate_hdf5}",
-          "workload: {kind: extreme_weather}", "communication: {algorithm: torus_2d}",
-          "training: {precision: fp16}", "parallel: {micro_batches: 4}"}) {
+    for (const char* line : {"parallel: {mode: pipeline}", "communication: {algorithm: torus_2d}",
+                             "training: {precision: fp16}", "parallel: {micro_batches: 4}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
 }
@@ -170,6 +169,41 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
     EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),
                 HasSubstr("training.momentum: expected a number above 0"));
+}
+
+/// What reading says to a detector with these settings.
+std::string detector_message(const std::string& data, const std::string& workload = "") {
+    return message_of(
+        fmt::format("workload: {{kind: object_detection, model: faster_rcnn_r50_fpn, {}}}\n"
+                    "bagging: {{aggregation: wbf, out_of_bag: false}}\ndata: {{{}}}\n",
+                    workload, data));
+}
+
+TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
+    EXPECT_THAT(message_of("data: {kind: voc, path: a}"),
+                HasSubstr("data.kind: expected synthetic or image_folder, as workload.kind is "
+                          "image_classification, got 'voc'"));
+    EXPECT_THAT(detector_message("kind: synthetic"),
+                HasSubstr("data.kind: expected voc, coco, climate_synthetic or climate_hdf5"));
+    EXPECT_EQ(detector_message("kind: voc, path: a, class_names: [WBC, \"x y\"]"), "accepted");
+    EXPECT_THAT(detector_message("kind: voc"), HasSubstr("data.path: expected a folder"));
+    EXPECT_THAT(detector_message("kind: voc, path: a, class_names: WBC"),
+                HasSubstr("data.class_names: expected a list [a, b, ...] of texts, got 'WBC'"));
+    EXPECT_THAT(detector_message("kind: voc, path: a, class_names: [[a]]"),
+                HasSubstr("data.class_names: expected"));
+    EXPECT_THAT(detector_message("kind: coco, path: a, validation_path: b, image_path: c"),
+                HasSubstr("data.validation_image_path: expected a folder, as data.kind is coco"));
+    EXPECT_THAT(detector_message("kind: voc, path: a, mean: [0, 0], standard_deviation: [1, 1]",
+                                 "channels: 2"),
+                HasSubstr("workload.channels: expected 3, as data.kind is voc"));
+    const std::string climate = "kind: climate_synthetic";
+    EXPECT_EQ(detector_message(climate, "channels: 16, classes: 4"), "accepted");
+    EXPECT_THAT(detector_message(climate, "classes: 4"), HasSubstr("workload.channels: exp"));
+    EXPECT_THAT(detector_message(climate, "channels: 16"), HasSubstr("workload.classes: exp"));
+    EXPECT_THAT(detector_message(climate + ", max_boxes: 14", "channels: 16, classes: 4"),
+                HasSubstr("data.max_boxes: expected 15 or more"));
+    EXPECT_THAT(detector_message("kind: climate_hdf5, path: a", "channels: 16, classes: 4"),
+                HasSubstr("data.validation_path: expected a file or folder"));
 }
 
 TEST(Reader, AppliesOverridesWithTheSameChecks) {

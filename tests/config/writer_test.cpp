@@ -41,7 +41,7 @@ Value another_value(const Key& key) {
         case KeyType::boolean:
             return !std::get<bool>(usual);
         case KeyType::integer:
-            return key.may_be_auto ? std::int64_t{2} : std::get<std::int64_t>(usual) + 32;
+            return key.may_be_auto ? std::int64_t{32} : std::get<std::int64_t>(usual) + 32;
         case KeyType::number:
             return std::get<double>(usual) * 0.7 + 1.0 / (1 << 20);
         case KeyType::choice:
@@ -50,7 +50,9 @@ Value another_value(const Key& key) {
         case KeyType::integer_list:
             return std::vector<int>{1, 2, 77};
         case KeyType::number_list:
-            return std::vector<double>{1.0 / 3, 1e-7, 1};
+            return std::vector<double>{1.0 / 3, 0.0625 + 1e-7, 1};
+        case KeyType::text_list:
+            return std::vector<std::string>{"WBC", "it's \"a\\b\", [c]: # \xE2\x82\xAC"};
     }
     return {};
 }
@@ -86,7 +88,11 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     EXPECT_EQ(values_of(parse(to_yaml(Config{}), "f.yaml", {})), values_of(Config{}));
     Config config;
     for (const Key& key : keys()) key.set(config, another_value(key));
-    config.workload.channels = 3;  // as image_folder, mean and standard_deviation ask for
+    config.data.kind = DataKind::voc;
+    config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
+    config.detector.trained_stages = 5;
+    config.detector.anchor_sizes = {1, 2.5, 3, 4, 5};
+    config.training.label_smoothing = 0;
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
 }
 

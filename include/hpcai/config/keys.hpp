@@ -15,12 +15,12 @@
 /// and docs/CONFIG.md are all derived from it.
 namespace hpcai::config {
 
-enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list };
+enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list, text_list };
 
 /// A value of any key; Automatic is written `auto`, a choice is held as its name.
 using Automatic = std::monostate;
 using Value = std::variant<Automatic, bool, std::int64_t, double, std::string, std::vector<int>,
-                           std::vector<double>>;
+                           std::vector<double>, std::vector<std::string>>;
 
 /// Legal interval of a number, or of each element of a list.
 struct Bounds {
