@@ -12,6 +12,8 @@
 
 namespace hpcai::data {
 
+inline constexpr int kSmallestClimateSide = 64;  // pixels, of a window
+
 /// How the elements of one sample's fields lie in memory.
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 

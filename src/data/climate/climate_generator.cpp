@@ -31,8 +31,8 @@ void require_setting(const char* name, double value, double low, double high) {
 }
 
 void check(const ClimateSettings& settings) {
-    require_setting("height", settings.height, 64, kClimateRows);
-    require_setting("width", settings.width, 64, kClimateColumns);
+    require_setting("height", settings.height, kSmallestClimateSide, kClimateRows);
+    require_setting("width", settings.width, kSmallestClimateSide, kClimateColumns);
     require_setting("amplitude", settings.amplitude, 0, 10);
     require_setting("event_rate", settings.event_rate, 0, 10);
     require_setting("distractor_rate", settings.distractor_rate, 0, 10);

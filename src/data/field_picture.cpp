@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/field_picture.hpp>
+#include <hpcai/tensor/half.hpp>
+
+namespace hpcai::data {
+
+namespace {
+
+using Color = std::array<std::uint8_t, kImageChannels>;
+
+/// Dark to bright, evenly spaced: the sequence "viridis" (Smith and van der Walt, 2015) in nine.
+constexpr std::array<Color, 9> kRamp{{{68, 1, 84},
+                                      {71, 44, 122},
+                                      {59, 81, 139},
+                                      {44, 113, 142},
+                                      {33, 144, 141},
+                                      {39, 173, 129},
+                                      {92, 200, 99},
+                                      {170, 220, 50},
+                                      {253, 231, 37}}};
+constexpr Color kNotFinite{255, 0, 255};
+constexpr Color kUnknownCategory{255, 255, 255};
+
+struct CategoryStyle {
+    std::string_view name;
+    Color color;
+};
+constexpr std::array<CategoryStyle, kClimateCategories> kStyles{{
+    {"TD", {255, 170, 0}},
+    {"TC", {255, 50, 50}},
+    {"ETC", {255, 255, 255}},
+    {"AR", {0, 230, 255}},
+}};
+
+/// Letters of 3 x 5 pixels, rows from the top, the highest of three bits on the left.
+struct Glyph {
+    char letter;
+    std::array<std::uint8_t, 5> rows;
+};
+constexpr std::array<Glyph, 6> kGlyphs{{{'A', {2, 5, 7, 5, 5}},
+                                        {'C', {7, 4, 4, 4, 7}},
+                                        {'D', {6, 5, 5, 5, 6}},
+                                        {'E', {7, 4, 6, 4, 7}},
+                                        {'R', {6, 5, 6, 5, 5}},
+                                        {'T', {7, 2, 2, 2, 2}}}};
+constexpr int kGlyphWidth = 3, kGlyphHeight = 5;
+constexpr int kEnlargedHeight = 768;  // pixels, at most
+constexpr int kLargestScale = 4;
+constexpr int kLineWidth = 2;  // pixels
+constexpr int kTextScale = 3;
+
+void set_pixel(Image& image, int x, int y, const Color& color) {
+    if (x < 0 || y < 0 || x >= image.width || y >= image.height) return;
+    const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
+                     static_cast<std::size_t>(x)) *
+                    kImageChannels;
+    std::copy(color.begin(), color.end(), image.pixels.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void fill(Image& image, const PixelBox& box, const Color& color) {
+    for (int y = box.top; y < box.top + box.height; ++y) {
+        for (int x = box.left; x < box.left + box.width; ++x) set_pixel(image, x, y, color);
+    }
+}
+
+struct Range {
+    float low = 0, high = 1;
+};
+
+Range range_of(const std::vector<float>& values) {
+    std::vector<float> finite;
+    std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
+                 [](float value) { return std::isfinite(value); });
+    if (finite.empty()) return {};
+    const auto quantile = [&finite](double share) {
+        const auto place = finite.begin() + static_cast<std::ptrdiff_t>(
+                                                share * static_cast<double>(finite.size() - 1));
+        std::nth_element(finite.begin(), place, finite.end());
+        return *place;
+    };
+    return {quantile(0.005), quantile(0.995)};
+}
+
+Color color_of(float value, const Range& range) {
+    if (!std::isfinite(value)) return kNotFinite;
+    const float share = range.high > range.low
+                            ? std::clamp((value - range.low) / (range.high - range.low), 0.0F, 1.0F)
+                            : 0.5F;
+    const float place = share * static_cast<float>(kRamp.size() - 1);
+    const auto below = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
+    const float rest = place - static_cast<float>(below);
+    Color color{};
+    for (std::size_t c = 0; c < color.size(); ++c) {
+        const float mixed = static_cast<float>(kRamp[below][c]) * (1 - rest) +
+                            static_cast<float>(kRamp[below + 1][c]) * rest;
+        color[c] = static_cast<std::uint8_t>(std::lround(mixed));
+    }
+    return color;
+}
+
+void draw_frame(Image& image, const PixelBox& box, const Color& color) {
+    fill(image, {box.left, box.top, box.width, kLineWidth}, color);
+    fill(image, {box.left, box.top + box.height - kLineWidth, box.width, kLineWidth}, color);
+    fill(image, {box.left, box.top, kLineWidth, box.height}, color);
+    fill(image, {box.left + box.width - kLineWidth, box.top, kLineWidth, box.height}, color);
+}
+
+/// `name` on a plate of `color` whose upper left corner is (left, top).
+void draw_name(Image& image, int left, int top, const CategoryStyle& style) {
+    const int letters = static_cast<int>(style.name.size());
+    fill(image,
+         {left, top, (letters * (kGlyphWidth + 1) + 1) * kTextScale,
+          (kGlyphHeight + 2) * kTextScale},
+         style.color);
+    for (int i = 0; i < letters; ++i) {
+        const char letter = style.name[static_cast<std::size_t>(i)];
+        const auto glyph = std::find_if(kGlyphs.begin(), kGlyphs.end(),
+                                        [letter](const Glyph& g) { return g.letter == letter; });
+        ensure(glyph != kGlyphs.end(), "no glyph for '{}'", letter);
+        for (int bit = 0; bit < kGlyphWidth * kGlyphHeight; ++bit) {
+            const int x = bit % kGlyphWidth, y = bit / kGlyphWidth;
+            if (((glyph->rows[static_cast<std::size_t>(y)] >> (kGlyphWidth - 1 - x)) & 1) == 0)
+                continue;
+            fill(image,
+                 {left + (i * (kGlyphWidth + 1) + 1 + x) * kTextScale, top + (y + 1) * kTextScale,
+                  kTextScale, kTextScale},
+                 {0, 0, 0});
+        }
+    }
+}
+
+CategoryStyle style_of(std::int32_t category) {
+    if (category < 1 || category > kClimateCategories) return {"", kUnknownCategory};
+    return kStyles[static_cast<std::size_t>(category) - 1];
+}
+
+void draw_box(Image& image, const Box& box, int scale) {
+    const auto pixel = [scale](float edge) {
+        return static_cast<int>(std::lround(edge * static_cast<float>(scale)));
+    };
+    const CategoryStyle style = style_of(box.category);
+    const PixelBox frame{pixel(box.x1), image.height - pixel(box.y2), pixel(box.x2 - box.x1),
+                         pixel(box.y2 - box.y1)};
+    draw_frame(image, frame, style.color);
+    const int plate = (kGlyphHeight + 2) * kTextScale;
+    draw_name(image, frame.left, frame.top >= plate ? frame.top - plate : frame.top, style);
+}
+
+void require_place(std::int64_t sample, std::int64_t samples, int channel, int channels) {
+    ensure(sample >= 0 && sample < samples, "sample {} of {}", sample, samples);
+    ensure(channel >= 0 && channel < channels, "channel {} of {}", channel, channels);
+}
+
+float element_at(const std::byte* bytes, tensor::DType dtype) {
+    if (dtype == tensor::DType::f32) {
+        float value = 0;
+        std::copy_n(bytes, sizeof value, reinterpret_cast<std::byte*>(&value));
+        return value;
+    }
+    std::uint16_t bits = 0;
+    std::copy_n(bytes, sizeof bits, reinterpret_cast<std::byte*>(&bits));
+    return dtype == tensor::DType::bf16 ? tensor::from_bf16(bits) : tensor::from_f16(bits);
+}
+
+}  // namespace
+
+ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
+    require_place(sample, file.samples(), channel, kClimateChannels);
+    const std::size_t pixels =
+        static_cast<std::size_t>(file.height()) * static_cast<std::size_t>(file.width());
+    std::vector<float> fields(pixels * kClimateChannels);
+    file.read(sample, 1, fields);
+    const auto first = fields.begin() + static_cast<std::ptrdiff_t>(pixels) * channel;
+    return {file.height(),
+            file.width(),
+            {first, first + static_cast<std::ptrdiff_t>(pixels)},
+            file.boxes(sample)};
+}
+
+ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) {
+    require_place(sample, records.samples(), channel, records.channels());
+    ShownField field{records.height(), records.width(), {}, records.boxes(sample)};
+    const auto record = records.record(sample);
+    const std::size_t element_bytes = tensor::size_of(records.dtype());
+    const std::size_t pixel_bytes = static_cast<std::size_t>(records.channels()) * element_bytes;
+    const std::size_t first = static_cast<std::size_t>(channel) * element_bytes;
+    for (std::size_t at = first; at < record.size(); at += pixel_bytes) {
+        field.values.push_back(element_at(&record[at], records.dtype()));
+    }
+    return field;
+}
+
+Image draw_field(const ShownField& field) {
+    const int scale = std::clamp(kEnlargedHeight / field.height, 1, kLargestScale);
+    Image image(field.width * scale, field.height * scale);
+    const Range range = range_of(field.values);
+    for (int y = 0; y < image.height; ++y) {
+        const auto row = static_cast<std::size_t>(field.height - 1 - y / scale);
+        for (int x = 0; x < image.width; ++x) {
+            const std::size_t pixel =
+                row * static_cast<std::size_t>(field.width) + static_cast<std::size_t>(x / scale);
+            set_pixel(image, x, y, color_of(field.values[pixel], range));
+        }
+    }
+    for (const Box& box : field.boxes) draw_box(image, box, scale);
+    return image;
+}
+
+}  // namespace hpcai::data

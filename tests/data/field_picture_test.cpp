@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <hpcai/data/field_picture.hpp>
+#include <hpcai/data/png.hpp>
+#include <hpcai/data/transcode.hpp>
+
+#include "climate_files.hpp"
+#include "fixtures.hpp"
+
+namespace hpcai::data {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::uint32_t u32_at(const Bytes& bytes, std::size_t at) {
+    return std::uint32_t{bytes[at]} << 24 | std::uint32_t{bytes[at + 1]} << 16 |
+           std::uint32_t{bytes[at + 2]} << 8 | std::uint32_t{bytes[at + 3]};
+}
+
+/// By the standard: chunks with sound sums, inflated, rows with filter 0 or 2 undone.
+Image decode_png(const Bytes& file) {
+    Bytes deflated;
+    Image image;
+    for (std::size_t at = 8; at < file.size();) {
+        const std::uint32_t size = u32_at(file, at);
+        const std::string type(file.begin() + static_cast<std::ptrdiff_t>(at) + 4,
+                               file.begin() + static_cast<std::ptrdiff_t>(at) + 8);
+        EXPECT_EQ(u32_at(file, at + 8 + size), crc32(0, &file[at + 4], size + 4)) << type;
+        if (type == "IHDR") {
+            image = Image(static_cast<int>(u32_at(file, at + 8)),
+                          static_cast<int>(u32_at(file, at + 12)));
+            EXPECT_EQ(file[at + 16], 8);
+            EXPECT_EQ(file[at + 17], 2);
+        }
+        if (type == "IDAT") deflated.assign(&file[at + 8], &file[at + 8] + size);
+        at += 12 + size;
+    }
+    const std::size_t row = static_cast<std::size_t>(image.width) * 3;
+    Bytes rows((row + 1) * static_cast<std::size_t>(image.height));
+    uLongf size = rows.size();
+    EXPECT_EQ(uncompress(rows.data(), &size, deflated.data(), deflated.size()), Z_OK);
+    for (std::size_t y = 0; y < static_cast<std::size_t>(image.height); ++y) {
+        const std::uint8_t filter = rows[y * (row + 1)];
+        EXPECT_TRUE(filter == 0 || filter == 2);
+        for (std::size_t i = 0; i < row; ++i) {
+            const int above = filter == 2 && y > 0 ? image.pixels[(y - 1) * row + i] : 0;
+            image.pixels[y * row + i] =
+                static_cast<std::uint8_t>(rows[y * (row + 1) + 1 + i] + above);
+        }
+    }
+    return image;
+}
+
+TEST(Png, HoldsThePixels) {
+    Image image(37, 11);
+    for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+        image.pixels[i] = static_cast<std::uint8_t>(i * i / 7);
+    }
+    const Bytes file = encode_png(image.view());
+    EXPECT_EQ(Bytes(file.begin(), file.begin() + 4), (Bytes{0x89, 'P', 'N', 'G'}));
+    const Image decoded = decode_png(file);
+    EXPECT_EQ(decoded.width, 37);
+    EXPECT_EQ(decoded.height, 11);
+    EXPECT_EQ(decoded.pixels, image.pixels);
+}
+
+std::array<int, 3> color_at(const Image& image, int x, int y) {
+    const auto at = static_cast<std::size_t>(y * image.width + x) * 3;
+    return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
+}
+
+/// Brightness grows with the row.
+ShownField northward_field() {
+    ShownField field{200, 300, std::vector<float>(200 * 300), {}};
+    for (std::size_t i = 0; i < field.values.size(); ++i) {
+        field.values[i] = static_cast<float>(i / 300);
+    }
+    return field;
+}
+
+TEST(FieldPicture, HasNorthAtTheTopAndBrightForHigh) {
+    const Image image = draw_field(northward_field());
+    EXPECT_EQ(image.width, 3 * 300);
+    EXPECT_EQ(image.height, 3 * 200);
+    EXPECT_EQ(color_at(image, 0, 0), (std::array{253, 231, 37}));
+    EXPECT_EQ(color_at(image, 0, image.height - 1), (std::array{68, 1, 84}));
+}
+
+TEST(FieldPicture, FramesBoxesInTheirCategorysColour) {
+    ShownField field = northward_field();
+    field.boxes = {{50, 20, 120, 80, 2}, {200, 100, 260, 199, 4}};
+    const Image image = draw_field(field);
+    const std::array red{255, 50, 50}, blue{0, 230, 255};
+    EXPECT_EQ(color_at(image, 3 * 50, 3 * (200 - 20) - 1), red);   // lower left
+    EXPECT_EQ(color_at(image, 3 * 120 - 1, 3 * (200 - 80)), red);  // upper right
+    EXPECT_EQ(color_at(image, 3 * 260 - 1, 3 * (200 - 199)), blue);
+    EXPECT_NE(color_at(image, 3 * 85, 3 * (200 - 50)), red);  // inside
+}
+
+TEST(FieldPicture, ShowsWhatIsNotFinite) {
+    ShownField field = northward_field();
+    field.values[0] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(color_at(draw_field(field), 0, 3 * 200 - 1), (std::array{255, 0, 255}));
+    field.values.assign(field.values.size(), 5);
+    EXPECT_NO_THROW(draw_field(field));
+}
+
+TEST(FieldPicture, TakesOneChannelFromFilesAndRecordsOfEachType) {
+    const test::TemporaryFolder folder;
+    const std::filesystem::path path = folder.path() / "a.h5";
+    test::RawClimateFile raw;
+    raw.boxes = {{1, 5, 3, 7, 1}};
+    test::write_raw(path, raw);
+    const ClimateFileSettings settings{BoxOrder::corners};
+    const ShownField stored = field_of(ClimateFile(path, settings), 1, 3);
+    EXPECT_EQ(stored.height, 6);
+    EXPECT_EQ(stored.width, 8);
+    EXPECT_EQ(stored.values.front(), 16 * 48 + 3 * 48);
+    EXPECT_EQ(stored.values.back(), 16 * 48 + 4 * 48 - 1);
+    for (const tensor::DType dtype :
+         {tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16}) {
+        TranscodeOptions options;
+        options.files = {path};
+        options.output = folder.path() / std::string(tensor::name_of(dtype));
+        options.dtype = dtype;
+        options.source = settings;
+        transcode(options);
+        const RecordSet records(options.output);
+        const ShownField field = field_of(records, 0, 3);
+        EXPECT_EQ(field.boxes, (std::vector<Box>{{5, 1, 7, 3, 2}}));
+        for (std::size_t i = 0; i < field.values.size(); ++i) {
+            const double value =
+                records.mean()[3] + records.standard_deviation()[3] * field.values[i];
+            EXPECT_NEAR(value, 3.0 * 48 + static_cast<double>(i), 4) << tensor::name_of(dtype);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::data
