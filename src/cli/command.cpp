@@ -89,6 +89,10 @@ CLI::Option& add_number(CLI::App& command, const std::string& name,
     return *command.add_option_function<std::string>(name, read, meaning)->type_name("X");
 }
 
+std::string json_text(const nlohmann::ordered_json& document) {
+    return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 std::string in_quotes(const std::string& text) {
     return "'" + printable(text) + "'";
 }

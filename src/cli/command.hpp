@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/config.hpp>
@@ -68,6 +69,9 @@ CLI::Option& add_integer(CLI::App& command, const std::string& name,
 /// An option with a finite decimal number above 0.
 CLI::Option& add_number(CLI::App& command, const std::string& name,
                         std::function<void(double)> store, const std::string& meaning);
+
+/// `document` as a command prints it. Bytes that are no UTF-8 become the replacement character.
+std::string json_text(const nlohmann::ordered_json& document);
 
 /// `text` in single quotes, its control characters escaped.
 std::string in_quotes(const std::string& text);

@@ -11,6 +11,7 @@ void add_plan_command(CLI::App& parent, Context& context);
 void add_flops_command(CLI::App& parent, Context& context);
 void add_bench_command(CLI::App& parent, Context& context);
 void add_export_command(CLI::App& parent, Context& context);
+void add_evaluate_command(CLI::App& parent, Context& context);
 
 void add_config_command(CLI::App& parent, Context& context);
 void add_config_print_command(CLI::App& parent, Context& context);
@@ -19,8 +20,12 @@ void add_config_schema_command(CLI::App& parent, Context& context);
 
 void add_data_command(CLI::App& parent, Context& context);
 void add_data_generate_command(CLI::App& parent, Context& context);
+void add_data_generate_photographs_command(CLI::App& parent, Context& context);
+void add_data_generate_climate_command(CLI::App& parent, Context& context);
 void add_data_check_command(CLI::App& parent, Context& context);
 void add_data_stats_command(CLI::App& parent, Context& context);
 void add_data_index_command(CLI::App& parent, Context& context);
+void add_data_transcode_command(CLI::App& parent, Context& context);
+void add_data_show_command(CLI::App& parent, Context& context);
 
 }  // namespace hpcai::cli

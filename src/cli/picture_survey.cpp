@@ -75,10 +75,6 @@ nlohmann::ordered_json common_json(const PictureSurvey& survey, const std::strin
             {"classes", classes}};
 }
 
-std::string json_text(const nlohmann::ordered_json& document) {
-    return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 void require_sound(const PictureSurvey& survey, const std::string& path) {
     const std::size_t bad = survey.report.bad.size();
     require(bad == 0, survey.report.exit_code(), "{}: {} of {} pictures {} bad", printable(path),

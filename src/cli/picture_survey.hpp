@@ -43,9 +43,6 @@ std::string describe(const PictureSurvey& survey);
 /// Keys that the JSON of both commands has.
 nlohmann::ordered_json common_json(const PictureSurvey& survey, const std::string& path);
 
-/// Bytes that are no UTF-8 become the replacement character.
-std::string json_text(const nlohmann::ordered_json& document);
-
 /// Throws Error(data) with the number of bad pictures when there are any.
 void require_sound(const PictureSurvey& survey, const std::string& path);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
+
+#include "votes.hpp"
 
 namespace hpcai::evaluation {
 namespace {
@@ -69,24 +70,6 @@ std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Pre
         if (is_root) finish(rows);
     }
     return result;
-}
-
-void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width) {
-    std::ranges::fill(votes, 0.0F);
-    for (std::size_t row = 0; row < votes.size(); row += width) {
-        const auto choice = predicted_class(probabilities.subspan(row, width));
-        if (choice) votes[row + static_cast<std::size_t>(*choice)] = 1.0F;
-    }
-}
-
-void share_votes(std::span<float> votes, std::size_t width, float member_count) {
-    for (std::size_t start = 0; start < votes.size(); start += width) {
-        const std::span<float> row = votes.subspan(start, width);
-        const bool any = std::ranges::any_of(row, [](float count) { return count > 0; });
-        for (float& count : row) {
-            count = any ? count / member_count : std::numeric_limits<float>::quiet_NaN();
-        }
-    }
 }
 
 /// The out-of-bag rows of one chunk, (rows, classes + 1): a last column of ones counts members.

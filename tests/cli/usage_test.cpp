@@ -60,15 +60,17 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
 
 INSTANTIATE_TEST_SUITE_P(All, HelpPage,
                          ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
-                                           Words{"bench"}, Words{"export"}, Words{"data"},
-                                           Words{"data", "generate"}, Words{"data", "check"},
-                                           Words{"data", "stats"}, Words{"data", "index"},
-                                           Words{"config"}, Words{"config", "print"},
-                                           Words{"config", "explain"}, Words{"config", "schema"}));
+                                           Words{"bench"}, Words{"export"}, Words{"evaluate"},
+                                           Words{"data"}, Words{"data", "generate"},
+                                           Words{"data", "check"}, Words{"data", "stats"},
+                                           Words{"data", "index"}, Words{"config"},
+                                           Words{"config", "print"}, Words{"config", "explain"},
+                                           Words{"config", "schema"}));
 
 TEST(HelpOfTheProgram, NamesEveryCommand) {
     const std::string help = run({"--help"}).out;
-    for (const char* command : {"run", "plan", "flops", "bench", "export", "data", "config"}) {
+    for (const char* command :
+         {"run", "plan", "flops", "bench", "export", "evaluate", "data", "config"}) {
         EXPECT_TRUE(std::regex_search(help, std::regex(std::string("\n  ") + command + " +[A-Z]")))
             << command << " in\n"
             << help;
@@ -108,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"plan", "--config", "f", "--rank-per-node", "8"},
                "plan: unknown option '--rank-per-node'; did you mean '--ranks-per-node'?"},
         Misuse{{"flops", "--jsn"}, "flops: unknown option '--jsn'; did you mean '--json'?"},
-        Misuse{{"data"}, "data: expected a command: one of generate, check, stats, index"},
+        Misuse{{"data"}, "data: expected a command: one of generate, check, stats, index, transcode, show"},
         Misuse{{"data", "chekc", "x"}, "data: unknown command 'chekc'; did you mean 'check'?"},
         Misuse{{"config", "prnt"}, "config: unknown command 'prnt'; did you mean 'print'?"},
         Misuse{{"config", "explain", "training.batchsize"}, "did you mean 'batch_size'?"},
@@ -135,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"config", "print", "--set"}, "config print: --set: "},
         Misuse{{"config", "explain", "run.seed", "--markdown"}, "excludes"},
         Misuse{{"data", "generate", "pictures", "--output", "x"},
-               "data generate: KIND: expected photographs, got 'pictures'"}));
+               "data generate: unknown command 'pictures'; expected one of photographs, climate"}));
 
 TEST(Misuse, IsSaidOnceForAllRanks) {
     expect_refused(run({"rnu"}, {"OMPI_COMM_WORLD_RANK=0"}), 2, "'rnu'");

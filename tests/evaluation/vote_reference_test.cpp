@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
 
 #include "support/largest_error.hpp"
@@ -108,6 +109,18 @@ TEST_F(VotesOfFive, MajorityAgreesWithNumPyBitwiseInEveryOrderOfTheMembers) {
     for_each_order([&](const std::vector<std::size_t>& order) {
         error.add(result_of(members_, order, majority_) != want);
     });
+}
+
+TEST_F(VotesOfFive, InOneProcessAreThoseOverRanks) {
+    tests::LargestError error("votes in one process that differ from those over ranks", 0);
+    for (const bool soft : {true, false}) {
+        Ballot ballot(soft ? evaluation::Vote::soft : evaluation::Vote::majority, classes_);
+        EXPECT_TRUE(ballot.result().empty());
+        for (const Rows& member : members_) ballot.add(member);
+        error.add(ballot.result() !=
+                  result_of(members_, {0, 1, 2, 3, 4}, soft ? soft_ : majority_));
+        EXPECT_THROW(ballot.add(std::span(members_[0]).first(7)), Error);
+    }
 }
 
 TEST_F(VotesOfFive, OutOfBagAgreesWithNumPyInEveryOrderOfTheMembers) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+/// What `evaluate` does with each kind of prediction.
+namespace hpcai::cli {
+
+struct EvaluateOptions {
+    std::string annotations;
+    std::vector<std::string> detections;
+    std::vector<double> weights;
+    std::string labels;
+    std::vector<std::string> predictions;
+    std::string aggregation;  // empty: not given
+    bool json = false;
+};
+
+/// The same for people and for programs.
+struct EvaluationReport {
+    std::string text;
+    nlohmann::ordered_json json;
+};
+
+/// Average precision of `detections`, of several also that of their fusion. Throws Error(data) for
+/// files that cannot be used, Error(usage) for an aggregation or weights that do not fit.
+EvaluationReport evaluate_detections(const EvaluateOptions& options);
+
+/// Top-1 and Top-5 of `predictions`, of several also those of their vote. Throws likewise.
+EvaluationReport evaluate_classification(const EvaluateOptions& options);
+
+}  // namespace hpcai::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <ostream>
+#include <system_error>
+
+#include "commands.hpp"
+#include "evaluate.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+/// An option with one file or more.
+void add_files(CLI::App& command, const std::string& name, std::vector<std::string>& files,
+               const std::string& meaning) {
+    command.add_option(name, files, meaning)
+        ->type_name("FILE")
+        ->each([name](const std::string& file) {
+            require(!file.empty(), ExitCode::usage, "evaluate: {}: expected a file, got none",
+                    name);
+        });
+}
+
+/// Nothing for a finite decimal number above 0.
+std::string why_no_weight(std::string& text) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    const bool legal = error == std::errc{} && rest == end && std::isfinite(value) && value > 0;
+    return legal ? "" : "expected a number above 0, got " + in_quotes(text);
+}
+
+ExitCode evaluate(const EvaluateOptions& options, std::ostream& out) {
+    const bool detection = !options.annotations.empty() || !options.detections.empty();
+    const bool classification = !options.labels.empty() || !options.predictions.empty();
+    const bool complete = detection ? !options.annotations.empty() && !options.detections.empty()
+                                    : !options.labels.empty() && !options.predictions.empty();
+    require(detection != classification && complete, ExitCode::usage,
+            "evaluate: expected --annotations with --detections, or --labels with --predictions");
+    require(detection || options.weights.empty(), ExitCode::usage,
+            "evaluate: --weights: expected with --detections only");
+    const EvaluationReport report =
+        detection ? evaluate_detections(options) : evaluate_classification(options);
+    out << (options.json ? json_text(report.json) : report.text);
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& parent, Context& context) {
+    auto options = std::make_shared<EvaluateOptions>();
+    CLI::App& command = add_command(
+        parent, {"evaluate",
+                 "Compute the quality of predictions from files, of several as an ensemble.",
+                 {"hpcai500 evaluate --annotations evaluation/annotations.json --detections "
+                  "groups/0/detections.json groups/1/detections.json --aggregation wbf",
+                  "hpcai500 evaluate --labels evaluation/labels.npy --predictions "
+                  "groups/0/predictions.npy --json"}});
+    add_text(command, "--annotations", options->annotations, "FILE",
+             "labelled boxes of the test images, COCO's format");
+    add_files(command, "--detections", options->detections,
+              "each model's detections, COCO's results format");
+    add_text(command, "--labels", options->labels, "FILE", "labels, npy, int32 (samples)");
+    add_files(command, "--predictions", options->predictions,
+              "each model's probabilities, npy, float32 (samples, classes)");
+    add_text(command, "--aggregation", options->aggregation, "NAME",
+             "of detections wbf (the default) or nms, of predictions soft_vote (the default) or "
+             "majority");
+    command.add_option("--weights", options->weights, "of the models in wbf, 1 by default")
+        ->type_name("X")
+        ->check(CLI::Validator(why_no_weight, ""));
+    add_json_flag(command, options->json);
+    set_action(command, context, [options, &context] { return evaluate(*options, context.out); });
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+
+#include "votes.hpp"
+
+namespace hpcai::evaluation {
+
+void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width) {
+    std::ranges::fill(votes, 0.0F);
+    for (std::size_t row = 0; row < votes.size(); row += width) {
+        const auto choice = predicted_class(probabilities.subspan(row, width));
+        if (choice) votes[row + static_cast<std::size_t>(*choice)] = 1.0F;
+    }
+}
+
+void share_votes(std::span<float> votes, std::size_t width, float member_count) {
+    for (std::size_t start = 0; start < votes.size(); start += width) {
+        const std::span<float> row = votes.subspan(start, width);
+        const bool any = std::ranges::any_of(row, [](float count) { return count > 0; });
+        for (float& count : row) {
+            count = any ? count / member_count : std::numeric_limits<float>::quiet_NaN();
+        }
+    }
+}
+
+Ballot::Ballot(Vote vote, std::int64_t classes) : vote_(vote), classes_(classes) {
+    ensure(classes > 0, "a vote on {} classes", classes);
+}
+
+void Ballot::add(std::span<const float> probabilities) {
+    const auto width = static_cast<std::size_t>(classes_);
+    if (members_ == 0) sums_.resize(probabilities.size());
+    ensure(probabilities.size() == sums_.size() && sums_.size() % width == 0,
+           "a vote on {} probabilities after one on {}, {} classes", probabilities.size(),
+           sums_.size(), classes_);
+    std::vector<float> votes;
+    if (vote_ == Vote::majority) {
+        votes.resize(sums_.size());
+        cast_votes(probabilities, votes, width);
+        probabilities = votes;
+    }
+    std::ranges::transform(sums_, probabilities, sums_.begin(), std::plus<>());
+    members_ += 1;
+}
+
+std::vector<float> Ballot::result() const {
+    std::vector<float> result = sums_;
+    if (vote_ == Vote::majority) {
+        share_votes(result, static_cast<std::size_t>(classes_), members_);
+    } else {
+        for (float& value : result) value /= members_;
+    }
+    return result;
+}
+
+}  // namespace hpcai::evaluation
