@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 #include "support/naive_random.hpp"
 #include "support/sgd_step.hpp"
@@ -94,6 +95,39 @@ std::vector<Problem> others(naive::Random& random) {
              .output_gradients = {random.normal({3, 64})}}};
 }
 
+std::vector<Problem> pyramids(naive::Random& random) {
+    const tensor::Shape fine{3, 34, 31, 64}, coarse{3, 17, 16, 64};
+    ops::BatchNorm frozen{.input = fine, .add = true, .relu = true, .frozen = true};
+    return {{.operation = ops::Bias{fine, true},
+             .inputs = {random.normal(fine)},
+             .parameters = {random.normal({64})},
+             .output_gradients = {random.normal(fine)}},
+            {.operation = ops::UpsampleAdd{fine, coarse},
+             .inputs = {random.normal(fine), random.normal(coarse)},
+             .output_gradients = {random.normal(fine), random.normal(fine)}},
+            {.operation = ops::GroupNorm{fine, 32, 1e-5, true},
+             .inputs = {random.normal(fine)},
+             .parameters = {random.normal({64}), random.normal({64})},
+             .output_gradients = {random.normal(fine)}},
+            {.operation = frozen,
+             .inputs = {random.normal(fine), random.normal(fine)},
+             .parameters = {random.normal({64}), random.normal({64})},
+             .output_gradients = {random.normal(fine)},
+             .running_mean = random.normal({64}),
+             .running_variance = naive::Tensor({64}, 2)},
+            {.operation = ops::Linear{{21, 512}, 100, true},
+             .inputs = {random.normal({21, 512})},
+             .parameters = {random.normal({100, 512}), random.normal({100})},
+             .output_gradients = {random.normal({21, 100}), random.normal({21, 100})}}};
+}
+
+std::vector<Problem> detectors(tensor::DType compute) {
+    DetectionProblems make(compute);
+    return {make.anchor_targets(3, 64),   make.rpn_loss(3, 64),      make.proposals_of(2, 100, 60),
+            make.roi_targets(3, 20),      make.roi_align(2, 40, 48), make.roi_loss(3, 20),
+            make.detections(3, 40, 5, 30)};
+}
+
 void expect_same_bits(const naive::Tensor& got, const naive::Tensor& want,
                       const std::string& what) {
     ASSERT_EQ(got.values.size(), want.values.size()) << what;
@@ -167,6 +201,14 @@ TEST_P(DeterministicCpu, BatchNormsHaveTheSameBitsWithAnyNumberOfThreads) {
     expect_same_bits_from_any_threads(batch_norms(random_));
 }
 
+TEST_P(DeterministicCpu, FeaturePyramidsHaveTheSameBitsWithAnyNumberOfThreads) {
+    expect_same_bits_from_any_threads(pyramids(random_));
+}
+
+TEST_P(DeterministicCpu, DetectionHasTheSameBitsWithAnyNumberOfThreads) {
+    expect_same_bits_from_any_threads(detectors(GetParam().compute));
+}
+
 TEST_P(DeterministicCpu, AllOtherOperationsHaveTheSameBitsWithAnyNumberOfThreads) {
     expect_same_bits_from_any_threads(others(random_));
 }
@@ -177,8 +219,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeterministicCpu, testing::ValuesIn(all_kinds())
 TEST(DeterministicCpuTest, LeavesNoOperationOut) {
     naive::Random random(tensor::DType::f32, 60);
     std::set<std::size_t> seen;
-    for (const auto& problems :
-         {convolutions(random), classifiers(random), batch_norms(random), others(random)}) {
+    for (const auto& problems : {convolutions(random), classifiers(random), batch_norms(random),
+                                 others(random), pyramids(random), detectors(tensor::DType::f32)}) {
         for (const Problem& problem : problems) seen.insert(problem.operation.index());
     }
     // It joins no operations.

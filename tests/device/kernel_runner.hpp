@@ -14,6 +14,7 @@
 
 #include "device/device_rows.hpp"
 #include "support/naive_ops.hpp"
+#include "support/number_bits.hpp"
 
 /// Runs one kernel of a device on a naive::Problem. All memory is poisoned before: whatever a
 /// kernel reads without having been given it, or leaves unwritten, comes out as NaN, and writing
@@ -94,12 +95,13 @@ public:
 private:
     static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-    bool is_linear() const { return std::holds_alternative<ops::Linear>(problem_.operation); }
-    bool is_loss() const {
+    bool is_loss() const { return ops::is_loss(problem_.operation); }
+    /// Whether its losses lie beside its output.
+    bool has_softmax() const {
         return std::holds_alternative<ops::SoftmaxCrossEntropy>(problem_.operation);
     }
     tensor::DType output_dtype() const {
-        return is_linear() || is_loss() ? tensor::DType::f32 : compute_;
+        return ops::output_dtype(problem_.operation).value_or(compute_);
     }
 
     void* bytes(std::size_t count) {
@@ -150,24 +152,43 @@ private:
     }
     float* plain(const naive::Tensor& tensor) { return plain<float>(tensor); }
 
+    /// What input `index` is stored in.
+    tensor::DType input_dtype(std::size_t index) const {
+        using tensor::DType;
+        const ops::Operation& operation = problem_.operation;
+        if (const auto* op = std::get_if<ops::InputNormalize>(&operation)) return op->dtype;
+        const tensor::Shape& shape = problem_.inputs[index].shape;
+        if (shape.rank() == 1 && index > 0) return DType::s32;  // labels and keys
+        const bool of_head = shape.rank() == 2 && (is_loss() || !is_differentiable(operation));
+        return shape.rank() == 3 || of_head ? DType::f32 : compute_;
+    }
+
     void add_input(std::size_t index) {
         const naive::Tensor& input = problem_.inputs[index];
-        void* gradient = nullptr;
-        if (std::holds_alternative<ops::InputNormalize>(problem_.operation)) {
-            tensors_.inputs.push_back(plain<std::uint8_t>(input));
-        } else if (is_loss() && index == 1) {
-            tensors_.inputs.push_back(plain<std::int32_t>(input));
-        } else {
-            tensors_.inputs.push_back(
-                stored(input, is_loss() ? tensor::DType::f32 : compute_, reads_sums(index)));
-            gradient = image(input.shape, compute_);
-        }
-        tensors_.input_gradients.push_back(gradient);
+        const tensor::DType dtype = input_dtype(index);
+        const bool normalizes = std::holds_alternative<ops::InputNormalize>(problem_.operation);
+        const bool is_plain = normalizes || input.shape.rank() == 3 || dtype == tensor::DType::s32;
+        tensors_.inputs.push_back(is_plain ? plain(input, dtype)
+                                           : stored(input, dtype, reads_sums(index)));
+        const bool has_gradient = !is_plain && is_differentiable(problem_.operation);
+        tensors_.input_gradients.push_back(has_gradient ? image(input.shape, compute_) : nullptr);
+    }
+    /// In host order, as data come from outside.
+    void* plain(const naive::Tensor& tensor, tensor::DType dtype) {
+        if (dtype == tensor::DType::u8) return plain<std::uint8_t>(tensor);
+        if (dtype == tensor::DType::s32) return plain<std::int32_t>(tensor);
+        if (dtype == tensor::DType::f32) return plain<float>(tensor);
+        std::vector<std::uint16_t> bits;
+        for (const double value : tensor.values) bits.push_back(tests::bits_of(value, dtype));
+        void* to = bytes(bits.size() * sizeof(std::uint16_t));
+        device_->upload(to, std::as_bytes(std::span(bits)));
+        return to;
     }
 
     naive::Tensor load(const void* from, const tensor::Shape& shape, tensor::DType dtype) const {
         naive::Tensor tensor;
         if (from == nullptr) return tensor;
+        if (shape.rank() == 3) return load_plain(static_cast<const float*>(from), shape);
         std::vector<float> values(static_cast<std::size_t>(shape.elements()));
         device_->load_channels_last(values, shape, dtype, from);
         tensor.shape = shape;
@@ -193,7 +214,7 @@ private:
                 load_plain(sums_of(output_, device_->storage_bytes(shape_of_output, compute_)),
                            {2, shape_of_output[3]});
         }
-        if (is_loss()) {
+        if (has_softmax()) {
             solution.losses =
                 load_plain(static_cast<float*>(tensors_.saved), {problem_.inputs[0].shape[0]});
         }
@@ -238,8 +259,7 @@ inline void expect_agreement(const DeviceRow& row, const naive::Problem& problem
                  to_string(problem.inputs[0].shape));
     const naive::Solution got = KernelRunner(row, problem).run();
     const naive::Solution want = naive::solve(problem);
-    const bool fp32 = std::holds_alternative<ops::Linear>(problem.operation) ||
-                      std::holds_alternative<ops::SoftmaxCrossEntropy>(problem.operation);
+    const bool fp32 = output_dtype(problem.operation) == tensor::DType::f32;
     expect_close(got.output, want.output, fp32 ? tolerance.fp32 : tolerance.stored, "output");
     expect_close(got.sums, want.sums, tolerance.stored, "sums");
     expect_close(got.losses, want.losses, tolerance.fp32, "losses");

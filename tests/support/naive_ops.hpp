@@ -93,6 +93,10 @@ struct Solver {
         solution.output = Tensor(op.input);
         for (std::int64_t i = 0; i < op.input.elements(); ++i) {
             const auto c = static_cast<std::size_t>(i % channels);
+            if (op.dtype != tensor::DType::u8) {
+                solution.output[i] = x()[i];
+                continue;
+            }
             solution.output[i] = (x()[i] / 255 - op.mean[c]) / op.standard_deviation[c];
         }
     }
@@ -169,15 +173,18 @@ struct Solver {
     void operator()(const ops::Linear& op) {
         const std::int64_t columns = op.input[1];
         const Tensor &w = problem.parameters[0], &b = problem.parameters[1];
-        const Tensor dy = backward() ? output_gradient() : Tensor(output_shape(op));
+        Tensor dy = backward() ? output_gradient() : Tensor(output_shape(op));
         Tensor y(output_shape(op)), dx(op.input), dw(w.shape), db(b.shape);
         for (std::int64_t n = 0; n < op.input[0]; ++n) {
             for (std::int64_t f = 0; f < op.features; ++f) {
                 const std::int64_t to = n * op.features + f;
                 y[to] = b[f];
-                db[f] += dy[to];
                 for (std::int64_t c = 0; c < columns; ++c) {
                     y[to] += x()[n * columns + c] * w[f * columns + c];
+                }
+                if (op.relu && y[to] <= 0) y[to] = dy[to] = 0;
+                db[f] += dy[to];
+                for (std::int64_t c = 0; c < columns; ++c) {
                     dx[n * columns + c] += dy[to] * w[f * columns + c];
                     dw[f * columns + c] += dy[to] * x()[n * columns + c];
                 }
@@ -220,6 +227,16 @@ struct Solver {
     void operator()(const ops::BatchNorm& op);
     void operator()(const ops::NormConvolution& op);
     void operator()(const ops::DualNorm& op);
+    void operator()(const ops::GroupNorm& op);
+    void operator()(const ops::Bias& op);
+    void operator()(const ops::UpsampleAdd& op);
+    void operator()(const ops::AnchorTargets& op);
+    void operator()(const ops::RpnLoss& op);
+    void operator()(const ops::Proposals& op);
+    void operator()(const ops::RoiTargets& op);
+    void operator()(const ops::RoiAlign& op);
+    void operator()(const ops::RoiLoss& op);
+    void operator()(const ops::Detections& op);
 };
 
 /// The pixels of one channel in one span of samples that share statistics.
@@ -254,7 +271,7 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
             const double n = channel.count();
             means[c] += channel.mean / spans;
             variances[c] += channel.variance * n / std::max(n - 1, 1.0) / spans;
-            if (!problem.training) {
+            if (!problem.training || op.frozen) {
                 channel.mean = problem.running_mean[c];
                 channel.variance = problem.running_variance[c];
             }
@@ -269,7 +286,8 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
             }
             for (const std::int64_t i : channel.pixels) {
                 const double xhat = (x()[i] - channel.mean) / deviation;
-                dx[i] = gamma[c] / deviation * (g[i] - sum_g / n - xhat * sum_g_xhat / n);
+                const double shared = op.frozen ? 0 : sum_g / n + xhat * sum_g_xhat / n;
+                dx[i] = gamma[c] / deviation * (g[i] - shared);
             }
             dgamma[c] += sum_g_xhat;
             dbeta[c] += sum_g;
@@ -277,7 +295,7 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
     }
     solution.running_mean = problem.running_mean;
     solution.running_variance = problem.running_variance;
-    for (std::int64_t c = 0; c < channels && problem.training; ++c) {
+    for (std::int64_t c = 0; c < channels && problem.training && !op.frozen; ++c) {
         const auto move = [&](double& running, double value) {
             running += op.momentum * (value - running);
         };
@@ -287,7 +305,7 @@ inline void Solver::operator()(const ops::BatchNorm& op) {
     solution.output = std::move(y);
     solution.input_gradients = {std::move(dx)};
     if (op.add) solution.input_gradients.push_back(std::move(g));
-    solution.parameter_gradients = {std::move(dgamma), std::move(dbeta)};
+    if (!op.frozen) solution.parameter_gradients = {std::move(dgamma), std::move(dbeta)};
 }
 
 /// Sums over the batch of a value's channels, and of the squares, (2, C).
@@ -350,3 +368,6 @@ inline void Solver::operator()(const ops::DualNorm& op) {
 }
 
 }  // namespace hpcai::naive
+
+#include "support/naive_detection.hpp"
+#include "support/naive_pyramid.hpp"

@@ -18,7 +18,18 @@ struct Build {
         return op.sums ? refuse(op) : build_convolution(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
-        return op.from_sums ? refuse(op) : build_batch_norm(op, options, context);
+        if (op.from_sums) return refuse(op);
+        return op.frozen ? build_frozen_norm(op, options, context)
+                         : build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::GroupNorm& op) const {
+        return build_group_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Bias& op) const {
+        return build_bias(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::UpsampleAdd& op) const {
+        return build_upsample_add(op, options, context);
     }
     std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
         return build_relu(op, options, context);
@@ -37,6 +48,27 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
         return build_softmax_cross_entropy(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::AnchorTargets& op) const {
+        return build_anchor_targets(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RpnLoss& op) const {
+        return build_rpn_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Proposals& op) const {
+        return build_proposals(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiTargets& op) const {
+        return build_roi_targets(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiAlign& op) const {
+        return build_roi_align(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiLoss& op) const {
+        return build_roi_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
+        return build_detections(op, options, context);
     }
     /// What joins convolutions and norms.
     template <typename Other>

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "batch_primitive.hpp"
+#include "flat_tiles.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -12,11 +13,15 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-/// Logits are fp32 whatever the compute type; their gradient has the compute type.
+/// Without a ReLU, the output is fp32 whatever the compute type; its gradient has the compute type.
+/// With one, the workspace begins with what the ReLU lets through of the gradient, in each pass.
 class LinearKernel final : public Kernel {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
-        : context_(context), options_(options), op_(op) {
+        : context_(context),
+          options_(options),
+          op_(op),
+          flat_(output_shape(op).elements(), options.compute) {
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
@@ -38,15 +43,18 @@ public:
         });
         gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
         bias_gradient_ = ParameterGradient(bias_, bias_, gradients.size(), context);
+        if (op.relu) passed_bytes_ = aligned_bytes(outputs(op.input[0], options.compute));
     }
 
     KernelMemory memory() const override {
         return {0, forward_weights_.bytes() + backward_weights_.bytes(),
                 std::max({forward_.workspace_bytes(),
-                          gradient_.bytes() + bias_gradient_.bytes() +
+                          passed_bytes_ + gradient_.bytes() + bias_gradient_.bytes() +
                               weight_gradient_.workspace_bytes(),
-                          input_gradient_.workspace_bytes()})};
+                          passed_bytes_ + input_gradient_.workspace_bytes()})};
     }
+    std::size_t max_output_gradients() const override { return op_.relu ? 2 : 1; }
+    bool backward_reads_output() const override { return op_.relu; }
     bool backward_reads_inputs() const override { return true; }
     std::vector<ops::Pass> passes() const override {
         if (options_.mode == Mode::inference) return {ops::Pass::prepare, ops::Pass::forward};
@@ -55,6 +63,7 @@ public:
     }
 
     void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
         forward_.bind_workspace(workspace);
@@ -64,8 +73,10 @@ public:
         forward_.bind_parameter(DNNL_ARG_BIAS, tensors.parameters[1]);
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (options_.mode == Mode::inference) return;
+        void* gradient = op_.relu ? workspace : tensors.output_gradients[0];
+        workspace += passed_bytes_;
         input_gradient_.bind_workspace(workspace);
-        input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        input_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
         input_gradient_.bind_parameter(
             DNNL_ARG_WEIGHTS,
             backward_weights_.bind(tensors.parameters[0], prepared + forward_weights_.bytes()));
@@ -75,7 +86,7 @@ public:
         bias_gradient_.bind(workspace, tensors.parameter_gradients[1]);
         weight_gradient_.bind_workspace(workspace + bias_gradient_.bytes());
         weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
+        weight_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_BIAS, bias_gradient_);
     }
@@ -88,13 +99,16 @@ public:
                 break;
             case ops::Pass::forward:
                 forward_.run();
+                if (op_.relu) apply_relu();
                 break;
             case ops::Pass::weight_gradient:
+                if (op_.relu) mask_gradient();
                 weight_gradient_.run();
                 gradient_.run(context_);
                 bias_gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
+                if (op_.relu) mask_gradient();
                 input_gradient_.run();
                 break;
         }
@@ -108,10 +122,35 @@ private:
         return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
+    // Own loops, which let a NaN through.
+    void apply_relu() const {
+        flat_.for_each([&](const Tile& tile, std::size_t at) {
+            void* y = offset(tensors_.output, at);
+            context_.loops->apply(tile, {y, nullptr, y, identity_.one, identity_.zero, true});
+        });
+    }
+
+    void mask_gradient() const {
+        const auto& gradients = tensors_.output_gradients;
+        flat_.for_each([&](const Tile& tile, std::size_t at) {
+            void* y = offset(tensors_.output, at);
+            const GradientSource source{offset(gradients[0], at),
+                                        gradients.size() > 1 ? offset(gradients[1], at) : nullptr,
+                                        y,
+                                        y,
+                                        identity_.one,
+                                        identity_.zero,
+                                        true};
+            context_.loops->gradient_apply(tile, {source, offset(tensors_.workspace, at),
+                                                  identity_.one, identity_.zero, identity_.zero});
+        });
+    }
+
     StagedPrimitive plan_forward(std::int64_t samples) {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
                                                           : dnnl::prop_kind::forward_inference;
-        const auto source = inputs(samples), target = outputs(samples, DType::f32);
+        const auto source = inputs(samples);
+        const auto target = outputs(samples, op_.relu ? options_.compute : DType::f32);
         const Forward::primitive_desc plan({kind, source, forward_layout_, bias_, target},
                                            caller_scratchpad(), context_.engine);
         forward_layout_ = plan.weights_desc();
@@ -165,6 +204,10 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     WorkingCopy forward_weights_, backward_weights_;
     ParameterGradient gradient_, bias_gradient_;
+    FlatTiles flat_;
+    Identity identity_;
+    std::size_t passed_bytes_ = 0;
+    KernelTensors tensors_;
 };
 
 }  // namespace

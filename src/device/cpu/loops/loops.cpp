@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set; HPCAI_ISA is the namespace and the set's name.
-#include "loops.hpp"
-
 #include <utility>
+
+#include "detection_loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
@@ -285,6 +285,11 @@ constexpr Loops kTable{
     sgd,
     transpose_16x16,
     hash_words,
+    enlarge_add,
+    shrink_sum,
+    gather_region,
+    scatter_region,
+    overlaps,
 };
 
 }  // namespace

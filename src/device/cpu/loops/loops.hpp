@@ -82,6 +82,56 @@ struct SgdCoefficients {
     bool nesterov;
 };
 
+/// y = x + z, pixel p of a row of y adding pixel column[p] of a row of z.
+struct EnlargedRow {
+    const void* x;
+    const void* coarse;  // z
+    void* y;
+    const std::int32_t* column;  // (pixels)
+};
+
+/// dz = the sum of dy0 (+ dy1) over `rows` rows and, of pixel p, the columns from first_column[p]
+/// to before first_column[p + 1].
+struct ShrunkRow {
+    const void* dy0;  // the first of the rows
+    const void* dy1;  // null: none
+    void* dz;
+    std::int64_t rows;
+    std::int64_t width;                // of a row of dy, in pixels
+    const std::int32_t* first_column;  // (pixels + 1)
+};
+
+/// A place between two rows or columns of an image, and how much of each it takes.
+struct AxisSample {
+    std::int32_t low;
+    std::int32_t high;
+    float low_weight;
+    float high_weight;
+};
+
+/// A region as pooled x pooled bins, each the mean of samples x samples bilinear samples.
+struct RegionBins {
+    const AxisSample* rows;     // (pooled * samples)
+    const AxisSample* columns;  // (pooled * samples)
+    int pooled;
+    int samples;
+    std::int64_t width;  // of the image, in pixels
+};
+
+/// Boxes side by side, with their areas.
+struct BoxColumns {
+    float* x1;
+    float* y1;
+    float* x2;
+    float* y2;
+    float* area;
+};
+struct ReferenceBox {
+    float x1, y1, x2, y2;
+    float area;
+    float largest_iou;
+};
+
 /// One table per instruction set.
 struct Loops {
     void (*statistics)(const Tile&, const StatisticsTile&);
@@ -100,6 +150,14 @@ struct Loops {
     void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
     /// The sum in Device::hash over `words` words, of which the first is word `first`.
     std::uint64_t (*hash_words)(const float* pairs, std::int64_t words, std::int64_t first);
+    void (*enlarge_add)(const Tile&, const EnlargedRow&);
+    void (*shrink_sum)(const Tile&, const ShrunkRow&);
+    /// bins[b * lanes + l] = bin b of the region in image x.
+    void (*gather_region)(const Tile&, const void* x, const RegionBins&, float* bins);
+    /// Adds to dx, which is fp32 whatever the tile's type, what the bins' gradients make of it.
+    void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
+    /// Whether the IoU (ops::iou_of) of `box` and one of the boxes is above its largest_iou.
+    bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
 };
 
 namespace baseline {

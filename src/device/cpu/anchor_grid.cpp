@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "anchor_grid.hpp"
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::device::cpu {
+
+AnchorGrid::AnchorGrid(const ops::Anchors& anchors) : anchors_(anchors), first_{0} {
+    ensure(!anchors.levels.empty(), "anchors without levels");
+    for (const ops::Anchors::Level& level : anchors.levels) {
+        ensure(static_cast<std::int64_t>(level.cell.size()) == anchors.per_cell(),
+               "{} anchors in a cell, {} on the first level", level.cell.size(),
+               anchors.per_cell());
+        first_.push_back(first_.back() + level.height * level.width * anchors.per_cell());
+    }
+}
+
+AnchorPlace AnchorGrid::place_of(std::int64_t number) const {
+    std::size_t level = 0;
+    while (number >= first_[level + 1]) ++level;
+    const std::int64_t local = number - first_[level];
+    return {level, local / anchors_.per_cell(), local % anchors_.per_cell()};
+}
+
+ops::Box AnchorGrid::box(const AnchorPlace& place) const {
+    const ops::Anchors::Level& level = anchors_.levels[place.level];
+    const auto& cell = level.cell[static_cast<std::size_t>(place.place)];
+    const auto x = static_cast<float>(place.pixel % level.width * level.stride);
+    const auto y = static_cast<float>(place.pixel / level.width * level.stride);
+    return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
+}
+
+AnchorNumbers::AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors,
+                             const Layouts& layouts, DType dtype) {
+    for (const std::int64_t numbers : {1, 4}) {
+        for (const ops::Anchors::Level& level : anchors.levels) {
+            const Shape shape{batch, level.height, level.width, numbers * anchors.per_cell()};
+            images_.emplace_back(layouts, shape, dtype);
+        }
+    }
+}
+
+float AnchorNumbers::logit(const std::vector<void*>& values, std::int64_t image,
+                           const AnchorPlace& at) const {
+    const ImageNumbers& numbers = logits(at.level);
+    return numbers.read(values[at.level], numbers.index(image, at.pixel, at.place));
+}
+
+ops::BoxDeltas AnchorNumbers::deltas(const std::vector<void*>& values, std::int64_t image,
+                                     const AnchorPlace& at) const {
+    const ImageNumbers& numbers = deltas(at.level);
+    const void* from = values[images_.size() / 2 + at.level];
+    const auto delta = [&](std::int64_t which) {
+        return numbers.read(from, numbers.index(image, at.pixel, 4 * at.place + which));
+    };
+    return {delta(0), delta(1), delta(2), delta(3)};
+}
+
+}  // namespace hpcai::device::cpu

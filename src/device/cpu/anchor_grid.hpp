@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <hpcai/ops/box_math.hpp>
+
+#include "numbers.hpp"
+
+namespace hpcai::device::cpu {
+
+/// An anchor's level, and its place there.
+struct AnchorPlace {
+    std::size_t level = 0;
+    std::int64_t pixel = 0;
+    std::int64_t place = 0;  // in the cell
+};
+
+/// Anchors by number.
+class AnchorGrid {
+public:
+    explicit AnchorGrid(const ops::Anchors& anchors);
+
+    const ops::Anchors& anchors() const { return anchors_; }
+    std::size_t levels() const { return anchors_.levels.size(); }
+    /// Number of a level's first anchor, or of all where `level` is the number of levels.
+    std::int64_t first(std::size_t level) const { return first_[level]; }
+    std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
+    std::int64_t count() const { return first_.back(); }
+    AnchorPlace place_of(std::int64_t number) const;
+    ops::Box box(const AnchorPlace& place) const;
+
+private:
+    ops::Anchors anchors_;
+    std::vector<std::int64_t> first_;  // (levels + 1)
+};
+
+/// The numbers that a region proposal network gives of anchors: images of logits (N, H, W, A) and
+/// of deltas (N, H, W, 4 A) for each level.
+class AnchorNumbers {
+public:
+    AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
+                  DType dtype);
+
+    const ImageNumbers& logits(std::size_t level) const { return images_[level]; }
+    const ImageNumbers& deltas(std::size_t level) const {
+        return images_[images_.size() / 2 + level];
+    }
+    /// Of `values`, the tensors of all levels' logits and then deltas.
+    float logit(const std::vector<void*>& values, std::int64_t image, const AnchorPlace& at) const;
+    ops::BoxDeltas deltas(const std::vector<void*>& values, std::int64_t image,
+                          const AnchorPlace& at) const;
+
+private:
+    std::vector<ImageNumbers> images_;
+};
+
+}  // namespace hpcai::device::cpu

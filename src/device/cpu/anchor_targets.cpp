@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+
+#include "anchor_grid.hpp"
+#include "draw.hpp"
+#include "scratch.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// A row of cells of one level.
+struct CellRow {
+    std::size_t level = 0;
+    std::int64_t y = 0;
+};
+
+/// Threads share the rows of cells of all images. Per anchor the workspace has its highest IoU,
+/// kForced where no anchor has a higher one with some box, and the number of the box that it is
+/// with; per row and box the highest IoU, from which those of the image follow.
+class AnchorTargetsKernel final : public Kernel {
+public:
+    explicit AnchorTargetsKernel(const ops::AnchorTargets& op)
+        : op_(op),
+          grid_(op.anchors),
+          images_(op.boxes[0]),
+          boxes_(op.boxes[1]),
+          foreground_(static_cast<float>(op.foreground_iou)),
+          background_(static_cast<float>(op.background_iou)) {
+        for (std::size_t level = 0; level < grid_.levels(); ++level) {
+            for (std::int64_t y = 0; y < op.anchors.levels[level].height; ++y) {
+                rows_.push_back({level, y});
+            }
+        }
+    }
+
+    KernelMemory memory() const override {
+        Scratch counted;
+        AnchorTargetsKernel unbound = *this;
+        unbound.lay_out(counted);
+        return {0, 0, counted.bytes()};
+    }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        Scratch scratch(tensors.workspace);
+        lay_out(scratch);
+    }
+
+    void run(ops::Pass) override {
+        for_each_row([this](std::int64_t image, std::int64_t row) { match(image, row); });
+        for (std::int64_t i = 0; i < images_ * boxes_; ++i) {
+            const float* of_rows = best_in_row_ + i * row_count();
+            best_of_box_[i] = *std::max_element(of_rows, of_rows + row_count());
+        }
+        for_each_row([this](std::int64_t image, std::int64_t row) { force(image, row); });
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) draw(image);
+    }
+
+private:
+    static constexpr float kForced = 2;
+
+    std::int64_t row_count() const {
+        return static_cast<std::int64_t>(rows_.size());
+    }
+
+    void lay_out(Scratch& scratch) {
+        best_ = scratch.take<float>(images_ * grid_.count());
+        match_ = scratch.take<std::int32_t>(images_ * grid_.count());
+        best_in_row_ = scratch.take<float>(images_ * boxes_ * row_count());
+        best_of_box_ = scratch.take<float>(images_ * boxes_);
+        keys_ = scratch.take<std::uint64_t>(images_ * 2 * op_.samples);
+    }
+
+    const float* box_row(std::int64_t image, std::int64_t box) const {
+        return static_cast<const float*>(tensors_.inputs[0]) + (image * boxes_ + box) * 5;
+    }
+
+    template <typename Body>
+    void for_each_row(const Body& body) const {
+        const std::int64_t rows = row_count();
+#pragma omp parallel for collapse(2) schedule(dynamic, 8)
+        for (std::int64_t image = 0; image < images_; ++image) {
+            for (std::int64_t row = 0; row < rows; ++row) body(image, row);
+        }
+    }
+
+    /// Calls body(anchor number, IoU) for the anchors of a row that may overlap `box`.
+    template <typename Body>
+    void for_each_overlap(const CellRow& row, const ops::Box& box, const Body& body) const {
+        const ops::Anchors::Level& level = op_.anchors.levels[row.level];
+        const auto stride = static_cast<float>(level.stride);
+        const auto width = static_cast<float>(level.width);
+        const auto y = static_cast<float>(row.y * level.stride);
+        const std::int64_t per_cell = op_.anchors.per_cell();
+        for (std::int64_t place = 0; place < per_cell; ++place) {
+            const auto& cell = level.cell[static_cast<std::size_t>(place)];
+            if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
+            // One cell more on each side, whatever was rounded.
+            const float before = std::floor((box.x1 - cell[2]) / stride) - 1;
+            const float after = std::ceil((box.x2 - cell[0]) / stride) + 1;
+            const auto first = static_cast<std::int64_t>(std::clamp(before, 0.0f, width));
+            const auto end = static_cast<std::int64_t>(std::clamp(after, 0.0f, width));
+            for (std::int64_t x = first; x < end; ++x) {
+                const std::int64_t pixel = row.y * level.width + x;
+                const auto at = static_cast<float>(x * level.stride);
+                const ops::Box anchor{cell[0] + at, cell[1] + y, cell[2] + at, cell[3] + y};
+                body(grid_.first(row.level) + pixel * per_cell + place, ops::iou_of(box, anchor));
+            }
+        }
+    }
+
+    void match(std::int64_t image, std::int64_t index) const {
+        const CellRow& row = rows_[static_cast<std::size_t>(index)];
+        const std::int64_t in_row = op_.anchors.levels[row.level].width * op_.anchors.per_cell();
+        float* best = best_ + image * grid_.count();
+        std::int32_t* match = match_ + image * grid_.count();
+        std::fill_n(best + grid_.first(row.level) + row.y * in_row, in_row, 0.0f);
+        for (std::int64_t box = 0; box < boxes_; ++box) {
+            float highest = 0;
+            if (is_box(box_row(image, box))) {
+                for_each_overlap(row, box_of(box_row(image, box)), [&](auto number, float iou) {
+                    highest = std::max(highest, iou);
+                    if (!(iou > best[number])) return;
+                    best[number] = iou;
+                    match[number] = static_cast<std::int32_t>(box);
+                });
+            }
+            best_in_row_[(image * boxes_ + box) * row_count() + index] = highest;
+        }
+    }
+
+    void force(std::int64_t image, std::int64_t index) const {
+        float* best = best_ + image * grid_.count();
+        for (std::int64_t box = 0; box < boxes_; ++box) {
+            const float highest = best_of_box_[image * boxes_ + box];
+            if (best_in_row_[(image * boxes_ + box) * row_count() + index] < highest) continue;
+            if (highest == 0) continue;
+            for_each_overlap(rows_[static_cast<std::size_t>(index)], box_of(box_row(image, box)),
+                             [&](auto number, float iou) {
+                                 if (iou == highest) best[number] = kForced;
+                             });
+        }
+    }
+
+    void draw(std::int64_t image) const {
+        const float* best = best_ + image * grid_.count();
+        const auto key =
+            static_cast<std::uint32_t>(static_cast<const std::int32_t*>(tensors_.inputs[1])[image]);
+        std::uint64_t* keys = keys_ + image * 2 * op_.samples;
+        Draw positive(keys, positive_limit(op_.samples, op_.positive_share), key, 0);
+        Draw negative(keys + op_.samples, op_.samples, key, 0);
+        for (std::int64_t number = 0; number < grid_.count(); ++number) {
+            if (best[number] >= foreground_) {
+                positive.add(number);
+            } else if (best[number] < background_) {
+                negative.add(number);
+            }
+        }
+        const std::int64_t positives = positive.finish(op_.samples);
+        const std::int64_t negatives = negative.finish(op_.samples - positives);
+        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * 6;
+        for (std::int64_t row = 0; row < op_.samples; ++row, out += 6) {
+            std::fill_n(out, 6, 0.0f);
+            if (row < positives) {
+                write_positive(image, positive.candidate(row), out);
+            } else if (row < positives + negatives) {
+                out[0] = static_cast<float>(negative.candidate(row - positives));
+            } else {
+                out[0] = -1;
+            }
+        }
+    }
+
+    void write_positive(std::int64_t image, std::int64_t number, float* out) const {
+        const std::int32_t match = match_[image * grid_.count() + number];
+        const ops::BoxDeltas target =
+            ops::encode(box_of(box_row(image, match)), grid_.box(grid_.place_of(number)), {});
+        out[0] = static_cast<float>(number);
+        out[1] = 1;
+        out[2] = target.x;
+        out[3] = target.y;
+        out[4] = target.w;
+        out[5] = target.h;
+    }
+
+    ops::AnchorTargets op_;
+    AnchorGrid grid_;
+    std::int64_t images_, boxes_;
+    float foreground_, background_;
+    std::vector<CellRow> rows_;
+    KernelTensors tensors_;
+    float* best_ = nullptr;          // (images, anchors)
+    std::int32_t* match_ = nullptr;  // (images, anchors)
+    float* best_in_row_ = nullptr;   // (images, boxes, rows)
+    float* best_of_box_ = nullptr;   // (images, boxes)
+    std::uint64_t* keys_ = nullptr;  // (images, 2, samples)
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets& op, const KernelOptions&,
+                                             const Context&) {
+    ensure(op.anchors.count() < (1 << 24), "{} anchors, whose numbers fp32 cannot hold",
+           op.anchors.count());
+    return std::make_unique<AnchorTargetsKernel>(op);
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+#include "draw.hpp"
+#include "suppression.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// Threads share the regions, then the classes of all images, then the images. A region is known
+/// to an image by class x regions + its row, which puts equal scores in order.
+class DetectionsKernel final : public Kernel {
+public:
+    DetectionsKernel(const ops::Detections& op, const Context& context)
+        : op_(op),
+          loops_(*context.loops),
+          images_(op.proposals[0]),
+          regions_(op.proposals[1]),
+          score_threshold_(static_cast<float>(op.score_threshold)),
+          largest_iou_(rounded_down(op.nms_iou)),
+          lists_(static_cast<std::size_t>(images_ * op.classes)) {
+        ensure(op.classes > 1, "detections of {} classes, background among them", op.classes);
+        Scratch counted;
+        lay_out(counted);
+        bytes_ = counted.bytes();
+    }
+
+    KernelMemory memory() const override { return {0, 0, bytes_}; }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        Scratch scratch(tensors.workspace);
+        lay_out(scratch);
+    }
+
+    void run(ops::Pass) override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t row = 0; row < images_ * regions_; ++row) score(row);
+#pragma omp parallel for collapse(2) schedule(dynamic)
+        for (std::int64_t image = 0; image < images_; ++image) {
+            for (std::int64_t label = 1; label < op_.classes; ++label) detect(image, label);
+        }
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) write(image);
+    }
+
+private:
+    void lay_out(Scratch& scratch) {
+        scores_ = scratch.take<float>(images_ * regions_ * op_.classes);
+        keys_ = scratch.take<std::uint64_t>(images_ * regions_ * op_.classes);
+        next_ = scratch.take<std::int64_t>(images_ * op_.classes);
+        for (RankedBoxes& list : lists_) list.lay_out(scratch, regions_);
+    }
+    RankedBoxes& list(std::int64_t image, std::int64_t label) {
+        return lists_[static_cast<std::size_t>(image * op_.classes + label)];
+    }
+    const float* proposal(std::int64_t row) const {
+        return static_cast<const float*>(tensors_.inputs[2]) + row * 5;
+    }
+
+    /// Softmax of a region's logits.
+    void score(std::int64_t row) const {
+        const float* logits = static_cast<const float*>(tensors_.inputs[0]) + row * op_.classes;
+        float* scores = scores_ + row * op_.classes;
+        const float highest = *std::max_element(logits, logits + op_.classes);
+        double sum = 0;
+        for (std::int64_t k = 0; k < op_.classes; ++k) {
+            scores[k] = std::exp(logits[k] - highest);
+            sum += scores[k];
+        }
+        for (std::int64_t k = 0; k < op_.classes; ++k) {
+            scores[k] = static_cast<float>(scores[k] / sum);
+        }
+    }
+
+    void detect(std::int64_t image, std::int64_t label) {
+        std::uint64_t* keys = keys_ + (image * op_.classes + label) * regions_;
+        std::int64_t candidates = 0;
+        for (std::int64_t region = 0; region < regions_; ++region) {
+            const std::int64_t row = image * regions_ + region;
+            const float by = scores_[row * op_.classes + label];
+            if (!(proposal(row)[4] >= 0) || !(by > score_threshold_)) continue;
+            keys[candidates++] = rank_key(by, label * regions_ + region);
+        }
+        std::sort(keys, keys + candidates);
+        RankedBoxes& kept = list(image, label);
+        kept.count = 0;
+        const auto smallest = static_cast<float>(op_.minimum_side);
+        for (std::int64_t i = 0; i < candidates; ++i) {
+            const std::int64_t row = image * regions_ + number_of(keys[i]) % regions_;
+            const ops::Box moved = moved_proposal(row, label);
+            if (!is_finite(moved)) continue;
+            const ops::Box box = ops::clipped(moved, static_cast<float>(op_.image_height),
+                                              static_cast<float>(op_.image_width));
+            if (box.x2 - box.x1 < smallest || box.y2 - box.y1 < smallest) continue;
+            kept.offer(box, keys[i], largest_iou_, loops_);
+        }
+    }
+
+    ops::Box moved_proposal(std::int64_t row, std::int64_t label) const {
+        const float* deltas =
+            static_cast<const float*>(tensors_.inputs[1]) + (row * op_.classes + label) * 4;
+        return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]}, box_of(proposal(row)),
+                           op_.coder);
+    }
+
+    void write(std::int64_t image) {
+        float* out = static_cast<float*>(tensors_.output) + image * op_.limit * 6;
+        const std::int64_t written = for_each_best(
+            &list(image, 1), op_.classes - 1, next_ + image * op_.classes, op_.limit,
+            [&](const RankedBoxes& from, std::int64_t index) {
+                const ops::Box box = from.box(index);
+                const auto label = static_cast<float>(number_of(from.keys[index]) / regions_);
+                for (const float number :
+                     {box.x1, box.y1, box.x2, box.y2, score_of(from.keys[index]), label}) {
+                    *out++ = number;
+                }
+            });
+        std::fill_n(out, (op_.limit - written) * 6, 0.0f);
+    }
+
+    ops::Detections op_;
+    const Loops& loops_;
+    std::int64_t images_, regions_;
+    float score_threshold_, largest_iou_;
+    std::vector<RankedBoxes> lists_;  // (images, classes)
+    std::size_t bytes_ = 0;
+    float* scores_ = nullptr;        // (images, regions, classes)
+    std::uint64_t* keys_ = nullptr;  // (images, classes, regions)
+    std::int64_t* next_ = nullptr;   // (images, classes)
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_detections(const ops::Detections& op, const KernelOptions&,
+                                         const Context& context) {
+    return std::make_unique<DetectionsKernel>(op, context);
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <hpcai/ops/box_math.hpp>
+
+namespace hpcai::device::cpu {
+
+/// Who of an image's candidates is drawn: those with the smallest sampling keys.
+class Draw {
+public:
+    /// `keys` has room for `most`.
+    Draw(std::uint64_t* keys, std::int64_t most, std::uint32_t image_key, std::uint32_t stage)
+        : keys_(keys), most_(most), image_key_(image_key), stage_(stage) {}
+
+    void add(std::int64_t candidate) {
+        const auto number = static_cast<std::uint32_t>(candidate);
+        const std::uint64_t key =
+            std::uint64_t{ops::sampling_key(image_key_, stage_, number)} << 32 | number;
+        if (count_ == most_) {
+            if (count_ == 0 || key > keys_[0]) return;
+            std::pop_heap(keys_, keys_ + count_--);
+        }
+        keys_[count_++] = key;
+        std::push_heap(keys_, keys_ + count_);
+    }
+
+    /// Leaves `most` of the drawn ones at most, in ascending order. Gives how many are left.
+    std::int64_t finish(std::int64_t most) {
+        std::sort_heap(keys_, keys_ + count_);
+        count_ = std::min(count_, most);
+        for (std::int64_t i = 0; i < count_; ++i) keys_[i] &= 0xffffffffu;
+        std::sort(keys_, keys_ + count_);
+        return count_;
+    }
+    /// After finish().
+    std::int64_t candidate(std::int64_t index) const {
+        return static_cast<std::int64_t>(keys_[index]);
+    }
+
+private:
+    std::uint64_t* keys_;
+    std::int64_t most_;
+    std::int64_t count_ = 0;
+    std::uint32_t image_key_, stage_;
+};
+
+/// How many of `samples` may be positive.
+inline std::int64_t positive_limit(std::int64_t samples, double share) {
+    return static_cast<std::int64_t>(static_cast<double>(samples) * share);
+}
+
+/// The box of a row of (…, 4 or more) f32.
+inline ops::Box box_of(const float* row) {
+    return {row[0], row[1], row[2], row[3]};
+}
+
+/// Whether a row (x1, y1, x2, y2, class) is a box: one without area is none.
+inline bool is_box(const float* row) {
+    return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
+}
+
+}  // namespace hpcai::device::cpu

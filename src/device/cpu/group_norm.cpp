@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+
+#include "flat_tiles.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// Per-channel numbers are fp32 arrays of (N, C). Sums of channels are made by the normalization's
+/// loops and combined in double in a fixed order. Saved: scale, shift, mean, 1 / deviation.
+/// Scratch: two sums, then three coefficients.
+class GroupNormKernel final : public Kernel {
+public:
+    GroupNormKernel(const ops::GroupNorm& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          mode_(options.mode),
+          loops_(*context.loops),
+          grid_(tile_grid(context.layouts, op.input, options.compute)),
+          channels_(op.input[3]),
+          per_group_(op.input[3] / op.groups) {}
+
+    KernelMemory memory() const override { return {arrays(4), 0, arrays(5)}; }
+    std::size_t max_output_gradients() const override { return 2; }
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        if (mode_ == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::forward) {
+            sum_statistics();
+            for_each_group([this](std::int64_t image, std::int64_t group) {
+                combine_statistics(image, group);
+            });
+            apply();
+            return;
+        }
+        sum_gradients();
+        for_each_group(
+            [this](std::int64_t image, std::int64_t group) { combine_gradients(image, group); });
+        combine_parameter_gradients();
+        apply_gradients();
+    }
+
+private:
+    enum Saved { scale, shift, mean, inverse_deviation };
+    enum Scratch { first_sum, second_sum, of_gradient, of_input, constant };
+
+    std::size_t arrays(std::int64_t count) const {
+        return static_cast<std::size_t>(count * grid_.images * channels_) * sizeof(float);
+    }
+    float* saved(Saved which, std::int64_t image, std::int64_t channel = 0) const {
+        return static_cast<float*>(tensors_.saved) + (which * grid_.images + image) * channels_ +
+               channel;
+    }
+    float* scratch(Scratch which, std::int64_t image, std::int64_t channel = 0) const {
+        return static_cast<float*>(tensors_.workspace) +
+               (which * grid_.images + image) * channels_ + channel;
+    }
+    double count() const { return static_cast<double>(grid_.tile.pixels * per_group_); }
+
+    template <typename Body>
+    void for_each_tile(const Body& body) const {
+#pragma omp parallel for collapse(2) schedule(static)
+        for (std::int64_t image = 0; image < grid_.images; ++image) {
+            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+                body(image, tile, tile * grid_.tile.lanes);
+            }
+        }
+    }
+    template <typename Body>
+    void for_each_group(const Body& body) const {
+#pragma omp parallel for collapse(2) schedule(static)
+        for (std::int64_t image = 0; image < grid_.images; ++image) {
+            for (std::int64_t group = 0; group < op_.groups; ++group) body(image, group);
+        }
+    }
+
+    /// Of the differences from the channel's first pixel, so that their squares do not cancel.
+    void sum_statistics() const {
+        const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
+        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+            const void* x = grid_.at(tensors_.inputs[0], image, tile);
+            float* pivot = saved(mean, image, channel);
+            loops_.pixel_sum(one, x, pivot);
+            loops_.statistics(grid_.tile, {x, pivot, scratch(first_sum, image, channel),
+                                           scratch(second_sum, image, channel)});
+        });
+    }
+
+    void combine_statistics(std::int64_t image, std::int64_t group) const {
+        const std::int64_t first = group * per_group_, end = first + per_group_;
+        const double pixels = static_cast<double>(grid_.tile.pixels);
+        const float *pivots = saved(mean, image), *sums = scratch(first_sum, image);
+        const float* squares = scratch(second_sum, image);
+        double group_mean = 0, variance = 0;
+        for (std::int64_t c = first; c < end; ++c) {
+            group_mean += (pivots[c] + sums[c] / pixels) / static_cast<double>(per_group_);
+        }
+        for (std::int64_t c = first; c < end; ++c) {
+            const double offset = sums[c] / pixels;
+            const double distance = pivots[c] + offset - group_mean;
+            variance += std::max(squares[c] / pixels - offset * offset, 0.0) + distance * distance;
+        }
+        const double inverse =
+            1 / std::sqrt(variance / static_cast<double>(per_group_) + op_.epsilon);
+        for (std::int64_t c = first; c < end; ++c) {
+            const double by = tensors_.parameters[0][c] * inverse;
+            *saved(scale, image, c) = static_cast<float>(by);
+            *saved(shift, image, c) =
+                static_cast<float>(tensors_.parameters[1][c] - group_mean * by);
+            *saved(mean, image, c) = static_cast<float>(group_mean);
+            *saved(inverse_deviation, image, c) = static_cast<float>(inverse);
+        }
+    }
+
+    void apply() const {
+        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+            loops_.apply(grid_.tile,
+                         {grid_.at(tensors_.inputs[0], image, tile), nullptr,
+                          grid_.at(tensors_.output, image, tile), saved(scale, image, channel),
+                          saved(shift, image, channel), op_.relu});
+        });
+    }
+
+    GradientSource source(std::int64_t image, std::int64_t tile, std::int64_t channel) const {
+        const auto& gradients = tensors_.output_gradients;
+        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
+        return {grid_.at(gradients[0], image, tile),
+                grid_.at(second, image, tile),
+                grid_.at(tensors_.inputs[0], image, tile),
+                nullptr,
+                saved(scale, image, channel),
+                saved(shift, image, channel),
+                op_.relu};
+    }
+
+    void sum_gradients() const {
+        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+            loops_.gradient_sums(
+                grid_.tile,
+                {source(image, tile, channel), nullptr, saved(mean, image, channel),
+                 scratch(first_sum, image, channel), scratch(second_sum, image, channel)});
+        });
+    }
+
+    /// With m numbers in the group and xhat = (x - mean) / deviation: dx = (gamma g -
+    /// sum(gamma g) / m - xhat sum(gamma g xhat) / m) / deviation, as a g + b x + c.
+    void combine_gradients(std::int64_t image, std::int64_t group) const {
+        const std::int64_t first = group * per_group_, end = first + per_group_;
+        const double inverse = *saved(inverse_deviation, image, first);
+        double sum = 0, products = 0;
+        for (std::int64_t c = first; c < end; ++c) {
+            sum += double{tensors_.parameters[0][c]} * *scratch(first_sum, image, c);
+            products += double{tensors_.parameters[0][c]} * *scratch(second_sum, image, c);
+        }
+        const double by_input = -inverse * inverse * inverse * products / count();
+        const double rest = -inverse * sum / count() - by_input * *saved(mean, image, first);
+        for (std::int64_t c = first; c < end; ++c) {
+            *scratch(of_gradient, image, c) =
+                static_cast<float>(tensors_.parameters[0][c] * inverse);
+            *scratch(of_input, image, c) = static_cast<float>(by_input);
+            *scratch(constant, image, c) = static_cast<float>(rest);
+        }
+    }
+
+    void combine_parameter_gradients() const {
+        for (std::int64_t c = 0; c < channels_; ++c) {
+            double of_scale = 0, of_shift = 0;
+            for (std::int64_t image = 0; image < grid_.images; ++image) {
+                of_scale +=
+                    double{*scratch(second_sum, image, c)} * *saved(inverse_deviation, image, c);
+                of_shift += *scratch(first_sum, image, c);
+            }
+            tensors_.parameter_gradients[0][c] = static_cast<float>(of_scale);
+            tensors_.parameter_gradients[1][c] = static_cast<float>(of_shift);
+        }
+    }
+
+    void apply_gradients() const {
+        if (tensors_.input_gradients[0] == nullptr) return;
+        for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
+            loops_.gradient_apply(
+                grid_.tile,
+                {source(image, tile, channel), grid_.at(tensors_.input_gradients[0], image, tile),
+                 scratch(of_gradient, image, channel), scratch(of_input, image, channel),
+                 scratch(constant, image, channel)});
+        });
+    }
+
+    ops::GroupNorm op_;
+    Mode mode_;
+    const Loops& loops_;
+    TileGrid grid_;
+    std::int64_t channels_, per_group_;
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm& op, const KernelOptions& options,
+                                         const Context& context) {
+    return std::make_unique<GroupNormKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

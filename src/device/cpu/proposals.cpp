@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+#include "anchor_grid.hpp"
+#include "suppression.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// Threads share the levels of all images, then the images.
+class ProposalsKernel final : public Kernel {
+public:
+    ProposalsKernel(const ops::Proposals& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          loops_(*context.loops),
+          grid_(op.anchors),
+          numbers_(op.batch, op.anchors, context.layouts, options.compute),
+          levels_(static_cast<std::int64_t>(grid_.levels())),
+          largest_iou_(rounded_down(op.nms_iou)),
+          lists_(static_cast<std::size_t>(op.batch * levels_)) {
+        Scratch counted;
+        lay_out(counted);
+        bytes_ = counted.bytes();
+    }
+
+    KernelMemory memory() const override { return {0, 0, bytes_}; }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        Scratch scratch(tensors.workspace);
+        lay_out(scratch);
+    }
+
+    void run(ops::Pass) override {
+#pragma omp parallel for collapse(2) schedule(dynamic)
+        for (std::int64_t level = 0; level < levels_; ++level) {  // the largest first
+            for (std::int64_t image = 0; image < op_.batch; ++image) {
+                propose(image, static_cast<std::size_t>(level));
+            }
+        }
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < op_.batch; ++image) write(image);
+    }
+
+private:
+    void lay_out(Scratch& scratch) {
+        keys_ = scratch.take<std::uint64_t>(op_.batch * grid_.count());
+        next_ = scratch.take<std::int64_t>(op_.batch * levels_);
+        for (std::int64_t image = 0; image < op_.batch; ++image) {
+            for (std::size_t level = 0; level < grid_.levels(); ++level) {
+                list(image, level).lay_out(scratch, considered(level));
+            }
+        }
+    }
+    std::int64_t considered(std::size_t level) const {
+        return std::min(op_.per_level, grid_.count(level));
+    }
+    RankedBoxes& list(std::int64_t image, std::size_t level) {
+        return lists_[static_cast<std::size_t>(image * levels_) + level];
+    }
+
+    /// The keys of a level's anchors, the best considered() of them first and in order.
+    const std::uint64_t* rank(std::int64_t image, std::size_t level) const {
+        std::uint64_t* keys = keys_ + image * grid_.count() + grid_.first(level);
+        const ImageNumbers& logits = numbers_.logits(level);
+        const std::int64_t per_cell = op_.anchors.per_cell(), count = grid_.count(level);
+        for (std::int64_t place = 0; place < per_cell; ++place) {
+            std::int64_t at = logits.index(image, 0, place);
+            for (std::int64_t i = place; i < count; i += per_cell, at += logits.pixel_stride()) {
+                const float logit = logits.read(tensors_.inputs[level], at);
+                keys[i] = rank_key(logit, grid_.first(level) + i);
+            }
+        }
+        const std::int64_t best = considered(level);
+        if (best < count) std::nth_element(keys, keys + best, keys + count);
+        std::sort(keys, keys + best);
+        return keys;
+    }
+
+    void propose(std::int64_t image, std::size_t level) {
+        const std::uint64_t* keys = rank(image, level);
+        RankedBoxes& kept = list(image, level);
+        kept.count = 0;
+        const auto smallest = static_cast<float>(op_.minimum_side);
+        const auto height = static_cast<float>(op_.anchors.image_height);
+        const auto width = static_cast<float>(op_.anchors.image_width);
+        for (std::int64_t i = 0; i < considered(level); ++i) {
+            const AnchorPlace at = grid_.place_of(number_of(keys[i]));
+            if (std::isnan(score_of(keys[i]))) break;
+            const ops::Box moved = ops::decode(numbers_.deltas(tensors_.inputs, image, at),
+                                               grid_.box(at), ops::BoxCoder{});
+            if (!is_finite(moved)) continue;
+            const ops::Box box = ops::clipped(moved, height, width);
+            if (box.x2 - box.x1 < smallest || box.y2 - box.y1 < smallest) continue;
+            kept.offer(box, keys[i], largest_iou_, loops_);
+        }
+    }
+
+    void write(std::int64_t image) {
+        float* out = static_cast<float*>(tensors_.output) + image * op_.limit * 5;
+        const std::int64_t written =
+            for_each_best(&list(image, 0), levels_, next_ + image * levels_, op_.limit,
+                          [&](const RankedBoxes& from, std::int64_t index) {
+                              const ops::Box box = from.box(index);
+                              const float logit = score_of(from.keys[index]);
+                              const float score = 1 / (1 + std::exp(-logit));
+                              for (const float number : {box.x1, box.y1, box.x2, box.y2, score}) {
+                                  *out++ = number;
+                              }
+                          });
+        for (std::int64_t row = written; row < op_.limit; ++row, out += 5) {
+            std::fill_n(out, 4, 0.0f);
+            out[4] = -1;
+        }
+    }
+
+    ops::Proposals op_;
+    const Loops& loops_;
+    AnchorGrid grid_;
+    AnchorNumbers numbers_;
+    std::int64_t levels_;
+    float largest_iou_;
+    std::vector<RankedBoxes> lists_;  // (images, levels)
+    std::size_t bytes_ = 0;
+    std::uint64_t* keys_ = nullptr;  // (images, anchors)
+    std::int64_t* next_ = nullptr;   // (images, levels)
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_proposals(const ops::Proposals& op, const KernelOptions& options,
+                                        const Context& context) {
+    return std::make_unique<ProposalsKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

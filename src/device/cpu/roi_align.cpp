@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <omp.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/ops/box_math.hpp>
+
+#include "context.hpp"
+#include "scratch.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+constexpr int kMostBins = 16;  // a side
+constexpr int kMostLanes = 16;
+constexpr std::int32_t kUnused = -1;
+
+/// Forward, threads share the regions and save each one's level and samples. Backward they share
+/// the channels of the levels of all images, and walk the regions in order, so that sums have the
+/// same bits whatever their number is. Sums are fp32: those of bf16 gradients go to an image of a
+/// thread's own.
+class RoiAlignKernel final : public Kernel {
+public:
+    RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          options_(options),
+          loops_(*context.loops),
+          regions_(op.regions[0] * op.regions[1]),
+          channels_(op.pyramid[0][3]),
+          side_samples_(op.pooled * op.sampling_ratio),
+          threads_(omp_get_max_threads()) {
+        ensure(op.pooled > 0 && op.pooled <= kMostBins && op.sampling_ratio > 0,
+               "regions of {} bins a side with {} samples each", op.pooled, op.sampling_ratio);
+        for (const Shape& level : op.pyramid) {
+            ensure(level[0] == op.regions[0] && level[3] == channels_, "levels {} and {}",
+                   to_string(op.pyramid[0]), to_string(level));
+            grids_.push_back(tile_grid(context.layouts, level, options.compute));
+        }
+    }
+
+    KernelMemory memory() const override {
+        KernelMemory bytes;
+        bytes.saved_bytes = saved().bytes();
+        const auto image = static_cast<std::size_t>(largest_image()) * sizeof(float);
+        if (has_own_images()) bytes.workspace_bytes = static_cast<std::size_t>(threads_) * image;
+        return bytes;
+    }
+    std::vector<ops::Pass> passes() const override {
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        Scratch scratch(tensors.saved);
+        levels_ = scratch.take<std::int32_t>(regions_);
+        samples_ = scratch.take<AxisSample>(regions_ * 2 * side_samples_);
+    }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::forward) {
+#pragma omp parallel for schedule(static)
+            for (std::int64_t region = 0; region < regions_; ++region) forward(region);
+            return;
+        }
+        const std::int64_t tiles = grids_[0].tiles, images = op_.regions[0];
+        for (std::size_t level = 0; level < grids_.size(); ++level) {
+            if (tensors_.input_gradients[level] == nullptr) continue;
+#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_)
+            for (std::int64_t image = 0; image < images; ++image) {
+                for (std::int64_t tile = 0; tile < tiles; ++tile) backward(level, image, tile);
+            }
+        }
+    }
+
+private:
+    Scratch saved() const {
+        Scratch counted;
+        counted.take<std::int32_t>(regions_);
+        counted.take<AxisSample>(regions_ * 2 * side_samples_);
+        return counted;
+    }
+    bool has_own_images() const {
+        return options_.mode == Mode::training && options_.compute != DType::f32;
+    }
+    /// Numbers of one tile.
+    std::int64_t largest_image() const {
+        std::int64_t largest = 0;
+        for (const TileGrid& grid : grids_) {
+            largest = std::max(largest, grid.tile.pixels * grid.tile.lanes);
+        }
+        return largest;
+    }
+
+    RegionBins bins_of(std::int64_t region, std::size_t level) const {
+        const AxisSample* rows = samples_ + region * 2 * side_samples_;
+        return {rows, rows + side_samples_, static_cast<int>(op_.pooled),
+                static_cast<int>(op_.sampling_ratio), op_.pyramid[level][2]};
+    }
+    Tile bins_tile() const {
+        const Tile& tile = grids_[0].tile;
+        return {op_.pooled * op_.pooled, channels_, tile.lanes, tile.dtype};
+    }
+    /// A tile's first channel of the region's first bin.
+    void* bins_at(void* base, std::int64_t region, std::int64_t tile) const {
+        const std::int64_t element =
+            region * op_.pooled * op_.pooled * channels_ + tile * grids_[0].tile.lanes;
+        return static_cast<std::byte*>(base) +
+               static_cast<std::size_t>(element) * size_of(options_.compute);
+    }
+
+    void forward(std::int64_t region) const {
+        place_samples(region);
+        const std::int32_t level = levels_[region];
+        if (level == kUnused) {
+            std::memset(bins_at(tensors_.output, region, 0), 0,
+                        static_cast<std::size_t>(op_.pooled * op_.pooled * channels_) *
+                            size_of(options_.compute));
+            return;
+        }
+        const auto index = static_cast<std::size_t>(level);
+        const TileGrid& grid = grids_[index];
+        float bins[kMostBins * kMostBins * kMostLanes];
+        for (std::int64_t tile = 0; tile < grid.tiles; ++tile) {
+            const void* x = grid.at(tensors_.inputs[index], region / op_.regions[1], tile);
+            loops_.gather_region(grid.tile, x, bins_of(region, index), bins);
+            loops_.store_floats(bins_tile(), bins, bins_at(tensors_.output, region, tile));
+        }
+    }
+
+    void place_samples(std::int64_t region) const {
+        const float* row =
+            static_cast<const float*>(tensors_.inputs[grids_.size()]) + region * op_.regions[2];
+        levels_[region] = kUnused;
+        if (!(row[4] >= 0)) return;
+        const ops::Box box{row[0], row[1], row[2], row[3]};
+        const int level = ops::pyramid_level(box);
+        levels_[region] = level - 2;
+        const Shape& image = op_.pyramid[static_cast<std::size_t>(level - 2)];
+        const float scale = 1.0f / static_cast<float>(1 << level);
+        AxisSample* samples = samples_ + region * 2 * side_samples_;
+        place_axis(box.y1 * scale, box.y2 * scale, image[1], samples);
+        place_axis(box.x1 * scale, box.x2 * scale, image[2], samples + side_samples_);
+    }
+
+    void place_axis(float begin, float end, std::int64_t extent, AxisSample* samples) const {
+        const auto ratio = static_cast<float>(op_.sampling_ratio);
+        const float bin = std::max(end - begin, 1.0f) / static_cast<float>(op_.pooled);
+        for (std::int64_t i = 0; i < side_samples_; ++i) {
+            const auto index = static_cast<float>(i / op_.sampling_ratio);
+            const float within = static_cast<float>(i % op_.sampling_ratio) + 0.5f;
+            samples[i] = sample_at(begin + index * bin + within * bin / ratio, extent);
+        }
+    }
+
+    static AxisSample sample_at(float at, std::int64_t extent) {
+        // Further outside there is nothing; a NaN is nowhere.
+        if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
+        const auto last = static_cast<std::int32_t>(extent - 1);
+        const float inside = std::max(at, 0.0f);
+        const auto low = static_cast<std::int32_t>(inside);
+        if (low >= last) return {last, last, 1, 0};
+        const float rest = inside - static_cast<float>(low);
+        return {low, low + 1, 1 - rest, rest};
+    }
+
+    void backward(std::size_t level, std::int64_t image, std::int64_t tile) const {
+        const TileGrid& grid = grids_[level];
+        void* dx = grid.at(tensors_.input_gradients[level], image, tile);
+        Tile sums = grid.tile;
+        auto* to = static_cast<float*>(dx);
+        if (has_own_images()) {
+            to = static_cast<float*>(tensors_.workspace) + omp_get_thread_num() * largest_image();
+            sums.stride = sums.lanes;
+            sums.dtype = DType::f32;
+        }
+        const float zeros[kMostLanes] = {};
+        loops_.pixel_fill(sums, zeros, to);
+        float bins[kMostBins * kMostBins * kMostLanes];
+        for (std::int64_t region = image * op_.regions[1]; region < (image + 1) * op_.regions[1];
+             ++region) {
+            if (levels_[region] != static_cast<std::int32_t>(level)) continue;
+            loops_.load_floats(bins_tile(), bins_at(tensors_.output_gradients[0], region, tile),
+                               bins);
+            loops_.scatter_region(sums, bins, bins_of(region, level), to);
+        }
+        if (has_own_images()) loops_.store_floats(grid.tile, to, dx);
+    }
+
+    ops::RoiAlign op_;
+    KernelOptions options_;
+    const Loops& loops_;
+    std::int64_t regions_;  // of all images
+    std::int64_t channels_;
+    std::int64_t side_samples_;  // of a region along one axis
+    int threads_;
+    std::vector<TileGrid> grids_;     // (levels)
+    std::int32_t* levels_ = nullptr;  // (regions), the finest 0
+    AxisSample* samples_ = nullptr;   // (regions, rows and columns, side_samples_)
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign& op, const KernelOptions& options,
+                                        const Context& context) {
+    return std::make_unique<RoiAlignKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

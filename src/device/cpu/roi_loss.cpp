@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/ops/box_math.hpp>
+
+#include "numbers.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+constexpr std::int64_t kColumns = 9;  // of a row of targets
+
+class RoiLossKernel final : public Kernel {
+public:
+    RoiLossKernel(const ops::RoiLoss& op, const KernelOptions& options)
+        : op_(op), options_(options), images_(op.targets[0]), samples_(op.targets[1]) {}
+
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
+
+    void run(ops::Pass pass) override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) {
+            pass == ops::Pass::forward ? forward(image) : backward(image);
+        }
+    }
+
+private:
+    const float* target(std::int64_t row) const {
+        return static_cast<const float*>(tensors_.inputs[2]) + row * kColumns;
+    }
+    const float* logits(std::int64_t row) const {
+        return static_cast<const float*>(tensors_.inputs[0]) + row * op_.classes;
+    }
+    bool is_used(std::int64_t row) const {
+        return target(row)[4] >= 0 && target(row)[4] < static_cast<float>(op_.classes);
+    }
+    std::int64_t label(std::int64_t row) const {
+        return static_cast<std::int64_t>(target(row)[4]);
+    }
+
+    double count(std::int64_t image) const {
+        std::int64_t used = 0;
+        for (std::int64_t row = image * samples_; row < (image + 1) * samples_; ++row) {
+            used += is_used(row) ? 1 : 0;
+        }
+        return static_cast<double>(std::max<std::int64_t>(used, 1));
+    }
+
+    double log_sum(std::int64_t row) const {
+        const float* x = logits(row);
+        const double highest = *std::max_element(x, x + op_.classes);
+        double sum = 0;
+        for (std::int64_t k = 0; k < op_.classes; ++k) sum += std::exp(x[k] - highest);
+        return highest + std::log(sum);
+    }
+
+    /// Of delta `which` of the label from its target.
+    float difference(std::int64_t row, std::int64_t which) const {
+        const auto* deltas = static_cast<const float*>(tensors_.inputs[1]);
+        return deltas[(row * op_.classes + label(row)) * 4 + which] - target(row)[5 + which];
+    }
+
+    void forward(std::int64_t image) const {
+        double classes = 0, boxes = 0;
+        for (std::int64_t row = image * samples_; row < (image + 1) * samples_; ++row) {
+            if (!is_used(row)) continue;
+            classes += log_sum(row) - logits(row)[label(row)];
+            for (std::int64_t which = 0; which < 4 && label(row) > 0; ++which) {
+                boxes += ops::smooth_l1(difference(row, which));
+            }
+        }
+        float* losses = static_cast<float*>(tensors_.output) + 2 * image;
+        losses[0] = static_cast<float>(classes / count(image));
+        losses[1] = static_cast<float>(boxes / count(image));
+    }
+
+    void backward(std::int64_t image) const {
+        const double scale = *tensors_.loss_scale / count(image);
+        for (std::int64_t row = image * samples_; row < (image + 1) * samples_; ++row) {
+            if (tensors_.input_gradients[0] != nullptr) write_logit_gradients(row, scale);
+            if (tensors_.input_gradients[1] != nullptr) write_delta_gradients(row, scale);
+        }
+    }
+
+    void write_logit_gradients(std::int64_t row, double scale) const {
+        const bool used = is_used(row);
+        const double total = used ? log_sum(row) : 0;
+        for (std::int64_t k = 0; k < op_.classes; ++k) {
+            const double target = used && k == label(row) ? 1 : 0;
+            const double slope = used ? std::exp(logits(row)[k] - total) - target : 0;
+            write(tensors_.input_gradients[0], row * op_.classes + k, scale * slope);
+        }
+    }
+
+    void write_delta_gradients(std::int64_t row, double scale) const {
+        const std::int64_t foreground = is_used(row) ? label(row) : 0;
+        for (std::int64_t k = 0; k < op_.classes; ++k) {
+            const bool counts = foreground > 0 && k == foreground;
+            for (std::int64_t which = 0; which < 4; ++which) {
+                const double slope = counts ? ops::smooth_l1_slope(difference(row, which)) : 0;
+                write(tensors_.input_gradients[1], (row * op_.classes + k) * 4 + which,
+                      scale * slope);
+            }
+        }
+    }
+
+    void write(void* to, std::int64_t index, double value) const {
+        const auto number = static_cast<float>(value);
+        if (options_.compute == DType::f32) {
+            static_cast<float*>(to)[index] = number;
+        } else {
+            static_cast<BFloat*>(to)[index] = to_bfloat(number);
+        }
+    }
+
+    ops::RoiLoss op_;
+    KernelOptions options_;
+    std::int64_t images_, samples_;
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss& op, const KernelOptions& options,
+                                       const Context&) {
+    return std::make_unique<RoiLossKernel>(op, options);
+}
+
+}  // namespace hpcai::device::cpu

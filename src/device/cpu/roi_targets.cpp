@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "context.hpp"
+#include "draw.hpp"
+#include "scratch.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+constexpr std::int64_t kBoxColumns = 5;
+constexpr std::int64_t kColumns = 9;  // of a row of the output
+
+/// Workspace: the box that each candidate matches, -1 for background, and the keys of the draws.
+class RoiTargetsKernel final : public Kernel {
+public:
+    explicit RoiTargetsKernel(const ops::RoiTargets& op)
+        : op_(op),
+          images_(op.boxes[0]),
+          proposals_(op.proposals[1]),
+          boxes_(op.boxes[1]),
+          foreground_(static_cast<float>(op.foreground_iou)) {
+        Scratch counted;
+        lay_out(counted);
+        bytes_ = counted.bytes();
+    }
+
+    KernelMemory memory() const override { return {0, 0, bytes_}; }
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        Scratch scratch(tensors.workspace);
+        lay_out(scratch);
+    }
+
+    void run(ops::Pass) override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) draw(image);
+    }
+
+private:
+    void lay_out(Scratch& scratch) {
+        match_ = scratch.take<std::int32_t>(images_ * (proposals_ + boxes_));
+        keys_ = scratch.take<std::uint64_t>(images_ * 2 * op_.samples);
+    }
+
+    const float* box_row(std::int64_t image, std::int64_t box) const {
+        return static_cast<const float*>(tensors_.inputs[1]) + (image * boxes_ + box) * kBoxColumns;
+    }
+    const float* candidate_row(std::int64_t image, std::int64_t candidate) const {
+        if (candidate >= proposals_) return box_row(image, candidate - proposals_);
+        return static_cast<const float*>(tensors_.inputs[0]) +
+               (image * proposals_ + candidate) * kBoxColumns;
+    }
+
+    std::int32_t match(std::int64_t image, std::int64_t candidate) const {
+        const ops::Box region = box_of(candidate_row(image, candidate));
+        float best = 0;
+        std::int32_t found = -1;
+        for (std::int64_t box = 0; box < boxes_; ++box) {
+            if (!is_box(box_row(image, box))) continue;
+            const float iou = ops::iou_of(box_of(box_row(image, box)), region);
+            if (!(iou > best)) continue;
+            best = iou;
+            found = static_cast<std::int32_t>(box);
+        }
+        return best >= foreground_ ? found : -1;
+    }
+
+    void draw(std::int64_t image) const {
+        const auto key =
+            static_cast<std::uint32_t>(static_cast<const std::int32_t*>(tensors_.inputs[2])[image]);
+        std::uint64_t* keys = keys_ + image * 2 * op_.samples;
+        Draw foreground(keys, positive_limit(op_.samples, op_.positive_share), key, 1);
+        Draw background(keys + op_.samples, op_.samples, key, 1);
+        std::int32_t* matches = match_ + image * (proposals_ + boxes_);
+        for (std::int64_t candidate = 0; candidate < proposals_ + boxes_; ++candidate) {
+            const float* row = candidate_row(image, candidate);
+            if (candidate < proposals_ ? !(row[4] >= 0) : !is_box(row)) continue;
+            matches[candidate] = match(image, candidate);
+            (matches[candidate] < 0 ? background : foreground).add(candidate);
+        }
+        const std::int64_t positives = foreground.finish(op_.samples);
+        const std::int64_t negatives = background.finish(op_.samples - positives);
+        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * kColumns;
+        for (std::int64_t row = 0; row < op_.samples; ++row, out += kColumns) {
+            std::fill_n(out, kColumns, 0.0f);
+            if (row < positives) {
+                write(image, foreground.candidate(row), out);
+            } else if (row < positives + negatives) {
+                write(image, background.candidate(row - positives), out);
+            } else {
+                out[4] = -1;
+            }
+        }
+    }
+
+    void write(std::int64_t image, std::int64_t candidate, float* out) const {
+        const float* row = candidate_row(image, candidate);
+        std::copy_n(row, 4, out);
+        const std::int32_t box = match_[image * (proposals_ + boxes_) + candidate];
+        if (box < 0) return;
+        const float* match = box_row(image, box);
+        const ops::BoxDeltas target = ops::encode(box_of(match), box_of(row), op_.coder);
+        out[4] = match[4];
+        out[5] = target.x;
+        out[6] = target.y;
+        out[7] = target.w;
+        out[8] = target.h;
+    }
+
+    ops::RoiTargets op_;
+    std::int64_t images_, proposals_, boxes_;
+    float foreground_;
+    std::size_t bytes_ = 0;
+    std::int32_t* match_ = nullptr;  // (images, proposals + boxes)
+    std::uint64_t* keys_ = nullptr;  // (images, 2, samples)
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets& op, const KernelOptions&,
+                                          const Context&) {
+    return std::make_unique<RoiTargetsKernel>(op);
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "anchor_grid.hpp"
+#include "draw.hpp"
+
+namespace hpcai::device::cpu {
+namespace {
+
+constexpr std::int64_t kColumns = 6;  // of a row of targets
+
+class RpnLossKernel final : public Kernel {
+public:
+    RpnLossKernel(const ops::RpnLoss& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          options_(options),
+          grid_(op.anchors),
+          numbers_(op.batch, op.anchors, context.layouts, options.compute) {}
+
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        if (options_.mode == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::input_gradient) clear_gradients();
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < op_.batch; ++image) {
+            pass == ops::Pass::forward ? forward(image) : backward(image);
+        }
+    }
+
+private:
+    /// Calls body(row of the targets, place of the anchor) for the sampled anchors.
+    template <typename Body>
+    void for_each_sample(std::int64_t image, const Body& body) const {
+        const std::int64_t samples = op_.targets[1];
+        const float* row =
+            static_cast<const float*>(tensors_.inputs.back()) + image * samples * kColumns;
+        for (std::int64_t i = 0; i < samples; ++i, row += kColumns) {
+            const bool is_used = row[0] >= 0 && row[0] < static_cast<float>(grid_.count());
+            if (is_used) body(row, grid_.place_of(static_cast<std::int64_t>(row[0])));
+        }
+    }
+
+    double count(std::int64_t image) const {
+        double samples = 0;
+        for_each_sample(image, [&](const float*, const AnchorPlace&) { ++samples; });
+        return samples;
+    }
+
+    static std::array<float, 4> differences(const ops::BoxDeltas& deltas, const float* row) {
+        return {deltas.x - row[2], deltas.y - row[3], deltas.w - row[4], deltas.h - row[5]};
+    }
+
+    void forward(std::int64_t image) const {
+        double objectness = 0, boxes = 0;
+        for_each_sample(image, [&](const float* row, const AnchorPlace& at) {
+            // log(1 + exp(x)) - label x, without overflow
+            const double logit = numbers_.logit(tensors_.inputs, image, at);
+            objectness +=
+                std::max(logit, 0.0) - row[1] * logit + std::log1p(std::exp(-std::abs(logit)));
+            if (row[1] == 0) return;
+            const auto deltas = numbers_.deltas(tensors_.inputs, image, at);
+            for (const float difference : differences(deltas, row)) {
+                boxes += ops::smooth_l1(difference);
+            }
+        });
+        const double samples = std::max(count(image), 1.0);
+        float* losses = static_cast<float*>(tensors_.output) + 2 * image;
+        losses[0] = static_cast<float>(objectness / samples);
+        losses[1] = static_cast<float>(boxes / samples);
+    }
+
+    void clear_gradients() const {
+        const auto tensors = static_cast<std::int64_t>(2 * grid_.levels());
+#pragma omp parallel for collapse(2) schedule(dynamic)
+        for (std::int64_t tensor = 0; tensor < tensors; ++tensor) {
+            for (std::int64_t image = 0; image < op_.batch; ++image) {
+                const auto index = static_cast<std::size_t>(tensor);
+                auto* to = static_cast<std::byte*>(tensors_.input_gradients[index]);
+                if (to == nullptr) continue;
+                const auto bytes = static_cast<std::size_t>(grid_.count(index % grid_.levels())) *
+                                   (index < grid_.levels() ? 1 : 4) * size_of(options_.compute);
+                std::memset(to + static_cast<std::size_t>(image) * bytes, 0, bytes);
+            }
+        }
+    }
+
+    void backward(std::int64_t image) const {
+        const double scale = *tensors_.loss_scale / std::max(count(image), 1.0);
+        for_each_sample(image, [&](const float* row, const AnchorPlace& at) {
+            const double logit = numbers_.logit(tensors_.inputs, image, at);
+            const double probability = 1 / (1 + std::exp(-logit));
+            const ImageNumbers& logits = numbers_.logits(at.level);
+            write(logits, tensors_.input_gradients[at.level],
+                  logits.index(image, at.pixel, at.place), scale * (probability - row[1]));
+            if (row[1] == 0) return;
+            const auto deltas = numbers_.deltas(tensors_.inputs, image, at);
+            const ImageNumbers& numbers = numbers_.deltas(at.level);
+            std::int64_t channel = 4 * at.place;
+            for (const float difference : differences(deltas, row)) {
+                write(numbers, tensors_.input_gradients[grid_.levels() + at.level],
+                      numbers.index(image, at.pixel, channel++),
+                      scale * ops::smooth_l1_slope(difference));
+            }
+        });
+    }
+
+    static void write(const ImageNumbers& numbers, void* to, std::int64_t index, double value) {
+        if (to != nullptr) numbers.write(to, index, static_cast<float>(value));
+    }
+
+    ops::RpnLoss op_;
+    KernelOptions options_;
+    AnchorGrid grid_;
+    AnchorNumbers numbers_;
+    KernelTensors tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss& op, const KernelOptions& options,
+                                       const Context& context) {
+    return std::make_unique<RpnLossKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <hpcai/ops/box_math.hpp>
+
+#include "context.hpp"
+#include "scratch.hpp"
+
+/// Boxes in the order of their scores, and those that remain beside better ones.
+namespace hpcai::device::cpu {
+
+/// Ascending keys are falling scores, a NaN last, and of equals the lower number first.
+inline std::uint64_t rank_key(float score, std::int64_t number) {
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
+    const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+    const std::uint32_t falling = score != score ? 0xffffffffu : ~ascending;
+    return std::uint64_t{falling} << 32 | static_cast<std::uint32_t>(number);
+}
+inline std::int64_t number_of(std::uint64_t key) {
+    return static_cast<std::int64_t>(key & 0xffffffffu);
+}
+inline float score_of(std::uint64_t key) {
+    const std::uint32_t ascending = ~static_cast<std::uint32_t>(key >> 32);
+    return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
+}
+
+/// A list of boxes that remain, the best first, with their keys.
+struct RankedBoxes {
+    BoxColumns columns{};
+    std::uint64_t* keys = nullptr;
+    std::int64_t count = 0;
+
+    /// With room for `most`.
+    void lay_out(Scratch& scratch, std::int64_t most) {
+        for (float** column : {&columns.x1, &columns.y1, &columns.x2, &columns.y2, &columns.area}) {
+            *column = scratch.take<float>(most);
+        }
+        keys = scratch.take<std::uint64_t>(most);
+    }
+    /// Appends a box unless its IoU with one in the list is above `largest_iou`.
+    void offer(const ops::Box& box, std::uint64_t key, float largest_iou, const Loops& loops) {
+        const float area = ops::area_of(box);
+        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, largest_iou})) {
+            return;
+        }
+        columns.x1[count] = box.x1;
+        columns.y1[count] = box.y1;
+        columns.x2[count] = box.x2;
+        columns.y2[count] = box.y2;
+        columns.area[count] = area;
+        keys[count++] = key;
+    }
+    ops::Box box(std::int64_t index) const {
+        return {columns.x1[index], columns.y1[index], columns.x2[index], columns.y2[index]};
+    }
+};
+
+/// Calls body(list, index in it) for the `most` best of `lists`, the best first; `next` has room
+/// for one number a list. Gives how many they were.
+template <typename Body>
+std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
+                           std::int64_t most, const Body& body) {
+    for (std::int64_t list = 0; list < list_count; ++list) next[list] = 0;
+    for (std::int64_t taken = 0; taken < most; ++taken) {
+        std::int64_t best = -1;
+        for (std::int64_t list = 0; list < list_count; ++list) {
+            if (next[list] == lists[list].count) continue;
+            if (best < 0 || lists[list].keys[next[list]] < lists[best].keys[next[best]])
+                best = list;
+        }
+        if (best < 0) return taken;
+        body(lists[best], next[best]++);
+    }
+    return most;
+}
+
+/// The largest fp32 number that is not above `limit`: an fp32 number is above one where it is above
+/// the other.
+float rounded_down(double limit);
+
+/// Whether all four numbers are finite.
+bool is_finite(const ops::Box& box);
+
+}  // namespace hpcai::device::cpu
