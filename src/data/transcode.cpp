@@ -8,9 +8,9 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/pending_path.hpp>
+#include <hpcai/tensor/half.hpp>
 
 #include "climate_scan.hpp"
-#include "half.hpp"
 #include "parallel.hpp"
 #include "record_index.hpp"
 
@@ -39,9 +39,9 @@ Store store_for(tensor::DType dtype) {
         case tensor::DType::f32:
             return store_as<float, unchanged>;
         case tensor::DType::f16:
-            return store_as<std::uint16_t, binary16_bits>;
+            return store_as<std::uint16_t, tensor::to_f16>;
         case tensor::DType::bf16:
-            return store_as<std::uint16_t, bfloat16_bits>;
+            return store_as<std::uint16_t, tensor::to_bf16>;
         default:
             throw Error(ExitCode::usage,
                         fmt::format("data transcode: dtype: expected fp32, fp16 or bf16, got {}",

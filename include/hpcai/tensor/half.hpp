@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+/// Numbers of 16 bits on hosts that need not know them, rounded to nearest, ties to even.
+namespace hpcai::tensor {
+
+/// IEEE 754 binary16; what is too large becomes infinite.
+constexpr std::uint16_t to_f16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = bits & 0x80000000U;
+    const std::uint32_t magnitude = bits ^ sign;
+    // Adding 0.5 leaves the bits of a subnormal result, rounded, at the end of the sum.
+    const std::uint32_t subnormal =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000U;
+    const std::uint32_t normal = (magnitude + 0xC8000FFFU + (magnitude >> 13 & 1U)) >> 13;
+    const std::uint32_t special = magnitude > 0x7F800000U ? 0x7E00U : 0x7C00U;
+    std::uint32_t result = magnitude < 0x38800000U ? subnormal : normal;
+    if (magnitude >= 0x47800000U) result = special;
+    return static_cast<std::uint16_t>(result | sign >> 16);
+}
+
+constexpr float from_f16(std::uint16_t half) {
+    const std::uint32_t sign = std::uint32_t{half} << 16 & 0x80000000U;
+    const std::uint32_t magnitude = (std::uint32_t{half} & 0x7FFFU) << 13;
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+    if (magnitude >= 0x0F800000U) bits |= 0x7F800000U;
+    return std::bit_cast<float>(bits | sign);
+}
+
+/// The upper half of an fp32 number.
+constexpr std::uint16_t to_bf16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+    const std::uint32_t rounded = bits + 0x7FFFU + (bits >> 16 & 1U);
+    return static_cast<std::uint16_t>((is_nan ? bits | 0x400000U : rounded) >> 16);
+}
+
+constexpr float from_bf16(std::uint16_t half) {
+    return std::bit_cast<float>(std::uint32_t{half} << 16);
+}
+
+}  // namespace hpcai::tensor
