@@ -20,6 +20,7 @@ VENDORS = {
     r"jpeglib\.h|jerror\.h|turbojpeg\.h": ["data"],
     r"hdf5.*|H5.*": ["data/climate"],
     r"zlib\.h": ["data"],
+    r"pugixml\.hpp": ["data"],
     r"openssl/.*": ["base", "storage"],
     r"spdlog/.*": ["base"],
     r"CLI/.*": ["cli"],

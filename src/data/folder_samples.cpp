@@ -8,9 +8,9 @@
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>
 
-#include "decoded_cache.hpp"
 #include "picture_file.hpp"
 #include "picture_pixels.hpp"
+#include "sample_cache.hpp"
 
 namespace hpcai::data {
 
@@ -34,8 +34,8 @@ public:
           image_size_(image_size),
           format_{image_size, image_size, kImageChannels} {
         if (data.decoded_cache_mib > 0) {
-            cache_ = std::make_unique<DecodedCache>(static_cast<std::size_t>(data.decoded_cache_mib)
-                                                    << 20);
+            cache_ = std::make_unique<SampleCache<DecodedImage>>(
+                static_cast<std::size_t>(data.decoded_cache_mib) << 20);
         }
     }
 
@@ -52,14 +52,14 @@ public:
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = bytes_of(view.pixels);
+        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
         return decode_or_grey(pixels, [&] {
             return cache_ ? vary_whole(sample, random, pixels) : vary_part(sample, random, pixels);
         });
     }
 
     std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = bytes_of(view.pixels);
+        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
         return decode_or_grey(pixels, [&] {
             const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
             resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
@@ -101,7 +101,7 @@ private:
     Augmentation augmentation_;
     int image_size_;
     SampleFormat format_;
-    std::unique_ptr<DecodedCache> cache_;
+    std::unique_ptr<SampleCache<DecodedImage>> cache_;
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
+#include "path_below.hpp"
+
 namespace hpcai::data {
 
 namespace {
@@ -74,20 +76,11 @@ private:
     std::int64_t line_ = 0;
 };
 
-bool stays_inside(const std::string& path) {
-    const fs::path parsed(path);
-    if (path.empty() || parsed.is_absolute() || path.find('\0') != std::string::npos) return false;
-    for (const fs::path& part : parsed) {
-        if (part == "..") return false;
-    }
-    return true;
-}
-
 Sample read_sample(LineReader& lines, const SampleIndex& index) {
     const json line = lines.next();
     Sample sample{lines.member<std::string>(line, "path"), 0};
     const auto label = lines.member<std::int64_t>(line, "label");
-    require(stays_inside(sample.path), ExitCode::data, "{}: path '{}' leaves the folder",
+    require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' leaves the folder",
             lines.where(), sample.path);
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
             "{}: label {} of {} classes", lines.where(), label, index.classes.size());

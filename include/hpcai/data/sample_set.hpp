@@ -54,6 +54,10 @@ public:
     virtual std::int64_t samples() const = 0;
     /// Without the background, which boxes know as category 0.
     virtual int classes() const = 0;
+    /// What boxes of a category, from 1 on, are called.
+    virtual std::string class_name(std::int32_t category) const {
+        return "class " + std::to_string(category);
+    }
     virtual const SampleFormat& format() const = 0;
     /// The class; 0 where samples have boxes.
     virtual std::int32_t label(std::uint32_t sample) const = 0;
@@ -91,11 +95,12 @@ std::shared_ptr<const SampleSet> make_synthetic_samples(const config::Config& co
 struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
+    std::vector<std::string> notes;  // for the log: what was left out of annotations
 };
 
-/// The data of a run as data.kind says; rank 0 of `group` lists folders for all. Collective.
-/// Throws Error(data) when a folder is not usable or does not fit workload.classes, Error(usage)
-/// when workload.channels is not 3 for pictures.
+/// The data of a run as data.kind says; rank 0 of `group` lists folders and reads annotations for
+/// all. Collective. Throws Error(data) when they are not usable or do not fit the workload,
+/// Error(usage) when workload.channels is not 3 for pictures.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group);
 
 }  // namespace hpcai::data

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "climate_set.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/climate_augmentation.hpp>
+#include <hpcai/data/climate_samples.hpp>
+#include <hpcai/tensor/half.hpp>
+
+namespace hpcai::data {
+
+namespace {
+
+template <typename T>
+std::span<const T> as(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Whether the bits of all numbers without their sign are below infinity's.
+template <typename Bits>
+bool all_below(std::span<const std::byte> numbers, Bits infinity) {
+    constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
+    Bits largest = 0;
+    for (const Bits bits : as<Bits>(numbers)) {
+        largest = std::max(largest, static_cast<Bits>(bits & kMagnitude));
+    }
+    return largest < infinity;
+}
+
+/// Applies `vary` to the numbers in fp32.
+template <typename Vary>
+void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary) {
+    if (dtype == tensor::DType::f32) {
+        vary(std::span(reinterpret_cast<float*>(fields.data()), fields.size() / sizeof(float)));
+        return;
+    }
+    std::vector<float> numbers(fields.size() / tensor::size_of(dtype));
+    read_numbers(fields, dtype, numbers);
+    vary(std::span(numbers));
+    write_numbers(numbers, dtype, fields);
+}
+
+}  // namespace
+
+Normalization usual_normalization() {
+    return {{kClimateMean.begin(), kClimateMean.end()},
+            {kClimateDeviation.begin(), kClimateDeviation.end()}};
+}
+
+void normalize(std::span<float> fields, const Normalization& normalization) {
+    float mean[kClimateChannels];
+    float deviation[kClimateChannels];
+    for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+        mean[channel] = static_cast<float>(normalization.mean[channel]);
+        deviation[channel] = static_cast<float>(normalization.deviation[channel]);
+    }
+    for (std::size_t pixel = 0; pixel < fields.size(); pixel += kClimateChannels) {
+        for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+            float& value = fields[pixel + channel];
+            value = (value - mean[channel]) / deviation[channel];
+        }
+    }
+}
+
+tensor::DType dtype_of(config::FieldPrecision precision) {
+    switch (precision) {
+        case config::FieldPrecision::fp32:
+            return tensor::DType::f32;
+        case config::FieldPrecision::fp16:
+            return tensor::DType::f16;
+        case config::FieldPrecision::bf16:
+            return tensor::DType::bf16;
+    }
+    return tensor::DType::f32;
+}
+
+void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to) {
+    ensure(to.size() == from.size() * tensor::size_of(dtype), "{} numbers to {} bytes", from.size(),
+           to.size());
+    if (dtype == tensor::DType::f32) {
+        std::memcpy(to.data(), from.data(), to.size());
+        return;
+    }
+    auto* const halves = reinterpret_cast<std::uint16_t*>(to.data());
+    if (dtype == tensor::DType::f16) {
+        std::ranges::transform(from, halves, tensor::to_f16);
+    } else {
+        std::ranges::transform(from, halves, tensor::to_bf16);
+    }
+}
+
+void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to) {
+    ensure(from.size() == to.size() * tensor::size_of(dtype), "{} bytes to {} numbers", from.size(),
+           to.size());
+    switch (dtype) {
+        case tensor::DType::f32:
+            std::memcpy(to.data(), from.data(), from.size());
+            break;
+        case tensor::DType::f16:
+            std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_f16);
+            break;
+        default:
+            std::ranges::transform(as<std::uint16_t>(from), to.begin(), tensor::from_bf16);
+            break;
+    }
+}
+
+bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype) {
+    switch (dtype) {
+        case tensor::DType::f32:
+            return all_below<std::uint32_t>(numbers, 0x7F800000);
+        case tensor::DType::f16:
+            return all_below<std::uint16_t>(numbers, 0x7C00);
+        default:
+            return all_below<std::uint16_t>(numbers, 0x7F80);
+    }
+}
+
+int ClimateSet::classes() const {
+    return kClimateCategories;
+}
+
+std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const {
+    std::string reason;
+    try {
+        reason = write_fields(sample, fields);
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::data) throw;
+        reason = error.what();
+    }
+    if (!reason.empty()) std::ranges::fill(fields, std::byte{0});
+    return reason;
+}
+
+std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream random,
+                                        const SampleView& view) const {
+    const std::string reason = write_or_clear(sample, view.pixels);
+    std::vector<Box> found = boxes(sample);
+    const FieldSize size{static_cast<int>(format_.height), static_cast<int>(format_.width)};
+    const bool is_flipped = random.uniform() < 0.5;
+    const std::uint32_t turn = random.below(static_cast<std::uint32_t>(size.width));
+    const bool is_turned = size.width == kClimateColumns;
+    if (is_varied_ && (is_flipped || is_turned)) {
+        in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
+            if (is_flipped) {
+                flip_hemispheres(fields, size, found, normalization_.mean,
+                                 normalization_.deviation);
+            }
+            if (is_turned) roll_longitude(fields, size, static_cast<int>(turn), found);
+        });
+    }
+    write_boxes(found, view.boxes);
+    return reason;
+}
+
+std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView& view) const {
+    const std::string reason = write_or_clear(sample, view.pixels);
+    write_boxes(boxes(sample), view.boxes);
+    return reason;
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/sample_set.hpp>
+
+namespace hpcai::data {
+
+/// By channel: a field holds (x - mean) / deviation.
+struct Normalization {
+    std::vector<double> mean;
+    std::vector<double> deviation;
+
+    bool operator==(const Normalization&) const = default;
+};
+
+/// kClimateMean and kClimateDeviation.
+Normalization usual_normalization();
+
+/// In fp32, in place; pixels of 16 numbers.
+void normalize(std::span<float> fields, const Normalization& normalization);
+
+tensor::DType dtype_of(config::FieldPrecision precision);
+
+/// Rounds to `dtype`, f32, f16 or bf16; and back.
+void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to);
+void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to);
+
+/// Of numbers of f32, f16 or bf16.
+bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype);
+
+/// Sets of weather; what they differ in is where the fields come from.
+class ClimateSet : public SampleSet {
+public:
+    ClimateSet(const SampleFormat& format, Normalization normalization, bool is_varied)
+        : format_(format), normalization_(std::move(normalization)), is_varied_(is_varied) {}
+
+    int classes() const override;
+    const SampleFormat& format() const override { return format_; }
+    std::int32_t label(std::uint32_t) const override { return 0; }
+    std::string training_sample(std::uint32_t sample, CounterStream random,
+                                const SampleView& view) const override;
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override;
+
+    const Normalization& normalization() const { return normalization_; }
+
+protected:
+    /// Writes the sample's fields, normalized; returns the reason when it is bad, and then the
+    /// fields may be anything.
+    virtual std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const = 0;
+
+private:
+    std::string write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const;
+
+    SampleFormat format_;
+    Normalization normalization_;
+    bool is_varied_;
+};
+
+}  // namespace hpcai::data

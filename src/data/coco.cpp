@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <set>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/annotated_pictures.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/strict_json.hpp>
+
+#include "annotations.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using storage::JsonPlace;
+
+constexpr std::size_t kMaximumFileBytes = std::size_t{4} << 30;
+constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
+
+/// A member of an object in the file, checked.
+class Row {
+public:
+    Row(const json& row, const JsonPlace& place) : row_(row), place_(place) {
+        if (!row.is_object()) place.fail("an object", row);
+    }
+    const JsonPlace& place() const { return place_; }
+
+    bool has(const char* key) const { return row_.contains(key); }
+    const json& at(const char* key) const {
+        const auto found = row_.find(key);
+        if (found == row_.end()) place_.fail(fmt::format("an object with \"{}\"", key), row_);
+        return *found;
+    }
+    std::int64_t integer(const char* key) const {
+        const json& value = at(key);
+        if (!value.is_number_integer()) place_.key(key).fail("an integer", value);
+        return value.get<std::int64_t>();
+    }
+    double number(const char* key) const { return number(at(key), place_.key(key)); }
+    std::string text(const char* key) const {
+        const json& value = at(key);
+        if (!value.is_string()) place_.key(key).fail("a text", value);
+        return value.get<std::string>();
+    }
+    static double number(const json& value, const JsonPlace& place) {
+        if (!value.is_number()) place.fail("a number", value);
+        return value.get<double>();
+    }
+
+private:
+    const json& row_;
+    JsonPlace place_;
+};
+
+class CocoFile {
+public:
+    CocoFile(const json& document, const std::string& name)
+        : document_(document), name_(name), place_(name_) {
+        if (!document.is_object()) place_.fail("an object", document);
+    }
+
+    /// Calls read(row) for each element of the list `key`.
+    template <typename Read>
+    void for_each(const char* key, const Read& read) const {
+        const json& list = Row(document_, place_).at(key);
+        if (!list.is_array()) place_.key(key).fail("a list", list);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            read(Row(list[i], place_.key(key).index(i)));
+        }
+    }
+    const std::string& name() const { return name_; }
+
+private:
+    const json& document_;
+    const std::string& name_;
+    JsonPlace place_;
+};
+
+template <typename Value>
+const Value& looked_up(const std::map<std::int64_t, Value>& table, const Row& row,
+                       const char* key) {
+    const auto found = table.find(row.integer(key));
+    if (found == table.end()) row.place().key(key).fail("an id that the file has", row.at(key));
+    return found->second;
+}
+
+std::map<std::int64_t, std::string> read_categories(const CocoFile& file) {
+    std::map<std::int64_t, std::string> names;
+    std::set<std::string> seen;
+    file.for_each("categories", [&](const Row& row) {
+        const std::string name = row.text("name");
+        if (!seen.insert(name).second)
+            row.place().key("name").fail("each name once", row.at("name"));
+        if (!names.emplace(row.integer("id"), name).second) {
+            row.place().key("id").fail("each id once", row.at("id"));
+        }
+    });
+    return names;
+}
+
+RawObject object_of(const Row& row, std::string name) {
+    const json& box = row.at("bbox");
+    const JsonPlace place = row.place().key("bbox");
+    if (!box.is_array() || box.size() != 4) place.fail("x, y, width, height", box);
+    double numbers[4];
+    for (std::size_t i = 0; i < 4; ++i) numbers[i] = Row::number(box[i], place.index(i));
+    return {std::move(name), numbers[0], numbers[1], numbers[0] + numbers[2],
+            numbers[1] + numbers[3]};
+}
+
+}  // namespace
+
+AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
+                            const ClassChoice& choice) {
+    const std::string name = file_path.string();
+    const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaximumFileBytes);
+    const json document = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
+    const CocoFile file(document, name);
+    const std::map<std::int64_t, std::string> categories = read_categories(file);
+    std::vector<RawPicture> pictures;
+    std::map<std::int64_t, std::size_t> places;
+    file.for_each("images", [&](const Row& row) {
+        const std::int64_t id = row.integer("id");
+        if (!places.emplace(id, pictures.size()).second) {
+            row.place().key("id").fail("each id once", row.at("id"));
+        }
+        const std::string where = fmt::format("{}: image {}", name, id);
+        const std::string path = row.text("file_name");
+        require_picture(root, path, where);
+        pictures.push_back(
+            {path, where, checked_size(row.number("width"), row.number("height"), where), {}});
+    });
+    require(!pictures.empty(), ExitCode::data, "{}: no image in it", name);
+    std::int64_t crowds = 0;
+    file.for_each("annotations", [&](const Row& row) {
+        RawPicture& picture = pictures[looked_up(places, row, "image_id")];
+        RawObject object = object_of(row, looked_up(categories, row, "category_id"));
+        if (row.has("iscrowd") && row.number("iscrowd") != 0) {
+            ++crowds;
+        } else {
+            picture.objects.push_back(std::move(object));
+        }
+    });
+    AnnotatedPictures chosen = choose(pictures, choice, file_path);
+    chosen.root = root;
+    chosen.left_out.crowds = crowds;
+    return chosen;
+}
+
+}  // namespace hpcai::data

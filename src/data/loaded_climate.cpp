@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/climate_file.hpp>
+#include <hpcai/data/climate_samples.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/transcode.hpp>
+
+#include "climate_set.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNotFinite = "not all of its values are finite";
+
+/// What the configuration wants of files.
+struct Wanted {
+    SampleFormat format;
+    bool is_varied = false;
+};
+
+struct Grid {
+    int height = 0;
+    int width = 0;
+};
+
+void require_grid(const Wanted& wanted, Grid grid, const std::string& file) {
+    require(grid.height == wanted.format.height && grid.width == wanted.format.width,
+            ExitCode::data,
+            "{}: fields of {} x {} pixels, but workload.image_size x image_width is {} x {}", file,
+            grid.height, grid.width, wanted.format.height, wanted.format.width);
+}
+
+void require_boxes(const Wanted& wanted, const std::vector<Box>& boxes, const std::string& name) {
+    require(static_cast<std::int64_t>(boxes.size()) <= wanted.format.max_boxes, ExitCode::data,
+            "{}: {} boxes, but data.max_boxes is {}", name, boxes.size(), wanted.format.max_boxes);
+    for (const Box& box : boxes) {
+        require(box.category >= 1 && box.category <= kClimateCategories, ExitCode::data,
+                "{}: a box of class {}, expected 1 to {}", name, box.category, kClimateCategories);
+    }
+}
+
+SampleFormat with_dtype(SampleFormat format, tensor::DType dtype) {
+    format.dtype = dtype;
+    return format;
+}
+
+class RecordedClimate final : public ClimateSet {
+public:
+    RecordedClimate(RecordSet records, const std::string& folder, const Wanted& wanted)
+        : ClimateSet(with_dtype(wanted.format, records.dtype()),
+                     {records.mean(), records.standard_deviation()}, wanted.is_varied),
+          records_(std::move(records)),
+          folder_(folder) {
+        require(records_.channels() == kClimateChannels, ExitCode::data,
+                "{}: {} channels, expected {}", folder, records_.channels(), kClimateChannels);
+        require_grid(wanted, {records_.height(), records_.width()}, folder);
+        for (std::int64_t sample = 0; sample < records_.samples(); ++sample) {
+            require_boxes(wanted, records_.boxes(sample), records_.name(sample));
+        }
+    }
+
+    std::int64_t samples() const override { return records_.samples(); }
+    std::vector<Box> boxes(std::uint32_t sample) const override { return records_.boxes(sample); }
+    std::string name(std::uint32_t sample) const override { return records_.name(sample); }
+    std::string location(std::uint32_t sample) const override {
+        return folder_ + ": " + name(sample);
+    }
+
+private:
+    std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
+        std::ranges::copy(records_.record(sample), fields.begin());
+        return all_finite(fields, format().dtype) ? "" : kNotFinite;
+    }
+
+    RecordSet records_;
+    std::string folder_;
+};
+
+class Hdf5Climate final : public ClimateSet {
+public:
+    /// HDF5 calls of all sets that share `library` come one after the other.
+    Hdf5Climate(const std::vector<fs::path>& files, const Wanted& wanted,
+                std::shared_ptr<std::mutex> library)
+        : ClimateSet(wanted.format, usual_normalization(), wanted.is_varied),
+          library_(std::move(library)) {
+        for (const fs::path& path : files) {
+            files_.emplace_back(path);
+            const ClimateFile& file = files_.back();
+            require_grid(wanted, {file.height(), file.width()}, path.string());
+            firsts_.push_back(samples_);
+            samples_ += file.samples();
+        }
+        for (std::int64_t sample = 0; sample < samples_; ++sample) {
+            const auto number = static_cast<std::uint32_t>(sample);
+            require_boxes(wanted, boxes(number), name(number));
+        }
+    }
+
+    std::int64_t samples() const override { return samples_; }
+    std::vector<Box> boxes(std::uint32_t sample) const override {
+        const auto [file, number] = place(sample);
+        return files_[file].boxes(number);
+    }
+    std::string name(std::uint32_t sample) const override {
+        const auto [file, number] = place(sample);
+        return fmt::format("{}/{}", files_[file].path().filename().string(), number);
+    }
+    std::string location(std::uint32_t sample) const override {
+        const auto [file, number] = place(sample);
+        return fmt::format("{}/{}", files_[file].path().string(), number);
+    }
+
+private:
+    std::pair<std::size_t, std::int64_t> place(std::uint32_t sample) const {
+        const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), sample);
+        const auto file = static_cast<std::size_t>(after - firsts_.begin()) - 1;
+        return {file, sample - firsts_[file]};
+    }
+
+    std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
+        const auto pixels = static_cast<std::size_t>(format().height * format().width);
+        std::vector<float> planes(pixels * kClimateChannels);
+        {
+            const auto [file, number] = place(sample);
+            const std::lock_guard lock(*library_);
+            files_[file].read(number, 1, planes);
+        }
+        if (!all_finite(std::as_bytes(std::span(planes)), tensor::DType::f32)) return kNotFinite;
+        std::vector<float> numbers(planes.size());
+        for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+            for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+                numbers[pixel * kClimateChannels + channel] = planes[channel * pixels + pixel];
+            }
+        }
+        normalize(numbers, normalization());
+        write_numbers(numbers, format().dtype, fields);
+        return "";
+    }
+
+    std::shared_ptr<std::mutex> library_;
+    std::vector<ClimateFile> files_;
+    std::vector<std::int64_t> firsts_;  // number of each file's first sample
+    std::int64_t samples_ = 0;
+};
+
+std::shared_ptr<const ClimateSet> open_set(const std::string& path, const Wanted& wanted,
+                                           const std::shared_ptr<std::mutex>& library) {
+    std::error_code error;
+    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
+        return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
+    }
+    return std::make_shared<Hdf5Climate>(climate_files_at(path), wanted, library);
+}
+
+}  // namespace
+
+SampleSets load_climate(const config::Config& config, comm::Communicator& group) {
+    SampleSets sets;
+    comm::run_together(group, [&] {
+        const SampleFormat format{config.workload.image_size, config::image_width(config),
+                                  kClimateChannels, dtype_of(config.data.climate_precision),
+                                  config.data.max_boxes};
+        const auto library = std::make_shared<std::mutex>();
+        const auto training =
+            open_set(config.data.path, {format, config.data.climate_augmentation}, library);
+        const auto validation = open_set(config.data.validation_path, {format, false}, library);
+        require(training->normalization() == validation->normalization(), ExitCode::data,
+                "{}: its mean and deviation differ from those of {}; transcode it with the "
+                "statistics of the training set",
+                config.data.validation_path, config.data.path);
+        require(training->format() == validation->format(), ExitCode::data,
+                "{}: its numbers are {}, those of {} are {}", config.data.validation_path,
+                tensor::name_of(validation->format().dtype), config.data.path,
+                tensor::name_of(training->format().dtype));
+        sets = {training, validation, {}};
+    });
+    return sets;
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hpcai/data/climate_generator.hpp>
+#include <hpcai/data/climate_samples.hpp>
+
+#include "climate_set.hpp"
+#include "sample_cache.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+struct Fields {
+    std::vector<std::byte> numbers;
+};
+
+/// For SampleCache.
+std::size_t bytes_of(const Fields& fields) {
+    return fields.numbers.size();
+}
+
+ClimateSettings settings_of(const config::Config& config) {
+    ClimateSettings settings;
+    settings.height = config.workload.image_size;
+    settings.width = config::image_width(config);
+    settings.seed = config.run.seed;
+    return settings;
+}
+
+SampleFormat format_of(const config::Config& config) {
+    return {config.workload.image_size, config::image_width(config), kClimateChannels,
+            dtype_of(config.data.climate_precision), config.data.max_boxes};
+}
+
+class SyntheticClimate final : public ClimateSet {
+public:
+    SyntheticClimate(const config::Config& config, Split split)
+        : ClimateSet(format_of(config), usual_normalization(),
+                     split == Split::training && config.data.climate_augmentation),
+          generator_(settings_of(config)),
+          split_(split),
+          boxes_(static_cast<std::size_t>(split == Split::training
+                                              ? config.data.synthetic_samples
+                                              : config.data.synthetic_validation_samples)),
+          cache_(static_cast<std::size_t>(config.data.decoded_cache_mib) << 20) {}
+
+    std::int64_t samples() const override { return static_cast<std::int64_t>(boxes_.size()); }
+    std::string name(std::uint32_t sample) const override {
+        return fmt::format("climate/{}/{:08}",
+                           split_ == Split::training ? "training" : "validation", sample);
+    }
+    std::vector<Box> boxes(std::uint32_t sample) const override {
+        {
+            const std::lock_guard lock(mutex_);
+            if (boxes_[sample]) return *boxes_[sample];
+        }
+        make(sample);
+        const std::lock_guard lock(mutex_);
+        return *boxes_[sample];
+    }
+
+private:
+    std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
+        const auto made = cache_.get(sample, [&] { return make(sample); });
+        std::ranges::copy(made->numbers, fields.begin());
+        return "";
+    }
+
+    Fields make(std::uint32_t sample) const {
+        std::vector<float> numbers(generator_.elements());
+        std::vector<Box> boxes;
+        generator_.sample(split_, sample, FieldLayout::channels_last, numbers, boxes);
+        normalize(numbers, normalization());
+        Fields fields{std::vector<std::byte>(format().pixel_bytes())};
+        write_numbers(numbers, format().dtype, fields.numbers);
+        const std::lock_guard lock(mutex_);
+        boxes_[sample] = std::move(boxes);
+        return fields;
+    }
+
+    ClimateGenerator generator_;
+    Split split_;
+    mutable std::mutex mutex_;
+    mutable std::vector<std::optional<std::vector<Box>>> boxes_;  // of samples made so far
+    mutable SampleCache<Fields> cache_;
+};
+
+}  // namespace
+
+SampleSets make_synthetic_climate(const config::Config& config) {
+    return {std::make_shared<SyntheticClimate>(config, Split::training),
+            std::make_shared<SyntheticClimate>(config, Split::validation),
+            {}};
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/data/resize.hpp>
+#include <hpcai/data/sources.hpp>
+
+#include "annotated_folder.hpp"
+
+/// Pictures with boxes as the network gets them.
+namespace hpcai::data {
+namespace {
+
+using test::refusal;
+using test::slope_picture;
+using test::voc_object;
+using test::VocFolder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kWidth = 24, kHeight = 16;  // of the network's input
+
+/// A sample's memory.
+struct Written {
+    std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kWidth * kHeight * 3);
+    std::vector<float> boxes = std::vector<float>(15 * kBoxNumbers, -1.0f);
+    std::string reason;
+
+    SampleView view() { return {std::as_writable_bytes(std::span(pixels)), boxes}; }
+    std::vector<Box> found() const {
+        std::vector<Box> all;
+        for (std::size_t i = 0; i < boxes.size() && boxes[i + 4] != 0; i += kBoxNumbers) {
+            all.push_back({boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3],
+                           static_cast<std::int32_t>(boxes[i + 4])});
+        }
+        return all;
+    }
+    const std::uint8_t* pixel(int x, int y) const { return pixels.data() + (y * kWidth + x) * 3; }
+};
+
+/// One picture of 96 x 32 pixels with a box, in all four corners a different colour.
+class AnnotatedSamples : public testing::Test {
+protected:
+    void SetUp() override {
+        folder_.add("a", 96, 32, voc_object("b", "9", "5", "40", "16"));
+        data_.max_boxes = 15;
+    }
+    ResizedPictures make() const {
+        return make_annotated_samples(read_voc(folder_.path(), "train", {}), data_,
+                                      {kWidth, kHeight});
+    }
+    Written evaluated(const SampleSet& set, std::uint32_t sample = 0) const {
+        Written written;
+        written.reason = set.evaluation_sample(sample, written.view());
+        return written;
+    }
+    Written trained(const SampleSet& set, std::uint32_t number) const {
+        Written written;
+        written.reason = set.training_sample(
+            0, CounterStream(1, RandomPurpose::augmentation, number), written.view());
+        return written;
+    }
+
+    VocFolder folder_;
+    config::DataConfig data_;
+};
+
+TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
+    const auto set = make().samples;
+    EXPECT_EQ(set->format(), (SampleFormat{kHeight, kWidth, 3, tensor::DType::u8, 15}));
+    EXPECT_THAT(set->boxes(0), ElementsAre(Box{2, 2, 10, 8, 1}));
+    const Written got = evaluated(*set);
+    EXPECT_EQ(got.reason, "");
+    EXPECT_THAT(got.found(), ElementsAre(Box{2, 2, 10, 8, 1}));
+    EXPECT_TRUE(std::all_of(got.boxes.begin() + kBoxNumbers, got.boxes.end(),
+                            [](float number) { return number == 0; }));
+    const Image whole = decode_jpeg(test::read_file_bytes(folder_.picture("a"))).image;
+    std::vector<std::uint8_t> expected(got.pixels.size());
+    resize_bilinear(whole.view(), whole_resize(whole.view(), kWidth, kHeight), expected);
+    EXPECT_EQ(got.pixels, expected);
+}
+
+TEST_F(AnnotatedSamples, AreMirroredTogetherWithTheirBoxes) {
+    const Written plain = evaluated(*make().samples);
+    const auto differences = [&](const Written& got, bool flip, bool vertical) {
+        int count = 0;
+        for (int y = 0; y < kHeight; ++y) {
+            for (int x = 0; x < kWidth; ++x) {
+                const auto* from =
+                    plain.pixel(flip ? kWidth - 1 - x : x, vertical ? kHeight - 1 - y : y);
+                count += !std::equal(from, from + 3, got.pixel(x, y));
+            }
+        }
+        return count;
+    };
+    for (const bool flip : {false, true}) {
+        for (const bool vertical : {false, true}) {
+            data_.flip_probability = flip;
+            data_.vertical_flip_probability = vertical;
+            const Written got = trained(*make().samples, 0);
+            EXPECT_EQ(differences(got, flip, vertical), 0);
+            EXPECT_EQ(differences(got, !flip, vertical) == 0, false);
+            EXPECT_THAT(got.found(),
+                        ElementsAre(Box{flip ? 14.0f : 2.0f, vertical ? 8.0f : 2.0f,
+                                        flip ? 22.0f : 10.0f, vertical ? 14.0f : 8.0f, 1}));
+        }
+    }
+}
+
+TEST_F(AnnotatedSamples, AreMirroredAsOftenAsAskedFor) {
+    data_.flip_probability = 0.25;
+    const auto set = make().samples;
+    int mirrored = 0;
+    constexpr int kDraws = 400;
+    for (std::uint32_t i = 0; i < kDraws; ++i) mirrored += trained(*set, i).found()[0].x1 == 14;
+    EXPECT_NEAR(mirrored, kDraws / 4, 35);  // four standard deviations
+}
+
+TEST_F(AnnotatedSamples, BoxesNarrowerThanAPixelAreLeftOutAndCounted) {
+    // 96 to 24 columns: three columns are less than a pixel, four are one. 32 to 16 rows.
+    folder_.add("b", 96, 32,
+                voc_object("b", "1", "1", "3", "20") + voc_object("b", "1", "1", "4", "20") +
+                    voc_object("b", "1", "5", "30", "5.5") + voc_object("b", "1", "5", "30", "6"));
+    const ResizedPictures made = make();
+    EXPECT_EQ(made.narrow_boxes, 2);
+    EXPECT_THAT(made.samples->boxes(1), ElementsAre(Box{0, 0, 1, 10, 1}, Box{0, 2, 7.5f, 3, 1}));
+}
+
+TEST_F(AnnotatedSamples, TooManyBoxesAreRefusedWithThePicture) {
+    std::string objects;
+    for (int i = 0; i < 16; ++i) objects += voc_object("b", "1", "1", "90", "20");
+    folder_.add("many", 96, 32, objects);
+    const std::string said = refusal([&] { make(); });
+    EXPECT_THAT(said, HasSubstr(folder_.picture("many").string()));
+    EXPECT_THAT(said, HasSubstr("16 boxes, but data.max_boxes is 15"));
+    data_.max_boxes = 16;
+    EXPECT_EQ(make().samples->boxes(1).size(), 16U);
+}
+
+TEST_F(AnnotatedSamples, APictureOfAnotherSizeThanAnnotatedIsBad) {
+    test::write_file_bytes(folder_.picture("a"), encode_jpeg(slope_picture(32, 96).view(), 90));
+    EXPECT_EQ(evaluated(*make().samples).reason, "32 x 96 pixels, but its annotation says 96 x 32");
+    EXPECT_NE(trained(*make().samples, 0).reason, "");
+}
+
+TEST_F(AnnotatedSamples, ADamagedPictureIsBadAndGreyWithItsBoxes) {
+    test::write_file_bytes(folder_.picture("a"), {1, 2, 3});
+    const Written got = evaluated(*make().samples);
+    EXPECT_NE(got.reason, "");
+    EXPECT_EQ(got.pixels, std::vector<std::uint8_t>(got.pixels.size(), 128));
+    EXPECT_EQ(got.found().size(), 1U);
+}
+
+TEST_F(AnnotatedSamples, TheCacheChangesNothingAndReadsFilesOnce) {
+    const Written before = trained(*make().samples, 3);
+    data_.decoded_cache_mib = 1;
+    const auto set = make().samples;
+    EXPECT_EQ(trained(*set, 3).pixels, before.pixels);
+    std::filesystem::remove(folder_.picture("a"));
+    EXPECT_EQ(trained(*set, 3).pixels, before.pixels);
+}
+
+TEST_F(AnnotatedSamples, OfARunHaveTheClassesOfItsTrainingSet) {
+    folder_.add("c", 40, 30, voc_object("c", "1", "1", "30", "30"));
+    test::write_text(folder_.list("test"), "c\n");
+    config::Config config;
+    config.workload.image_size = kHeight;
+    config.workload.image_width = kWidth;
+    config.workload.classes = 2;
+    config.data.kind = config::DataKind::voc;
+    config.data.path = folder_.path().string();
+    const auto group = comm::make_self_communicator();
+    SampleSets sets = make_sample_sets(config, *group);
+    EXPECT_EQ(sets.training->samples(), 2);
+    EXPECT_EQ(sets.validation->samples(), 1);
+    EXPECT_EQ(sets.validation->boxes(0)[0].category, 2);
+    EXPECT_TRUE(sets.notes.empty());
+    config.data.class_names = {"c"};
+    config.workload.classes = 1;
+    sets = make_sample_sets(config, *group);
+    EXPECT_EQ(sets.validation->boxes(0)[0].category, 1);
+    ASSERT_EQ(sets.notes.size(), 1U);
+    EXPECT_THAT(sets.notes[0], HasSubstr("1 of other classes"));
+    config.data.class_names = {"C"};
+    EXPECT_THAT(refusal([&] { make_sample_sets(config, *group); }),
+                HasSubstr("no object of class 'C'"));
+    config.data.class_names = {"b", "c"};
+    EXPECT_THAT(refusal([&] { make_sample_sets(config, *group); }),
+                HasSubstr("2 classes with objects, but workload.classes is 1"));
+}
+
+}  // namespace
+}  // namespace hpcai::data

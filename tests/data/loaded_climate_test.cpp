@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/data/climate_samples.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/data/transcode.hpp>
+#include <hpcai/tensor/half.hpp>
+
+#include "annotated_folder.hpp"
+
+/// ExtremeWeather samples from files as the network gets them.
+namespace hpcai::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::refusal;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kHeight = 8, kWidth = 12;
+constexpr std::size_t kPixels = kHeight * kWidth;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// Of sample `number`: channel, row and column can be told from the value.
+std::vector<float> fields_of(int number) {
+    std::vector<float> fields(kClimateChannels * kPixels);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        const std::size_t channel = i / kPixels;
+        const float place = static_cast<float>(i % kPixels) / kPixels - 0.5f;
+        fields[i] = static_cast<float>(kClimateMean[channel] +
+                                       kClimateDeviation[channel] *
+                                           (place + 0.1 * static_cast<double>(channel) + number));
+    }
+    return fields;
+}
+
+class LoadedClimate : public testing::Test {
+protected:
+    LoadedClimate() {
+        config_.workload.image_size = kHeight;
+        config_.workload.image_width = kWidth;
+        config_.workload.channels = kClimateChannels;
+        config_.workload.classes = kClimateCategories;
+        config_.data.kind = config::DataKind::climate_hdf5;
+        config_.data.path = (folder_.path() / "train").string();
+        config_.data.validation_path = (folder_.path() / "test").string();
+        config_.data.max_boxes = 15;
+        write("train/a.h5", {0, 1});
+        write("train/b.h5", {2, 3, 4});
+        write("test/c.h5", {5});
+    }
+
+    void write(const std::string& name, const std::vector<int>& numbers, float first = 0) {
+        fs::create_directories((folder_.path() / name).parent_path());
+        ClimateFileWriter file(folder_.path() / name,
+                               {static_cast<std::int64_t>(numbers.size()), kHeight, kWidth, {}});
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            std::vector<float> fields = fields_of(numbers[i]);
+            if (first != 0) fields[0] = first;
+            file.write(static_cast<std::int64_t>(i), fields,
+                       std::vector<Box>{{1, 2, 5, 6, numbers[i] % 4 + 1}});
+        }
+        file.finish();
+    }
+    /// Transcodes `from` to `to`, with the statistics of `statistics` unless empty.
+    void transcode_set(const std::string& from, const std::string& to,
+                       const std::string& statistics = "") {
+        TranscodeOptions options;
+        options.files = climate_files_at(folder_.path() / from);
+        options.output = folder_.path() / to;
+        options.dtype = dtype_;
+        if (!statistics.empty()) options.statistics_from = folder_.path() / statistics;
+        transcode(options);
+    }
+    void use_records() {
+        transcode_set("train", "train_records");
+        transcode_set("test", "test_records", "train_records");
+        config_.data.path = (folder_.path() / "train_records").string();
+        config_.data.validation_path = (folder_.path() / "test_records").string();
+    }
+    SampleSets load() const {
+        const auto group = comm::make_self_communicator();
+        return make_sample_sets(config_, *group);
+    }
+
+    test::TemporaryFolder folder_;
+    config::Config config_;
+    tensor::DType dtype_ = tensor::DType::f32;
+};
+
+struct Sample {
+    explicit Sample(const SampleSet& set, std::uint32_t number)
+        : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_numbers()) {
+        reason = set.evaluation_sample(number, {bytes, boxes});
+    }
+    float number(std::size_t index) const {
+        float value = 0;
+        std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
+        return value;
+    }
+    std::vector<std::byte> bytes;
+    std::vector<float> boxes;
+    std::string reason;
+};
+
+TEST_F(LoadedClimate, Hdf5FilesAreOneSetInTheOrderOfTheirNames) {
+    const SampleSets sets = load();
+    ASSERT_EQ(sets.training->samples(), 5);
+    ASSERT_EQ(sets.validation->samples(), 1);
+    EXPECT_EQ(sets.training->format(), (SampleFormat{kHeight, kWidth, 16, tensor::DType::f32, 15}));
+    EXPECT_EQ(sets.training->name(1), "a.h5/1");
+    EXPECT_EQ(sets.training->name(2), "b.h5/0");
+    EXPECT_THAT(sets.training->location(4), HasSubstr((folder_.path() / "train/b.h5/2").string()));
+    for (std::uint32_t sample = 0; sample < 5; ++sample) {
+        const auto category = static_cast<std::int32_t>(sample % 4 + 1);
+        EXPECT_THAT(sets.training->boxes(sample), ElementsAre(Box{1, 2, 5, 6, category}));
+        const Sample got(*sets.training, sample);
+        EXPECT_EQ(got.reason, "");
+        EXPECT_EQ(got.boxes[4], static_cast<float>(category));
+        double largest_error = 0;
+        for (std::size_t i = 0; i < kPixels * 16; ++i) {
+            const double expected = static_cast<double>(i / 16) / kPixels - 0.5 +
+                                    0.1 * static_cast<double>(i % 16) + sample;
+            largest_error = std::max(largest_error, std::abs(got.number(i) - expected));
+        }
+        EXPECT_LT(largest_error, 2e-5);  // pressures are stored in steps of 2^-7 Pa
+    }
+}
+
+TEST_F(LoadedClimate, RecordsHaveTheirOwnNumbersStatisticsAndType) {
+    for (const tensor::DType dtype : {tensor::DType::f32, tensor::DType::f16}) {
+        dtype_ = dtype;
+        fs::remove_all(folder_.path() / "train_records");
+        fs::remove_all(folder_.path() / "test_records");
+        use_records();
+        const SampleSets sets = load();
+        EXPECT_EQ(sets.training->format().dtype, dtype);
+        ASSERT_EQ(sets.training->samples(), 5);
+        EXPECT_THAT(sets.training->boxes(3), ElementsAre(Box{1, 2, 5, 6, 4}));
+        const RecordSet records(folder_.path() / "train_records");
+        const auto expected = records.record(3);
+        const Sample got(*sets.training, 3);
+        EXPECT_EQ(got.reason, "");
+        EXPECT_TRUE(std::ranges::equal(got.bytes, expected));
+    }
+}
+
+TEST_F(LoadedClimate, ValuesThatAreNotFiniteMakeASampleBad) {
+    write("train/a.h5", {0, 1}, kNan);
+    const SampleSets sets = load();
+    const Sample got(*sets.training, 0);
+    EXPECT_EQ(got.reason, "not all of its values are finite");
+    EXPECT_EQ(got.bytes, std::vector<std::byte>(got.bytes.size()));
+    EXPECT_EQ(Sample(*sets.training, 2).reason, "");
+    SourceSettings settings;
+    TrainingSource source(sets.training, settings, 1, 0);
+    source.begin_epoch(0, {2, 0});
+    source.next();
+    EXPECT_THAT(refusal([&] { source.next(); }), AllOf(HasSubstr("a.h5/0"), HasSubstr("finite")));
+    settings.on_bad_sample = config::BadSamplePolicy::skip;
+    TrainingSource skipping(sets.training, settings, 1, 0);
+    skipping.begin_epoch(0, {0, 3});
+    EXPECT_EQ(skipping.next().boxes.as<float>()[4], 4);
+    EXPECT_EQ(skipping.bad_samples().count, 1);
+}
+
+TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
+    use_records();
+    fs::path records;  // of the first file: the first by name
+    for (const auto& entry : fs::directory_iterator(folder_.path() / "train_records")) {
+        const bool is_before = records.empty() || entry.path() < records;
+        if (entry.path().filename() != kRecordIndexName && is_before) records = entry.path();
+    }
+    ASSERT_FALSE(records.empty());
+    std::fstream file(records, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(17);
+    file.put('x');
+    file.close();
+    const SampleSets sets = load();
+    const Sample got(*sets.training, 0);
+    EXPECT_THAT(got.reason, HasSubstr(records.string()));
+    EXPECT_EQ(got.bytes, std::vector<std::byte>(got.bytes.size()));
+    EXPECT_EQ(Sample(*sets.training, 1).reason, "");
+}
+
+TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
+    transcode_set("train", "train_records");
+    transcode_set("test", "test_records");
+    config_.data.path = (folder_.path() / "train_records").string();
+    config_.data.validation_path = (folder_.path() / "test_records").string();
+    EXPECT_THAT(refusal([&] { load(); }), AllOf(HasSubstr(config_.data.validation_path),
+                                                HasSubstr("mean and deviation differ")));
+    config_.data.validation_path = (folder_.path() / "test").string();
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("mean and deviation differ"));
+    dtype_ = tensor::DType::bf16;
+    transcode_set("test", "test_bf16", "train_records");
+    config_.data.validation_path = (folder_.path() / "test_bf16").string();
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("its numbers are bf16"));
+}
+
+TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
+    config_.workload.image_width = kWidth + 4;
+    EXPECT_THAT(refusal([&] { load(); }),
+                AllOf(HasSubstr("a.h5"), HasSubstr("8 x 12"), HasSubstr("8 x 16")));
+    config_.workload.image_width = kWidth;
+    use_records();
+    config_.workload.image_size = kHeight + 1;
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("train_records"));
+    config_.workload.image_size = kHeight;
+    EXPECT_EQ(load().training->samples(), 5);
+    config_.data.path = (folder_.path() / "nothing").string();
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("nothing"));
+}
+
+TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRefusedWithTheirSample) {
+    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kHeight, kWidth, {}});
+    file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {1, 2, 5, 7, 1}});
+    file.finish();
+    config_.data.max_boxes = 1;
+    EXPECT_THAT(refusal([&] { load(); }),
+                AllOf(HasSubstr("b.h5/0"), HasSubstr("2 boxes, but data.max_boxes is 1")));
+}
+
+}  // namespace
+}  // namespace hpcai::data
