@@ -214,6 +214,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     const Stopwatch watch;
     try {
         reducer = connect_gradients(start, group, log);
+        if (number == 0 && group.rank() == 0) {
+            for (const std::string& note : start.samples.notes) log.info("{}", note);
+        }
         train({start, model, group, *reducer, log, watch}, outcome.result);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);

@@ -65,6 +65,9 @@ public:
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::vector<Box> boxes(std::uint32_t sample) const override { return boxes_[sample]; }
+    std::string class_name(std::int32_t category) const override {
+        return set_.classes[static_cast<std::size_t>(category) - 1];
+    }
     std::string name(std::uint32_t sample) const override { return set_.pictures[sample].path; }
     std::string location(std::uint32_t sample) const override {
         return (set_.root / name(sample)).string();

@@ -123,6 +123,10 @@ int ClimateSet::classes() const {
     return kClimateCategories;
 }
 
+std::string ClimateSet::class_name(std::int32_t category) const {
+    return kClimateCategoryNames[static_cast<std::size_t>(category) - 1];
+}
+
 std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const {
     std::string reason;
     try {

@@ -41,6 +41,7 @@ public:
         : format_(format), normalization_(std::move(normalization)), is_varied_(is_varied) {}
 
     int classes() const override;
+    std::string class_name(std::int32_t category) const override;
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::string training_sample(std::uint32_t sample, CounterStream random,

@@ -25,6 +25,9 @@ public:
     std::vector<Box> boxes(std::uint32_t sample) const override {
         return samples_->boxes(chosen_[sample]);
     }
+    std::string class_name(std::int32_t category) const override {
+        return samples_->class_name(category);
+    }
     std::string name(std::uint32_t sample) const override {
         return samples_->name(chosen_[sample]);
     }

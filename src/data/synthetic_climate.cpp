@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,24 +43,17 @@ public:
                      split == Split::training && config.data.climate_augmentation),
           generator_(settings_of(config)),
           split_(split),
-          boxes_(static_cast<std::size_t>(split == Split::training
-                                              ? config.data.synthetic_samples
-                                              : config.data.synthetic_validation_samples)),
+          samples_(split == Split::training ? config.data.synthetic_samples
+                                            : config.data.synthetic_validation_samples),
           cache_(static_cast<std::size_t>(config.data.decoded_cache_mib) << 20) {}
 
-    std::int64_t samples() const override { return static_cast<std::int64_t>(boxes_.size()); }
+    std::int64_t samples() const override { return samples_; }
     std::string name(std::uint32_t sample) const override {
         return fmt::format("climate/{}/{:08}",
                            split_ == Split::training ? "training" : "validation", sample);
     }
     std::vector<Box> boxes(std::uint32_t sample) const override {
-        {
-            const std::lock_guard lock(mutex_);
-            if (boxes_[sample]) return *boxes_[sample];
-        }
-        make(sample);
-        const std::lock_guard lock(mutex_);
-        return *boxes_[sample];
+        return generator_.boxes(split_, sample);
     }
 
 private:
@@ -79,15 +70,12 @@ private:
         normalize(numbers, normalization());
         Fields fields{std::vector<std::byte>(format().pixel_bytes())};
         write_numbers(numbers, format().dtype, fields.numbers);
-        const std::lock_guard lock(mutex_);
-        boxes_[sample] = std::move(boxes);
         return fields;
     }
 
     ClimateGenerator generator_;
     Split split_;
-    mutable std::mutex mutex_;
-    mutable std::vector<std::optional<std::vector<Box>>> boxes_;  // of samples made so far
+    std::int64_t samples_;
     mutable SampleCache<Fields> cache_;
 };
 

@@ -175,6 +175,7 @@ TEST_F(AnnotatedSamples, OfARunHaveTheClassesOfItsTrainingSet) {
     EXPECT_EQ(sets.validation->samples(), 1);
     EXPECT_EQ(sets.validation->boxes(0)[0].category, 2);
     EXPECT_TRUE(sets.notes.empty());
+    EXPECT_EQ(sets.validation->class_name(2), "c");
     config.data.class_names = {"c"};
     config.workload.classes = 1;
     sets = make_sample_sets(config, *group);

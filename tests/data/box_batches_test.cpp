@@ -188,6 +188,7 @@ TEST(BoxBatches, ASubsetHasTheBoxesOfItsSamples) {
     const auto two = make_subset(all, {6, 2});
     EXPECT_EQ(two->boxes(0), all->boxes(6));
     EXPECT_EQ(two->format(), all->format());
+    EXPECT_EQ(two->class_name(3), all->class_name(3));
 }
 
 }  // namespace

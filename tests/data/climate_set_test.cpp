@@ -69,6 +69,7 @@ TEST(SyntheticClimate, IsTheGeneratorsWeatherNormalized) {
     EXPECT_EQ(sets.training->samples(), 6);
     EXPECT_EQ(sets.validation->samples(), 3);
     EXPECT_EQ(sets.training->classes(), 4);
+    EXPECT_EQ(sets.training->class_name(2), "tropical cyclone");
     EXPECT_EQ(sets.training->format(),
               (SampleFormat{kHeight, kWidth, 16, tensor::DType::f32, kMaximumClimateBoxes}));
     ClimateSettings settings;

@@ -31,6 +31,7 @@ Hdf5Handle create_dataset(const Hdf5Handle& file, const NewDataset& dataset) {
         H5Screate_simple(static_cast<int>(dataset.extents.size()), dataset.extents.data(), nullptr),
         H5Sclose);
     const Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_obj_track_times(list.id(), false);  // the same samples are the same file
     if (!dataset.chunk.empty()) {
         H5Pset_chunk(list.id(), static_cast<int>(dataset.chunk.size()), dataset.chunk.data());
     }
