@@ -48,15 +48,15 @@ Zone zone_at(double latitude, double season) {
     zone.storms = bell(distance, 50, 18);
     zone.rain_belt = bell(l, 7 * season, 7);
     zone.dry_belt = bell(distance, 24, 9);
-    zone.surface_temperature =
-        303.8 - 52 * sine_power(l - 9 * season, 2.8) - (l < -65 ? 10 : 0) - (l > 72 ? 4 : 0);
+    zone.surface_temperature = 303.8 - 52 * sine_power(l - 9 * season, 2.8) -
+                               10 * smooth_step(60, 72, -l) - 4 * smooth_step(66, 78, l);
     zone.temperature_500 = 269.3 - 44 * sine_power(l - 5 * season, 3.0);
     const double summer = smooth_step(45, 80, distance) * season * (l > 0 ? 1 : -1);
     zone.temperature_200 = 217.5 - 2 * bell(distance, 0, 22) + 6 * bell(distance, 50, 20) -
                            5 * smooth_step(50, 85, distance) + (summer > 0 ? 14 : 20) * summer;
     zone.variable_heat = 0.35 + 0.65 * smooth_step(12, 40, distance);
     zone.pressure = 101050 + 1000 * bell(distance, 30, 13) - 2600 * bell(l, -63, 12) -
-                    700 * bell(l, 62, 11) - 250 * zone.rain_belt + (l < -75 ? 400 : 0);
+                    700 * bell(l, 62, 11) - 250 * zone.rain_belt + 400 * smooth_step(68, 82, -l);
     zone.jet = 11 * bell(distance, 45, 14) - 7 * bell(distance, 13, 11) - 2 * bell(distance, 72, 9);
     return zone;
 }

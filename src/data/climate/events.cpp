@@ -197,8 +197,7 @@ private:
             const double q = static_cast<double>(step) / kPathSteps;
             const double share = Plume::profile(q);
             if (share <= kVisibleShare) continue;
-            double reach = plume.width * std::sqrt(2 * std::log(share / kVisibleShare));
-            if (step == kPathSteps) reach = std::min(reach, plume.width);
+            const double reach = plume.width * std::sqrt(2 * std::log(share / kVisibleShare));
             parts.push_back(
                 extent_around(plume.latitude_at(q), plume.longitude_at(q), reach, reach));
             const Extent& part = parts.back();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "snapshot.hpp"
 
 namespace hpcai::data::climate {
@@ -139,40 +141,53 @@ struct Path {
     std::vector<double> longitude, latitude;
 };
 
-/// The point of a path that is next to a pixel.
+/// The place on a path that is next to a pixel, and the path's direction there.
 struct Nearest {
-    std::size_t step = 0;
-    double squared_distance = 1e12;  // m^2; no more than a million metres away
+    double q = 0;                    // of the way
+    double squared_distance = 1e12;  // m^2; at most a million metres
+    double east = 0, north = 0;      // unit vector
 };
 
 Nearest nearest_on(const Path& path, double latitude, double longitude) {
     const double cosine = std::cos(latitude * kDegree);
+    const auto east_of = [&](std::size_t step) {
+        return (longitude - path.longitude[step]) * kMetresPerDegree * cosine;
+    };
+    const auto north_of = [&](std::size_t step) {
+        return (latitude - path.latitude[step]) * kMetresPerDegree;
+    };
     Nearest nearest;
-    for (std::size_t step = 0; step < path.latitude.size(); ++step) {
-        const double north = (latitude - path.latitude[step]) * kMetresPerDegree;
-        const double east = (longitude - path.longitude[step]) * kMetresPerDegree * cosine;
-        const double squared = north * north + east * east;
-        if (squared < nearest.squared_distance) nearest = {step, squared};
+    std::size_t best = 0;
+    for (std::size_t step = 0; step <= kPathSteps; ++step) {
+        const double squared = square(north_of(step)) + square(east_of(step));
+        if (squared >= nearest.squared_distance) continue;
+        nearest.squared_distance = squared;
+        best = step;
     }
+    const std::size_t before = best > 0 ? best - 1 : 0;
+    const std::size_t after = std::min<std::size_t>(best + 1, kPathSteps);
+    const double steps = static_cast<double>(after - before);
+    const double east = (east_of(before) - east_of(after)) / steps;
+    const double north = (north_of(before) - north_of(after)) / steps;
+    const double length = std::hypot(east, north);
+    nearest.east = east / length;
+    nearest.north = north / length;
+    // Between the points of the path, so that the plume has no steps.
+    const double along = east_of(best) * nearest.east + north_of(best) * nearest.north;
+    const double low = best > 0 ? -0.5 : 0, high = best < kPathSteps ? 0.5 : 0;
+    const double moved = std::clamp(along / length, low, high);
+    nearest.q = (static_cast<double>(best) + moved) / kPathSteps;
+    nearest.squared_distance -= square(along) - square(along - moved * length);
     return nearest;
 }
 
-void paint_plume_pixel(const Plume& plume, const Path& path, const Nearest& nearest, Snapshot& s,
-                       std::size_t k) {
-    const double q = static_cast<double>(nearest.step) / kPathSteps;
-    double share = gauss(nearest.squared_distance, plume.width) * Plume::profile(q);
-    const bool end = nearest.step == 0 || nearest.step == kPathSteps;
-    if (end && nearest.squared_distance > square(plume.width)) share *= 0.6;
-    const std::size_t before = nearest.step > 0 ? nearest.step - 1 : 0;
-    const std::size_t after = std::min<std::size_t>(nearest.step + 1, kPathSteps);
-    const double north = path.latitude[after] - path.latitude[before];
-    const double east = (path.longitude[after] - path.longitude[before]) *
-                        std::cos(path.latitude[nearest.step] * kDegree);
-    const double length = std::hypot(east, north), water = plume.water * share;
+void paint_plume_pixel(const Plume& plume, const Nearest& nearest, Snapshot& s, std::size_t k) {
+    const double share = gauss(nearest.squared_distance, plume.width) * Plume::profile(nearest.q);
+    const double water = plume.water * share;
     add(s.water[k], water);
-    add(s.eastward[k], 0.85 * water * east / length);
-    add(s.northward[k], 0.85 * water * north / length);
-    add(s.rain[k], 2.2e-8 * water * smooth_step(0.3, 1, q));
+    add(s.eastward[k], 0.85 * water * nearest.east);
+    add(s.northward[k], 0.85 * water * nearest.north);
+    add(s.rain[k], 2.2e-8 * water * smooth_step(0.3, 1, nearest.q));
     add(s.humidity[k], 0.0016 * share);
     add(s.temperature_500[k], 1.5 * share);
 }
@@ -189,7 +204,7 @@ void paint_plume(const Plume& plume, Snapshot& s) {
             if (longitude < west - 15 || longitude > east + 15) continue;
             const Nearest nearest = nearest_on(path, latitude, longitude);
             if (nearest.squared_distance > square(4 * plume.width)) continue;
-            paint_plume_pixel(plume, path, nearest, s, s.patch.at(r, c));
+            paint_plume_pixel(plume, nearest, s, s.patch.at(r, c));
         }
     }
 }
