@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
 #include <ostream>
 
 #include <hpcai/base/text.hpp>
 
+#include "climate_survey.hpp"
 #include "commands.hpp"
 #include "picture_survey.hpp"
 
@@ -29,7 +31,11 @@ nlohmann::ordered_json json_of(const PictureSurvey& found, const std::string& pa
     return document;
 }
 
-ExitCode check(const SurveyOptions& options, std::ostream& out) {
+ExitCode check(const SurveyOptions& options, const data::ClimateFileSettings& settings,
+               std::ostream& out) {
+    const DataKind kind = kind_of(options.path);
+    if (kind == DataKind::climate) return check_climate(options, settings, out);
+    if (kind == DataKind::records) return check_records(options, out);
     const PictureSurvey found = survey(options);
     if (options.json) {
         out << json_text(json_of(found, options.path));
@@ -43,13 +49,18 @@ ExitCode check(const SurveyOptions& options, std::ostream& out) {
 }  // namespace
 
 void add_data_check_command(CLI::App& parent, Context& context) {
-    CLI::App& command =
-        add_command(parent, {"check",
-                             "Decode every picture of a folder and name the bad ones (exit 4).",
-                             {"hpcai500 data check /data/imagenet/train",
-                              "hpcai500 data check quickstart-data/val --threads 2 --json"}});
+    CLI::App& command = add_command(
+        parent,
+        {"check",
+         "Read every picture of a folder, or every sample of ExtremeWeather files or records, "
+         "and name the bad ones (exit 4).",
+         {"hpcai500 data check /data/imagenet/train",
+          "hpcai500 data check climo_1984.h5 --threads 2 --json"}});
     auto options = add_survey_options(command);
-    set_action(command, context, [options, &context] { return check(*options, context.out); });
+    auto settings = std::make_shared<data::ClimateFileSettings>();
+    add_box_order(command, *settings);
+    set_action(command, context,
+               [options, settings, &context] { return check(*options, *settings, context.out); });
 }
 
 }  // namespace hpcai::cli

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "climate_survey.hpp"
+
+#include <array>
+#include <filesystem>
+#include <ostream>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/transcode.hpp>
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::pair<const char*, data::BoxOrder>, 3> kBoxOrders{
+    {{"detect", data::BoxOrder::detect},
+     {"corners", data::BoxOrder::corners},
+     {"ranges", data::BoxOrder::ranges}}};
+
+bool is_hdf5_name(const fs::path& path) {
+    return path.extension() == ".h5" || path.extension() == ".hdf5";
+}
+
+std::string describe(const data::ClimateReport& report) {
+    std::string text =
+        fmt::format("{} samples of {} channels, {} x {} pixels", format_count(report.samples),
+                    report.channel_names.size(), report.height, report.width);
+    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
+        text += fmt::format("{}{} {}", i == 0 ? "; boxes: " : ", ", data::kClimateCategoryNames[i],
+                            format_count(report.boxes_per_category[i]));
+    }
+    return text + fmt::format("; {} samples without a box, {} boxes dropped",
+                              format_count(report.samples_without_box),
+                              format_count(report.dropped_boxes));
+}
+
+nlohmann::ordered_json json_of(const data::ClimateReport& report, const std::string& path) {
+    nlohmann::ordered_json boxes;
+    for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
+        boxes[data::kClimateCategoryNames[i]] = report.boxes_per_category[i];
+    }
+    return {{"path", path},
+            {"samples", report.samples},
+            {"bad_samples", report.bad_samples},
+            {"height", report.height},
+            {"width", report.width},
+            {"channels", report.channel_names},
+            {"boxes", boxes},
+            {"samples_without_box", report.samples_without_box},
+            {"dropped_boxes", report.dropped_boxes}};
+}
+
+data::ClimateReport survey_files(const SurveyOptions& options,
+                                 const data::ClimateFileSettings& settings) {
+    return data::survey_climate(data::climate_files_at(options.path), settings,
+                                threads_or_all(options.threads));
+}
+
+void require_sound(const data::ClimateReport& report, const std::string& path) {
+    const std::size_t bad = report.bad_samples.size();
+    require(bad == 0, ExitCode::data, "{}: {} of {} samples {} bad", printable(path), bad,
+            report.samples, bad == 1 ? "is" : "are");
+}
+
+}  // namespace
+
+DataKind kind_of(const std::string& path) {
+    const fs::path place = path;
+    std::error_code ignored;
+    if (!fs::is_directory(place, ignored)) {
+        return is_hdf5_name(place) ? DataKind::climate : DataKind::pictures;
+    }
+    if (fs::exists(place / data::kRecordIndexName, ignored)) return DataKind::records;
+    for (const auto& entry : fs::directory_iterator(place, ignored)) {
+        if (is_hdf5_name(entry.path())) return DataKind::climate;
+    }
+    return DataKind::pictures;
+}
+
+void add_box_order(CLI::App& command, data::ClimateFileSettings& settings) {
+    const auto store = [&command, &settings](const std::string& given) {
+        for (const auto& [name, order] : kBoxOrders) {
+            if (given != name) continue;
+            settings.box_order = order;
+            return;
+        }
+        throw Error(ExitCode::usage,
+                    fmt::format("{}: --box-order: expected detect, corners or ranges, got {}",
+                                full_name(command), in_quotes(given)));
+    };
+    command
+        .add_option_function<std::string>(
+            "--box-order", store,
+            "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
+            "ymin,ymax,xmin,xmax (detect)")
+        ->type_name("ORDER");
+}
+
+ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSettings& settings,
+                       std::ostream& out) {
+    const data::ClimateReport report = survey_files(options, settings);
+    if (options.json) {
+        out << json_text(json_of(report, options.path));
+    } else {
+        out << printable(options.path) << ": " << describe(report) << '\n';
+        for (const std::string& name : report.bad_samples) {
+            out << "bad      " << printable(name) << ": not all values are finite\n";
+        }
+    }
+    require_sound(report, options.path);
+    return ExitCode::ok;
+}
+
+ExitCode check_records(const SurveyOptions& options, std::ostream& out) {
+    const data::RecordSet records(options.path);
+    for (std::int64_t i = 0; i < records.samples(); ++i) records.record(i);
+    const std::string dtype(tensor::name_of(records.dtype()));
+    if (options.json) {
+        out << json_text({{"path", options.path},
+                          {"samples", records.samples()},
+                          {"height", records.height()},
+                          {"width", records.width()},
+                          {"channels", records.channel_names()},
+                          {"dtype", dtype}});
+    } else {
+        out << fmt::format("{}: {} records of {} channels, {} x {} pixels, {}\n",
+                           printable(options.path), format_count(records.samples()),
+                           records.channels(), records.height(), records.width(), dtype);
+    }
+    return ExitCode::ok;
+}
+
+ExitCode print_climate_statistics(const SurveyOptions& options,
+                                  const data::ClimateFileSettings& settings, std::ostream& out) {
+    const data::ClimateReport report = survey_files(options, settings);
+    if (options.json) {
+        nlohmann::ordered_json document = json_of(report, options.path);
+        document["mean"] = report.statistics.mean;
+        document["standard_deviation"] = report.statistics.standard_deviation;
+        document["minimum"] = report.minimum;
+        document["maximum"] = report.maximum;
+        out << json_text(document);
+    } else {
+        out << fmt::format("# {}: {}\n{:<8} {:>14} {:>14} {:>14} {:>14}\n", printable(options.path),
+                           describe(report), "channel", "mean", "deviation", "minimum", "maximum");
+        for (std::size_t c = 0; c < report.channel_names.size(); ++c) {
+            out << fmt::format("{:<8} {:>14.7g} {:>14.7g} {:>14.7g} {:>14.7g}\n",
+                               report.channel_names[c], report.statistics.mean[c],
+                               report.statistics.standard_deviation[c], report.minimum[c],
+                               report.maximum[c]);
+        }
+    }
+    require_sound(report, options.path);
+    return ExitCode::ok;
+}
+
+ExitCode print_record_statistics(const SurveyOptions& options, std::ostream& out) {
+    const data::RecordSet records(options.path);
+    if (options.json) {
+        out << json_text({{"path", options.path},
+                          {"samples", records.samples()},
+                          {"channels", records.channel_names()},
+                          {"mean", records.mean()},
+                          {"standard_deviation", records.standard_deviation()}});
+        return ExitCode::ok;
+    }
+    out << fmt::format("# {}: what {} records were normalized with\n{:<8} {:>14} {:>14}\n",
+                       printable(options.path), format_count(records.samples()), "channel", "mean",
+                       "deviation");
+    for (std::size_t c = 0; c < records.mean().size(); ++c) {
+        out << fmt::format("{:<8} {:>14.7g} {:>14.7g}\n", printable(records.channel_names()[c]),
+                           records.mean()[c], records.standard_deviation()[c]);
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace hpcai::cli
