@@ -29,6 +29,7 @@ double sine_power(double degrees, double exponent) {
 
 /// What depends on latitude and season only.
 struct Zone {
+    double season = 0;  // -1 to 1
     double sine = 0;
     double storms = 0;  // 0 to 1, how much the pressure varies
     double rain_belt = 0;
@@ -44,6 +45,7 @@ struct Zone {
 Zone zone_at(double latitude, double season) {
     const double l = latitude, distance = std::fabs(l);
     Zone zone;
+    zone.season = season;
     zone.sine = std::sin(l * kDegree);
     zone.storms = bell(distance, 50, 18);
     zone.rain_belt = bell(l, 7 * season, 7);
@@ -72,13 +74,13 @@ struct Ground {
 };
 
 void fill_pixel(Snapshot& s, std::size_t k, const Zone& zone, const Ground& ground,
-                const Noise& noise, double season) {
+                const Noise& noise) {
     const double psi = noise.pressure[k], planetary = noise.planetary[k];
     const double moisture = noise.moisture[k], thermal = noise.temperature[k];
     const double land = ground.land ? 1 : 0;
     const double surface = zone.surface_temperature + 3.0 * thermal * (0.35 + 0.9 * land) +
                            2.2 * planetary - land * 0.0055 * ground.height +
-                           land * 7.5 * season * zone.sine;
+                           land * 7.5 * zone.season * zone.sine;
     const double anomaly = (480 + 1350 * zone.storms) * (0.75 * psi + 0.65 * planetary);
     const double humidity =
         saturation(std::min(surface, 302.5)) * (0.78 - 0.10 * land + 0.05 * moisture);
@@ -122,7 +124,7 @@ Snapshot make_background(const Patch& patch, const Surface& surface, double seas
         for (int c = 0; c < patch.columns; ++c) {
             const std::size_t ground = Surface::at(patch.grid_row(r), patch.grid_column(c));
             fill_pixel(snapshot, patch.at(r, c), zone,
-                       {surface.height[ground], surface.land[ground] != 0}, noise, season);
+                       {surface.height[ground], surface.land[ground] != 0}, noise);
         }
     }
     snapshot.moisture_noise = std::move(noise.moisture);
