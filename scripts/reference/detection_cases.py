@@ -1,229 +1,344 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/reference/metrics_detection.json.
+"""Writes tests/data/reference/detection.safetensors: the operations of Faster R-CNN, computed by
+torchvision's own RegionProposalNetwork, RoIHeads and MultiScaleRoIAlign in float64, with samplers
+that draw by the keys of hpcai/ops/box_math.hpp in place of random ones.
 
-"precision": average precision of detections by pycocotools at IoU 0.5 and 0.1, with equal scores
-and equal overlaps, crowds, empty images, empty categories and more than 100 detections an image;
-the area under the curve and the 11-point mean, in fractions, from pycocotools' matches.
-"fusion": weighted boxes fusion by ensemble_boxes, its README's example first.
+The format is that of op_cases.py. Logits and deltas that go into anchors' operations exist in bf16,
+boxes are whole numbers, and no two scores are equal.
 
-usage: detection_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
-Needs pycocotools, ensemble-boxes and NumPy; the committed file says which versions wrote it.
+usage: detection_cases.py [FILE]
+Needs PyTorch, torchvision, NumPy and safetensors; the file says which versions wrote it.
 """
-import contextlib
-import fractions
-import importlib.metadata
-import io
-import json
 import pathlib
-import random
 import sys
 
-import ensemble_boxes
-import numpy
-from pycocotools.coco import COCO
-from pycocotools.cocoeval import COCOeval
+import torch
+from torchvision.models.detection import roi_heads as heads
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.image_list import ImageList
+from torchvision.models.detection.rpn import RegionProposalNetwork, concat_box_prediction_layers
+from torchvision.ops import MultiScaleRoIAlign
 
-Fraction = fractions.Fraction
-THRESHOLDS = [0.5, 0.1]
+import op_cases
 
-
-class Kind:
-    """How a random test set is drawn; coordinates are multiples of `grid`, scores of `step`."""
-
-    def __init__(self, images, categories, boxes, detections, grid=1.0, step=0.05, crowd=0.0,
-                 size=64):
-        self.images, self.categories, self.boxes = images, categories, boxes
-        self.detections, self.grid, self.step = detections, grid, step
-        self.crowd, self.size = crowd, size
+HEIGHT, WIDTH, STRIDES, PER_CELL = 64, 96, (4, 8, 16, 32, 64), 3
+MASK = (1 << 64) - 1
 
 
-KINDS = [
-    Kind(6, 3, 4, 8, grid=4),                        # equal scores and overlaps
-    Kind(12, 4, 3, 6, grid=0.1, step=0.01),          # decimals
-    Kind(9, 3, 5, 10, grid=2, crowd=0.3),
-    Kind(30, 2, 0.6, 2, grid=4, step=0.25),          # most images empty
-    Kind(5, 6, 0.4, 3, grid=4),                      # categories without boxes
-    Kind(1, 1, 60, 140, grid=8, step=0.02),          # more than 100 detections
-    Kind(7, 2, 4, 0),                                # nothing found
-    Kind(40, 4, 3, 5, grid=0.01, step=1e-7, size=96),
-]
+class Cases(op_cases.Cases):
+    def add(self, name, settings, given, expected):
+        """What goes in only has to exist in fp32."""
+        self.settings[name] = settings
+        for role, tensor in given.items():
+            assert tensor.equal(tensor.float().to(tensor.dtype)), f"{name}/{role}: not in fp32"
+            self.tensors[f"{name}/{role}"] = op_cases.smallest(tensor.detach().contiguous())
+        for role, tensor in expected.items():
+            self.tensors[f"{name}/expected.{role}"] = op_cases.smallest(
+                tensor.detach().contiguous())
 
 
-def number(value):
-    """At most seven decimals, so that files stay small and read back exactly."""
-    return round(value, 7)
+def sampling_key(image_key, stage, candidate):
+    word = ((image_key & 0xffffffff) << 32) + candidate + 0x9e3779b97f4a7c15 * (stage + 1) & MASK
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9 & MASK
+    word = (word ^ word >> 27) * 0x94d049bb133111eb & MASK
+    return (word ^ word >> 31) >> 32
 
 
-def count(generator, mean):
-    """A whole number of this mean, often 0 when it is small."""
-    return sum(generator.random() < mean / (2 * max(1, round(mean)))
-               for _ in range(2 * max(1, round(mean))))
+class KeySampler:
+    """In place of BalancedPositiveNegativeSampler. `numbers` are those of the labels' rows."""
+
+    def __init__(self, samples, share, stage):
+        self.samples, self.share, self.stage = samples, share, stage
+        self.keys, self.numbers = [], None
+
+    def draw(self, rows, count, key, numbers):
+        return sorted(rows, key=lambda row: sampling_key(key, self.stage, numbers[row]))[:count]
+
+    def __call__(self, labels_of_images):
+        positive_masks, negative_masks = [], []
+        for image, labels in enumerate(labels_of_images):
+            numbers = self.numbers[image] if self.numbers else range(len(labels))
+            key = int(self.keys[image])
+            positive = self.draw(torch.where(labels >= 1)[0].tolist(),
+                                 int(self.samples * self.share), key, numbers)
+            negative = self.draw(torch.where(labels == 0)[0].tolist(),
+                                 self.samples - len(positive), key, numbers)
+            for rows, masks in ((positive, positive_masks), (negative, negative_masks)):
+                mask = torch.zeros_like(labels, dtype=torch.uint8)
+                mask[rows] = 1
+                masks.append(mask)
+        return positive_masks, negative_masks
 
 
-def random_box(generator, kind):
-    steps = int(kind.size / kind.grid)
-    x, y = generator.randrange(steps // 2), generator.randrange(steps // 2)
-    w, h = (generator.randint(1, steps // 2) for _ in range(2))
-    return [number(v * kind.grid) for v in (x, y, w, h)]
+def make_network(samples=64, per_level=100, limit=60):
+    generator = AnchorGenerator(tuple((4 * stride,) for stride in STRIDES), ((0.5, 1.0, 2.0),) * 5)
+    network = RegionProposalNetwork(
+        generator, torch.nn.Identity(), 0.7, 0.3, samples, 0.5,
+        {"training": per_level, "testing": per_level}, {"training": limit, "testing": limit}, 0.7)
+    network.fg_bg_sampler = KeySampler(samples, 0.5, 0)
+    return network
 
 
-def moved(generator, box, kind):
-    """Near `box`, sometimes equal."""
-    near = [v + generator.choice([-2, -1, 0, 0, 0, 1, 2]) * kind.grid for v in box]
-    return [number(near[0]), number(near[1]), *(number(max(kind.grid, v)) for v in near[2:])]
+def anchors_of(network, images):
+    maps = [torch.zeros(images, 1, -(-HEIGHT // s), WIDTH // s).double() for s in STRIDES]
+    image = torch.zeros(images, 16, HEIGHT, WIDTH).double()
+    all_anchors = network.anchor_generator(ImageList(image, [(HEIGHT, WIDTH)] * images), maps)
+    levels = [{"height": m.shape[2], "width": m.shape[3], "stride": s, "cell": cell.tolist()}
+              for m, s, cell in zip(maps, STRIDES, network.anchor_generator.cell_anchors)]
+    settings = {"levels": levels, "image_height": HEIGHT, "image_width": WIDTH}
+    return all_anchors, settings
 
 
-def draw(seed, kind):
-    """(boxes, detections): rows of image, category, x, y, width, height and crowd or score."""
-    generator = random.Random(seed)
-    boxes, detections = [], []
-    for image in range(kind.images):
-        here = []
-        for _ in range(count(generator, kind.boxes)):
-            category = generator.randint(1, kind.categories)
-            crowd = int(generator.random() < kind.crowd)
-            here.append([image, category, *random_box(generator, kind), crowd])
-        boxes += here
-        for _ in range(count(generator, kind.detections)):
-            if here and generator.random() < 0.7:
-                found = generator.choice(here)
-                category, box = found[1], moved(generator, found[2:6], kind)
-            else:
-                category = generator.randint(1, kind.categories)
-                box = random_box(generator, kind)
-            score = number(generator.randint(1, int(1 / kind.step)) * kind.step)
-            detections.append([image, category, *box, score])
-    return boxes, detections
+def boxes_of(numbers, images, rows):
+    """Whole boxes inside the image, (images, rows, 4)."""
+    width = 2 + numbers.integers((images, rows), 40)
+    height = 2 + numbers.integers((images, rows), 30)
+    x = numbers.integers((images, rows), 1 << 20) % (WIDTH + 1 - width)
+    y = numbers.integers((images, rows), 1 << 20) % (HEIGHT + 1 - height)
+    return torch.stack([x, y, x + width, y + height], 2).double()
 
 
-def evaluated(kind, boxes, detections, threshold):
-    """COCOeval after accumulation, one threshold, area 'all', 100 detections."""
-    truth = COCO()
-    truth.dataset = {
-        "images": [{"id": i} for i in range(kind.images)],
-        "categories": [{"id": c + 1, "name": str(c + 1)} for c in range(kind.categories)],
-        "annotations": [{"id": n + 1, "image_id": b[0], "category_id": b[1], "bbox": b[2:6],
-                         "area": b[4] * b[5], "iscrowd": b[6]} for n, b in enumerate(boxes)]}
-    truth.createIndex()
-    found = [{"image_id": d[0], "category_id": d[1], "bbox": d[2:6], "score": d[6]}
-             for d in detections]
-    results = truth.loadRes(found) if found else COCO()
-    if not found:
-        results.dataset = {**truth.dataset, "annotations": []}
-        results.createIndex()
-    evaluation = COCOeval(truth, results, "bbox")
-    evaluation.params.iouThrs = numpy.array([threshold])
-    evaluation.params.areaRng = [[0, 1e10]]
-    evaluation.params.areaRngLbl = ["all"]
-    evaluation.params.maxDets = [100]
-    evaluation.evaluate()
-    evaluation.accumulate()
-    return evaluation
+def labelled_of(numbers, images, rows):
+    """(images, rows, 5) with classes 1 to 4; the last image has no box, and others end early."""
+    labels = 1 + numbers.integers((images, rows), 4)
+    for image in range(images):
+        labels[image, rows - image:] = 0
+    labels[-1] = 0
+    return torch.cat([boxes_of(numbers, images, rows), labels.double()[..., None]],
+                     2) * (labels > 0)[..., None]
 
 
-def ranked_hits(evaluation, category, images):
-    """(1 or 0 of each detection that counts, best first; boxes to find)."""
-    rows = [e for e in evaluation.evalImgs[category * images:(category + 1) * images] if e]
-    scores = numpy.array([s for e in rows for s in e["dtScores"]])
-    hits = [int(m > 0) for e in rows for m in e["dtMatches"][0]] if len(scores) else []
-    ignored = [i for e in rows for i in e["dtIgnore"][0]] if len(scores) else []
-    order = numpy.argsort(-scores, kind="mergesort")
-    boxes = sum(int((e["gtIgnore"] == 0).sum()) for e in rows)
-    return [hits[i] for i in order if not ignored[i]], boxes
+def targets_of(labelled):
+    return [{"boxes": rows[rows[:, 4] > 0][:, :4], "labels": rows[rows[:, 4] > 0][:, 4].long()}
+            for rows in labelled]
 
 
-def exact_means(hits, boxes):
-    """Area under the raised curve and the mean of precision at 11 recalls, in fractions."""
-    points = []
-    for n in range(len(hits)):
-        right = sum(hits[:n + 1])
-        points.append((Fraction(right, boxes), Fraction(right, n + 1)))
-
-    def best(recall):
-        return max((p for r, p in points if r >= recall), default=Fraction(0))
-
-    before = [Fraction(0)] + [r for r, _ in points]
-    area = sum(((r - b) * best(r) for b, (r, _) in zip(before, points)), Fraction(0))
-    return float(area), float(sum(best(Fraction(t, 10)) for t in range(11)) / 11)
+def padded(rows, count, value):
+    """`rows` and behind them rows of zeros but for `value`, a pair of column and number."""
+    rest = torch.zeros(count - len(rows), rows.shape[1]).double()
+    rest[:, value[0]] = value[1]
+    return torch.cat([rows.double(), rest])
 
 
-def quality(kind, boxes, detections, threshold):
-    with contextlib.redirect_stdout(io.StringIO()):
-        evaluation = evaluated(kind, boxes, detections, threshold)
-    precision = evaluation.eval["precision"][0, :, :, 0, 0]
-    categories = []
-    for category in range(kind.categories):
-        hits, positives = ranked_hits(evaluation, category, kind.images)
-        row = {"boxes": positives, "detections": len(hits), "hits": sum(hits)}
-        if positives:
-            area, eleven = exact_means(hits, positives)
-            row |= {"coco": float(precision[:, category].mean()), "voc_area": area,
-                    "voc_2007": eleven}
-        categories.append(row)
-    known = precision[precision > -1]
-    return {"threshold": threshold, "categories": categories,
-            "mean": float(known.mean()) if known.size else None}
+def anchor_targets(network, anchors, labelled, keys):
+    """The rows of AnchorTargets, (images, samples, 6)."""
+    network.fg_bg_sampler.keys = keys
+    targets = targets_of(labelled)
+    labels, matched = network.assign_targets_to_anchors(anchors, targets)
+    deltas = network.box_coder.encode(matched, anchors)
+    output = []
+    for image, (positive, negative) in enumerate(zip(*network.fg_bg_sampler(labels))):
+        rows = []
+        for mask, label in ((positive, 1), (negative, 0)):
+            index = torch.where(mask)[0]
+            target = deltas[image][index] * label if label else torch.zeros(len(index), 4)
+            rows.append(torch.cat([index[:, None].double(),
+                                   torch.full((len(index), 1), float(label)).double(),
+                                   target.double()], 1))
+        output.append(padded(torch.cat(rows), network.fg_bg_sampler.samples, (0, -1)))
+    return torch.stack(output), labels, deltas
 
 
-def precision_case(seed, kind):
-    boxes, detections = draw(seed, kind)
-    return {"images": kind.images, "categories": kind.categories, "boxes": boxes,
-            "detections": detections,
-            "quality": [quality(kind, boxes, detections, t) for t in THRESHOLDS]}
+def add_anchor_targets(cases):
+    for stream, samples in enumerate((16, 64, 2000), 1000):
+        numbers, images = op_cases.Numbers(stream), 4
+        network = make_network(samples)
+        anchors, settings = anchors_of(network, images)
+        labelled, keys = labelled_of(numbers, images, 6), numbers.integers((images,), 1 << 20)
+        output, _, _ = anchor_targets(network, anchors, labelled, keys)
+        cases.add(f"{samples} anchors", {"operation": "anchor_targets", "anchors": settings,
+                                         "samples": samples},
+                  {"input.0": labelled, "input.1": keys.int()}, {"output": output})
 
 
-README = {
-    "boxes": [[[0.00, 0.51, 0.81, 0.91], [0.10, 0.31, 0.71, 0.61], [0.01, 0.32, 0.83, 0.93],
-               [0.02, 0.53, 0.11, 0.94], [0.03, 0.24, 0.12, 0.35]],
-              [[0.04, 0.56, 0.84, 0.92], [0.12, 0.33, 0.72, 0.64], [0.38, 0.66, 0.79, 0.95],
-               [0.08, 0.49, 0.21, 0.89]]],
-    "scores": [[0.9, 0.8, 0.2, 0.4, 0.7], [0.5, 0.8, 0.7, 0.3]],
-    "labels": [[1, 2, 1, 2, 2], [2, 2, 2, 1]], "weights": [2.0, 1.0], "iou": 0.5}
+def anchor_numbers(numbers, images):
+    """Logits, all distinct and in bf16, and deltas of each level, (images, channels, H, W)."""
+    grades = torch.cat([(128 + torch.arange(128)).double() * 2.0 ** e for e in range(-13, -4)])
+    grades = torch.cat([grades, -grades])
+    shapes = [(-(-HEIGHT // s), WIDTH // s) for s in STRIDES]
+    count = sum(h * w for h, w in shapes) * PER_CELL
+    order = torch.stack([torch.argsort(numbers.integers((len(grades),), 1 << 30))[:count]
+                         for _ in range(images)])
+    logits, at = [], 0
+    for h, w in shapes:
+        logits.append(grades[order[:, at:at + h * w * PER_CELL]].reshape(images, PER_CELL, h, w))
+        at += h * w * PER_CELL
+    deltas = [numbers.uniform((images, 4 * PER_CELL, h, w), most=63) for h, w in shapes]
+    return logits, deltas
 
 
-def random_members(seed, members):
-    """Each sees most of the same objects, somewhat displaced; all scores differ."""
-    generator = random.Random(seed)
-    objects = [(generator.randint(1, 3), [generator.uniform(0, 0.6) for _ in range(2)],
-                [generator.uniform(0.1, 0.4) for _ in range(2)]) for _ in range(12)]
-    case = {"boxes": [], "scores": [], "labels": [], "weights": [1.0] * members, "iou": 0.55}
-    for _ in range(members):
-        seen = [o for o in objects for _ in range(generator.choice([0, 1, 1, 1, 2]))]
-        boxes = []
-        for _, (x, y), (w, h) in seen:
-            x, y, w, h = (v * generator.uniform(0.93, 1.07) for v in (x, y, w, h))
-            boxes.append([round(v, 4) for v in (x, y, x + w, y + h)])
-        case["boxes"].append(boxes)
-        case["scores"].append([round(generator.uniform(0.005, 1), 6) for _ in seen])
-        case["labels"].append([label for label, _, _ in seen])
-    return case
+def last(images):
+    """Channels last."""
+    return [image.permute(0, 2, 3, 1) for image in images]
 
 
-def fusion_case(case):
-    boxes, scores, labels = ensemble_boxes.weighted_boxes_fusion(
-        case["boxes"], case["scores"], case["labels"], weights=case["weights"],
-        iou_thr=case["iou"], skip_box_thr=0.01)
-    return {**case, "fused": [[int(label), float(score), *(float(v) for v in box)]
-                              for label, score, box in zip(labels, scores, boxes)]}
+def add_rpn_losses(cases):
+    for stream, (samples, scale) in enumerate(((64, 8),), 1100):
+        numbers, images = op_cases.Numbers(stream), 2
+        network = make_network(samples)
+        anchors, settings = anchors_of(network, images)
+        labelled, keys = labelled_of(numbers, images, 5), numbers.integers((images,), 1 << 20)
+        rows, labels, targets = anchor_targets(network, anchors, labelled, keys)
+        rows = rows.float().double()
+        logits, deltas = anchor_numbers(numbers, images)
+        values = op_cases.leaves(*logits, *deltas)
+        losses = []
+        for image in range(images):
+            flat_logits, flat_deltas = concat_box_prediction_layers(
+                [x[image:image + 1] for x in values[:5]], [x[image:image + 1] for x in values[5:]])
+            network.fg_bg_sampler.keys = keys[image:image + 1]
+            losses.append(torch.stack(network.compute_loss(
+                flat_logits, flat_deltas, [labels[image].double()],
+                [targets[image].float().double()])))
+        losses = torch.stack(losses)
+        found = torch.autograd.grad(losses.sum() * scale, values)
+        cases.add(f"rpn loss of {samples}", {"operation": "rpn_loss", "anchors": settings,
+                                             "loss_scale": scale},
+                  {**op_cases.numbered("input", [*last(logits), *last(deltas), rows])},
+                  {"output": losses, **op_cases.numbered("input_gradient", last(found))})
 
 
-def write(path, content):
-    text = json.dumps(content, separators=(",", ":")).replace("},", "},\n")
-    path.write_text(text.replace('],"', '],\n"') + "\n")
+def add_proposals(cases):
+    for stream, (per_level, limit) in enumerate(((7, 20), (200, 900)), 1200):
+        numbers, images = op_cases.Numbers(stream), 2
+        network = make_network(per_level=per_level, limit=limit)
+        anchors, settings = anchors_of(network, images)
+        logits, deltas = anchor_numbers(numbers, images)
+        flat_logits, flat_deltas = concat_box_prediction_layers(list(logits), list(deltas))
+        moved = network.box_coder.decode(flat_deltas, anchors).view(images, -1, 4)
+        counts = [x[0].numel() for x in logits]
+        boxes, scores = network.filter_proposals(moved, flat_logits, [(HEIGHT, WIDTH)] * images,
+                                                 counts)
+        output = torch.stack([padded(torch.cat([b, s[:, None]], 1), limit, (4, -1))
+                              for b, s in zip(boxes, scores)])
+        cases.add(f"{per_level} proposals a level, {limit} in all",
+                  {"operation": "proposals", "anchors": settings, "per_level": per_level,
+                   "limit": limit},
+                  op_cases.numbered("input", [*last(logits), *last(deltas)]), {"output": output})
+
+
+def make_heads(samples=64, limit=30, threshold=0.05):
+    result = heads.RoIHeads(None, None, None, 0.5, 0.5, samples, 0.25, None, threshold, 0.5, limit)
+    result.fg_bg_sampler = KeySampler(samples, 0.25, 1)
+    return result
+
+
+def proposals_of(numbers, images, rows, unused=3):
+    """(images, rows, 5); the last ones of each image are unused."""
+    scores = numbers.integers((images, rows), 256).double() / 256
+    proposals = torch.cat([boxes_of(numbers, images, rows), scores[..., None]], 2)
+    proposals[:, rows - unused:] = torch.tensor([0, 0, 0, 0, -1]).double()
+    return proposals
+
+
+def roi_targets(network, proposals, labelled, keys):
+    """The rows of RoiTargets, (images, samples, 9)."""
+    images, rows = proposals.shape[:2]
+    used = [one[one[:, 4] >= 0][:, :4] for one in proposals]
+    sampler = network.fg_bg_sampler
+    sampler.keys, sampler.numbers = keys, []
+    for one, boxes in zip(used, labelled):
+        valid = torch.where(boxes[:, 4] > 0)[0].tolist()
+        sampler.numbers.append([*range(len(one)), *(rows + box for box in valid)])
+    kept, _, labels, deltas = network.select_training_samples(used, targets_of(labelled))
+    output = []
+    for box, label, delta in zip(kept, labels, deltas):
+        target = torch.where(label[:, None] > 0, delta, 0)  # in an image without boxes NaN
+        row = torch.cat([box, label[:, None].double(), target], 1)
+        row = torch.cat([row[label > 0], row[label == 0]])
+        output.append(padded(row, sampler.samples, (4, -1)))
+    return torch.stack(output)
+
+
+def add_roi_targets(cases):
+    for stream, samples in enumerate((8, 40, 100), 1300):
+        numbers, images = op_cases.Numbers(stream), 4
+        proposals, labelled = proposals_of(numbers, images, 60), labelled_of(numbers, images, 6)
+        keys = numbers.integers((images,), 1 << 20)
+        output = roi_targets(make_heads(samples), proposals, labelled, keys)
+        cases.add(f"{samples} regions", {"operation": "roi_targets", "samples": samples},
+                  {"input.0": proposals, "input.1": labelled, "input.2": keys.int()},
+                  {"output": output})
+
+
+def add_roi_align(cases):
+    for stream, (channels, pooled, ratio) in enumerate(((3, 7, 2), (16, 3, 1)), 1400):
+        numbers, images, rows, height, width = op_cases.Numbers(stream), 2, 16, 64, 128
+        pyramid = [numbers.uniform((images, channels, height // s, width // s))
+                   for s in STRIDES[:4]]
+        regions = proposals_of(numbers, images, rows, unused=2)
+        # Of all levels, and beyond the image.
+        growth = (2.0 ** (torch.arange(rows) % 5))[None, :, None]
+        regions[..., :4] = regions[..., :4] * growth - 8 * (regions[..., 4:] >= 0)
+        pooler = MultiScaleRoIAlign(["0", "1", "2", "3"], pooled, ratio)
+        values = op_cases.leaves(*pyramid)
+        used = [one[one[:, 4] >= 0][:, :4] for one in regions]
+        found = pooler({str(i): x for i, x in enumerate(values)}, used, [(height, width)] * images)
+        found = found.permute(0, 2, 3, 1).reshape(images, rows - 2, -1)
+        unused = torch.zeros(images, 2, found.shape[2]).double()
+        output = torch.cat([found, unused], 1).flatten(0, 1)
+        gradient = numbers.uniform(output.shape)
+        gradients = torch.autograd.grad(output, values, gradient)
+        cases.add(f"regions of {channels} channels in {pooled}x{pooled} bins",
+                  {"operation": "roi_align", "pooled": pooled, "sampling_ratio": ratio},
+                  {**op_cases.numbered("input", [*last(pyramid), regions]),
+                   "output_gradient.0": gradient},
+                  {"output": output, **op_cases.numbered("input_gradient", last(gradients))})
+
+
+def add_roi_losses(cases):
+    for stream, (samples, classes, scale) in enumerate(((8, 5, 1), (40, 5, 0.125)), 1500):
+        numbers, images = op_cases.Numbers(stream), 3
+        rows = roi_targets(make_heads(samples), proposals_of(numbers, images, 60),
+                           labelled_of(numbers, images, 6), numbers.integers((images,), 1 << 20))
+        rows = rows.float().double()
+        logits, deltas = op_cases.leaves(numbers.uniform((images * samples, classes)),
+                                         numbers.uniform((images * samples, 4 * classes), 127))
+        losses = []
+        for image, row in enumerate(rows):
+            used = row[:, 4] >= 0
+            part = slice(image * samples, (image + 1) * samples)
+            losses.append(torch.stack(heads.fastrcnn_loss(
+                logits[part][used], deltas[part][used], [row[used, 4].long()],
+                [row[used, 5:].double()])))
+        losses = torch.stack(losses)
+        found = torch.autograd.grad(losses.sum() * scale, [logits, deltas])
+        cases.add(f"roi loss of {samples}", {"operation": "roi_loss", "classes": classes,
+                                             "loss_scale": scale},
+                  op_cases.numbered("input", [logits.detach(), deltas.detach(), rows]),
+                  {"output": losses, **op_cases.numbered("input_gradient", found)})
+
+
+def add_detections(cases):
+    for stream, (classes, limit) in enumerate(((2, 10), (5, 30), (5, 400)), 1600):
+        numbers, images, rows = op_cases.Numbers(stream), 2, 80
+        proposals = proposals_of(numbers, images, rows)
+        logits = numbers.integers((images * rows, classes), 1 << 16).double() / (1 << 13) - 4
+        deltas = numbers.uniform((images * rows, 4 * classes), most=127)
+        used = proposals[..., 4].flatten() >= 0
+        found = make_heads(limit=limit).postprocess_detections(
+            logits[used], deltas[used], [one[one[:, 4] >= 0][:, :4] for one in proposals],
+            [(HEIGHT, WIDTH)] * images)
+        output = []
+        for boxes, scores, labels in zip(*found):
+            assert len(set(scores.tolist())) == len(scores), "equal scores"
+            output.append(padded(torch.cat([boxes, scores[:, None], labels[:, None].double()], 1),
+                                 limit, (0, 0)))
+        cases.add(f"{limit} detections of {classes} classes",
+                  {"operation": "detections", "classes": classes, "image_height": HEIGHT,
+                   "image_width": WIDTH, "limit": limit},
+                  op_cases.numbered("input", [logits, deltas, proposals]),
+                  {"output": torch.stack(output)})
 
 
 def main():
-    default = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "reference"
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
-    folder.mkdir(parents=True, exist_ok=True)
-    versions = {name: importlib.metadata.version(name)
-                for name in ("pycocotools", "ensemble-boxes", "numpy")}
-    write(folder / "metrics_detection.json",
-          {**versions, "precision": [precision_case(n, kind) for n, kind in enumerate(KINDS)],
-           "fusion": [fusion_case(c) for c in
-                      [README, random_members(1, 1), random_members(2, 2), random_members(3, 5),
-                       random_members(4, 3)]]})
+    default = pathlib.Path(__file__).parents[2] / "tests/data/reference/detection.safetensors"
+    cases = Cases()
+    for add in (add_anchor_targets, add_rpn_losses, add_proposals, add_roi_targets, add_roi_align,
+                add_roi_losses, add_detections):
+        add(cases)
+    cases.write(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@
 
 #include <hpcai/storage/safetensors.hpp>
 
+#include "device/detection_cases.hpp"
 #include "support/naive_ops.hpp"
 
 /// The operations as PyTorch computed them in double; scripts/reference/op_cases.py says what is in
-/// the files.
+/// the files, and detection_cases.py what else is in its own.
 namespace hpcai::device {
 
 struct ReferenceCase {
@@ -50,6 +51,8 @@ private:
                 return {tensor_.shape[0]};
             case 2:
                 return {tensor_.shape[0], tensor_.shape[1]};
+            case 3:
+                return {tensor_.shape[0], tensor_.shape[1], tensor_.shape[2]};
             case 4:
                 return {tensor_.shape[0], tensor_.shape[1], tensor_.shape[2], tensor_.shape[3]};
             default:
@@ -84,6 +87,7 @@ private:
 /// The operation that a case's settings and tensors describe.
 inline ops::Operation operation_of(const nlohmann::json& settings, const naive::Problem& problem) {
     using Json = nlohmann::json;
+    if (const auto detection = detection_of(settings, problem)) return *detection;
     const tensor::Shape& input = problem.inputs[0].shape;
     const auto parameter = [&](int axis) { return problem.parameters[0].shape[axis]; };
     const std::map<std::string, std::function<ops::Operation(const Json&)>> makers{
