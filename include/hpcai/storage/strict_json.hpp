@@ -12,7 +12,7 @@ namespace hpcai::storage {
 
 /// What a hostile text may cost.
 struct JsonLimits {
-    int depth = 32;
+    std::size_t depth = 32;
     std::size_t values = 10'000'000;
 };
 
