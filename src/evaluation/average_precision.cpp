@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
@@ -14,35 +13,55 @@ namespace {
 
 constexpr std::uint32_t kReplicates = 1000;
 
-/// Recall, and the highest precision there or at any greater one, after each detection.
-struct Curve {
-    std::vector<double> recall;
-    std::vector<double> precision;
+/// Recall and precision after each detection that is right. Those between have the recall of the
+/// one before and less precision, so that they change no mean.
+class Curve {
+public:
+    explicit Curve(std::int64_t positives) : positives_(static_cast<double>(positives)) {}
+
+    /// The next best detection, which is there so many `times`.
+    void add(bool hit, std::uint32_t times) {
+        if (!hit) seen_ += times;
+        for (std::uint32_t count = 0; hit && count < times; ++count) {
+            seen_ += 1;
+            const double right = static_cast<double>(recall_.size() + 1);
+            recall_.push_back(right / positives_);
+            // numpy.spacing(1) is in pycocotools' denominator.
+            precision_.push_back(right / (seen_ + std::numeric_limits<double>::epsilon()));
+        }
+    }
+
+    /// Raises precision to the highest at any greater recall, after the last detection.
+    void raise() {
+        for (std::size_t index = precision_.size(); index-- > 1;) {
+            precision_[index - 1] = std::max(precision_[index - 1], precision_[index]);
+        }
+    }
 
     /// Where recall first reaches `least`; 0 where it never does.
     double precision_at(double least) const {
-        const auto point = std::ranges::lower_bound(recall, least);
-        return point == recall.end() ? 0
-                                     : precision[static_cast<std::size_t>(point - recall.begin())];
+        const auto point = std::ranges::lower_bound(recall_, least);
+        return point == recall_.end()
+                   ? 0
+                   : precision_[static_cast<std::size_t>(point - recall_.begin())];
     }
-};
 
-Curve curve_of(std::span<const std::uint8_t> hits, std::int64_t positives) {
-    Curve curve;
-    double right = 0;
-    for (std::size_t index = 0; index < hits.size(); ++index) {
-        right += hits[index];
-        const double count = static_cast<double>(index + 1);
-        curve.recall.push_back(right / static_cast<double>(positives));
-        // numpy.spacing(1) is in pycocotools' denominator.
-        curve.precision.push_back(right / (count + std::numeric_limits<double>::epsilon()));
+    double area() const {
+        double sum = 0;
+        double before = 0;
+        for (std::size_t index = 0; index < recall_.size(); ++index) {
+            sum += (recall_[index] - before) * precision_[index];
+            before = recall_[index];
+        }
+        return sum;
     }
-    for (std::size_t index = curve.precision.size(); index-- > 1;) {
-        double& before = curve.precision[index - 1];
-        before = std::max(before, curve.precision[index]);
-    }
-    return curve;
-}
+
+private:
+    double positives_;
+    double seen_ = 0;
+    std::vector<double> recall_;
+    std::vector<double> precision_;
+};
 
 double mean_at_101_recalls(const Curve& curve) {
     double sum = curve.precision_at(1.0);
@@ -55,16 +74,6 @@ double mean_at_11_recalls(const Curve& curve) {
     double sum = 0;
     for (int index = 0; index <= 10; ++index) sum += curve.precision_at(index / 10.0);
     return sum / 11;
-}
-
-double area_under(const Curve& curve) {
-    double sum = 0;
-    double before = 0;
-    for (std::size_t index = 0; index < curve.recall.size(); ++index) {
-        sum += (curve.recall[index] - before) * curve.precision[index];
-        before = curve.recall[index];
-    }
-    return sum;
 }
 
 CategoryQuality quality_of(const CategoryMatches& matches) {
@@ -109,16 +118,14 @@ std::optional<double> mean_precision(std::span<const CategoryMatches> categories
     };
     double sum = 0;
     double count = 0;
-    std::vector<std::uint8_t> hits;
     for (const CategoryMatches& matches : categories) {
         std::int64_t positives = 0;
         for (const std::int64_t image : matches.image_of_box) positives += times_of(image);
         if (positives == 0) continue;
-        hits.clear();
-        for (const RankedDetection& one : matches.ranked) {
-            hits.insert(hits.end(), times_of(one.image), one.hit);
-        }
-        sum += mean_at_101_recalls(curve_of(hits, positives));
+        Curve curve(positives);
+        for (const RankedDetection& one : matches.ranked) curve.add(one.hit, times_of(one.image));
+        curve.raise();
+        sum += mean_at_101_recalls(curve);
         ++count;
     }
     if (count == 0) return std::nullopt;
@@ -129,8 +136,10 @@ std::optional<double> mean_precision(std::span<const CategoryMatches> categories
 
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives) {
     ensure(positives > 0, "average precision of {} boxes", positives);
-    const Curve curve = curve_of(hits, positives);
-    return {mean_at_101_recalls(curve), area_under(curve), mean_at_11_recalls(curve)};
+    Curve curve(positives);
+    for (const std::uint8_t hit : hits) curve.add(hit != 0, 1);
+    curve.raise();
+    return {mean_at_101_recalls(curve), curve.area(), mean_at_11_recalls(curve)};
 }
 
 DetectionQuality detection_quality(const DetectionTruth& truth,
