@@ -41,13 +41,14 @@ struct BoxCoder {
 };
 
 /// Which of the anchors each image's step is taken from, and what they should say. An anchor is
-/// positive from an IoU of `foreground_iou` with some box on, or where no anchor has a higher one
-/// with a box, and negative below `background_iou` with all. Of them are drawn `samples`, of which
-/// no more than `positive_share` are positive: those with the smallest sampling_key of (the
+/// positive from an IoU of `foreground_iou` with some box on, or where it overlaps a box and no
+/// anchor has a higher IoU with that, and negative below `background_iou` with all. Its target is
+/// the box with which its own IoU is highest (the first of equals). Of them are drawn `samples`, of
+/// which no more than `positive_share` are positive: those with the smallest sampling_key of (the
 /// image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of x1, y1, x2, y2, class, class 0 where
-/// there is none; keys (N) s32. Output (N, samples, 6): anchor number, 1 or 0, and the target of
-/// its four deltas (zeros of a negative); -1 for the anchor number of an unused row. Positive rows
-/// come first, each part in ascending order of the anchors.
+/// there is none, and a box without area is none; keys (N) s32. Output (N, samples, 6): anchor
+/// number, 1 or 0, and the target of its four deltas (zeros of a negative); -1 for the anchor
+/// number of an unused row. Positive rows come first, each part in ascending order of the anchors.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -74,7 +75,8 @@ struct RpnLoss {
 /// `minimum_side` fall away, and those whose IoU with one of a higher score on the same level is
 /// above `nms_iou`; then the `limit` best of all levels remain. Inputs as of RpnLoss without
 /// targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by falling score; zeros
-/// and score -1 in unused rows. A box that is not finite falls away.
+/// and score -1 in unused rows. A box that is not finite falls away, and one whose logit is no
+/// number.
 struct Proposals {
     std::int64_t batch = 0;  // N
     Anchors anchors;
@@ -127,9 +129,10 @@ struct RoiLoss {
 /// What the detector says: for each class but background the softmax of its logit and the proposal
 /// moved by its deltas and clipped; those with a score above `score_threshold` and no side under
 /// `minimum_side` are kept unless their IoU with a better one of the class is above `nms_iou`, and
-/// of all classes the `limit` best. Inputs: logits (N R, K), deltas (N R, 4 K), both fp32, and
-/// proposals (N, R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by falling score (of
-/// equals the lower class, then the earlier proposal first); zeros in unused rows.
+/// of all classes the `limit` best. A box that is not finite falls away. Inputs: logits (N R, K),
+/// deltas (N R, 4 K), both fp32, and proposals (N, R, 5). Output (N, limit, 6): x1, y1, x2, y2,
+/// score, class, by falling score (of equals the lower class, then the earlier proposal first);
+/// zeros in unused rows.
 struct Detections {
     Shape proposals;
     std::int64_t classes = 0;  // K, background among them
