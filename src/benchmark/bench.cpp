@@ -183,6 +183,7 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.precision = name_of(bench.precision());
     report.batch_size = config.training.batch_size;
     report.image_size = config.workload.image_size;
+    report.image_width = image_width(config);
     report.steps = steps;
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
     report.step_seconds = median(std::move(seconds));

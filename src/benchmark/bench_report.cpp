@@ -32,7 +32,7 @@ std::string bench_text(const BenchReport& report) {
         "step      {:.4f} s median of {} (fastest {:.4f} s)\n"
         "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
         "speed     {:.2f} images/s, {} by table3\n\n",
-        report.model, report.precision, report.batch_size, report.image_size, report.image_size,
+        report.model, report.precision, report.batch_size, report.image_size, report.image_width,
         report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
         report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,
         report.images_per_second, format_flops_human(report.flops));
@@ -75,6 +75,7 @@ std::string bench_json(const BenchReport& report) {
                                       {"precision", report.precision},
                                       {"batch_size", report.batch_size},
                                       {"image_size", report.image_size},
+                                      {"image_width", report.image_width},
                                       {"steps", report.steps},
                                       {"step_seconds", report.step_seconds},
                                       {"fastest_step_seconds", report.fastest_step_seconds},

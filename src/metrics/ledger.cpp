@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -19,10 +20,13 @@ bool is_fused(const ops::Operation& operation) {
     return norm != nullptr && (norm->add || norm->relu);
 }
 
-LedgerRow count(const graph::Graph& graph, const graph::Node& node) {
+/// A parameter is counted with the first node that has it: `counted` has those before.
+LedgerRow count(const graph::Graph& graph, const graph::Node& node,
+                std::set<graph::ParameterId>& counted) {
     LedgerRow row{node.name, std::string(ops::name_of(node.operation)),
                   graph.value(node.output).shape};
     for (const graph::ParameterId parameter : node.parameters) {
+        if (!counted.insert(parameter).second) continue;
         row.parameters +=
             graph.parameters().at(static_cast<std::size_t>(parameter)).shape.elements();
     }
@@ -50,14 +54,16 @@ const ops::Flops& LedgerRow::of(ops::Ledger ledger) const {
 
 FlopsLedger::FlopsLedger(const graph::Graph& graph) {
     for (const graph::Value& value : graph.values()) {
-        ensure(value.shape.rank() > 0 && value.shape[0] == 1,
+        const bool is_input = value.producer == graph::kNoNode;
+        ensure(!is_input || (value.shape.rank() > 0 && value.shape[0] == 1),
                "FLOPs are counted for one sample, but {} is {}", value.name,
                to_string(value.shape));
     }
+    std::set<graph::ParameterId> counted;
     for (const graph::Node& node : graph.nodes()) {
         ensure(!is_fused(node.operation), "FLOPs are counted over the unfused graph, but {} is {}",
                node.name, ops::name_of(node.operation));
-        rows_.push_back(count(graph, node));
+        rows_.push_back(count(graph, node, counted));
         add(total_, rows_.back());
     }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
@@ -46,8 +48,10 @@ std::string bytes_text(std::int64_t bytes) {
 /// "112x112x64": the output of one sample.
 std::string extents(const LedgerRow& row) {
     std::string text;
-    for (std::size_t axis = 1; axis < row.output.rank(); ++axis) {
-        text += fmt::format("{}{}", axis > 1 ? "x" : "", row.output[axis]);
+    // A sample may have many regions.
+    for (std::size_t axis = row.output.rank() > 0 && row.output[0] == 1 ? 1 : 0;
+         axis < row.output.rank(); ++axis) {
+        text += fmt::format("{}{}", text.empty() ? "" : "x", row.output[axis]);
     }
     return text;
 }
@@ -56,22 +60,31 @@ std::string mega(std::int64_t flops) {
     return flops == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(flops) / 1e6);
 }
 
-std::string line(const std::vector<std::string>& cells) {
+/// `node_width`: of the first column.
+std::string line(const std::vector<std::string>& cells, std::size_t node_width) {
     return fmt::format(
-        "{:<21} {:<21} {:>11} {:>11} {:>8} |{:>10} |{:>10}{:>10}{:>10} "
+        "{:<{}} {:<21} {:>11} {:>11} {:>8} |{:>10} |{:>10}{:>10}{:>10} "
         "|{:>10}{:>10}{:>10}\n",
-        cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7], cells[8],
-        cells[9], cells[10], cells[11]);
+        cells[0], node_width, cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7],
+        cells[8], cells[9], cells[10], cells[11]);
 }
 
-std::string line(const LedgerRow& row, const std::string& node, std::int64_t activation_bytes) {
+std::size_t node_width_of(const metrics::FlopsLedger& ledger) {
+    std::size_t width = 21;
+    for (const LedgerRow& row : ledger.rows()) width = std::max(width, row.node.size());
+    return width;
+}
+
+std::string line(const LedgerRow& row, const std::string& node, std::size_t node_width,
+                 std::int64_t activation_bytes) {
     const ops::Flops& two_mac = row.of(Ledger::two_mac);
     const ops::Flops& aiperf = row.of(Ledger::aiperf);
     return line({node, row.operation, extents(row),
                  row.parameters == 0 ? "-" : format_count(row.parameters),
                  bytes_text(activation_bytes), mega(row.of(Ledger::table3).forward),
                  mega(two_mac.forward), mega(two_mac.weight_gradient), mega(two_mac.input_gradient),
-                 mega(aiperf.forward), mega(aiperf.weight_gradient), mega(aiperf.input_gradient)});
+                 mega(aiperf.forward), mega(aiperf.weight_gradient), mega(aiperf.input_gradient)},
+                node_width);
 }
 
 std::string totals(const Counts& counts) {
@@ -115,21 +128,25 @@ ordered_json json_of(const LedgerRow& row, std::int64_t activation_bytes) {
 std::string flops_table(const config::Config& config) {
     const Counts counts(config);
     const metrics::FlopsLedger& ledger = counts.ledger;
+    const std::size_t width = node_width_of(ledger);
     std::string text = fmt::format(
         "{}, {} x {} x {} pixels, {} classes: one sample, MFLOPs (1e6) by ledger and pass\n"
         "activations in {}{}; table3 has no backward pass of a single operator: each of the two "
         "gradients\ncounts as its forward pass\n\n",
-        counts.model, config.workload.image_size, config.workload.image_size,
-        config.workload.channels, config.workload.classes, counts.precision.name,
+        counts.model, config.workload.image_size, image_width(config), config.workload.channels,
+        config.workload.classes, counts.precision.name,
         counts.precision.assumed ? " (training.precision is auto)" : "");
     text += line(
-        {"", "", "", "", "", "table3", "two_mac", "weight", "input", "aiperf", "weight", "input"});
+        {"", "", "", "", "", "table3", "two_mac", "weight", "input", "aiperf", "weight", "input"},
+        width);
     text += line({"node", "operation", "output", "parameters", "output", "forward", "forward",
-                  "gradient", "gradient", "forward", "gradient", "gradient"});
+                  "gradient", "gradient", "forward", "gradient", "gradient"},
+                 width);
     for (std::size_t row = 0; row < ledger.rows().size(); ++row) {
-        text += line(ledger.rows()[row], ledger.rows()[row].node, counts.activation_bytes(row));
+        text +=
+            line(ledger.rows()[row], ledger.rows()[row].node, width, counts.activation_bytes(row));
     }
-    return text + line(ledger.total(), "total", counts.activation_bytes()) + totals(counts);
+    return text + line(ledger.total(), "total", width, counts.activation_bytes()) + totals(counts);
 }
 
 std::string flops_json(const config::Config& config) {
@@ -144,6 +161,7 @@ std::string flops_json(const config::Config& config) {
     const ordered_json document{{"schema", "hpcai500-flops/1"},
                                 {"model", counts.model},
                                 {"image_size", config.workload.image_size},
+                                {"image_width", image_width(config)},
                                 {"channels", config.workload.channels},
                                 {"classes", config.workload.classes},
                                 {"precision", counts.precision.name},

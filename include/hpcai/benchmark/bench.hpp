@@ -23,7 +23,8 @@ struct BenchReport {
     std::string model;
     std::string precision;
     std::int64_t batch_size = 0;
-    std::int64_t image_size = 0;
+    std::int64_t image_size = 0;   // pixels, the height
+    std::int64_t image_width = 0;  // pixels
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
