@@ -64,7 +64,8 @@ graph::ValueId Layers::max_pool(const std::string& name, ValueId input,
 }
 
 graph::ValueId Layers::block(const std::string& name, ValueId input, const Backbone& options,
-                             std::int64_t width, std::int64_t stride, bool is_trained) {
+                             const Block& block) {
+    const auto [width, stride, is_trained] = block;
     const std::int64_t first_stride = options.stride_on_3x3 ? 1 : stride;
     const std::int64_t second_stride = options.stride_on_3x3 ? stride : 1;
     const NormOptions& norms = options.norm;
@@ -98,7 +99,7 @@ std::array<graph::ValueId, 4> Layers::backbone(const std::string& prefix, ValueI
         for (int index = 0; index < options.blocks[static_cast<std::size_t>(stage)]; ++index) {
             const std::int64_t stride = stage > 0 && index == 0 ? 2 : 1;
             x = block(fmt::format("{}layer{}.{}", prefix, stage + 1, index), x, options,
-                      options.width << stage, stride, is_trained);
+                      {options.width << stage, stride, is_trained});
         }
         stages[static_cast<std::size_t>(stage)] = x;
     }

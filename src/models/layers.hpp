@@ -39,9 +39,14 @@ public:
 
 private:
     ValueId stem(const std::string& prefix, ValueId images, const Backbone& options);
+    struct Block {
+        std::int64_t width = 0;
+        std::int64_t stride = 1;
+        bool is_trained = true;
+    };
     /// Bottleneck: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
     ValueId block(const std::string& name, ValueId input, const Backbone& options,
-                  std::int64_t width, std::int64_t stride, bool is_trained);
+                  const Block& block);
 
     graph::Graph graph_;
 };
