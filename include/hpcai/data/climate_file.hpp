@@ -34,7 +34,8 @@ struct ClimateFileSettings {
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
 /// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
-/// that lists it is checked before HDF5 sees it.
+/// that lists it is checked before HDF5 sees it. A file that no manifest vouches for is first
+/// opened in a process of its own, which may crash.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset when the file is unreadable, differs from the
@@ -65,6 +66,10 @@ public:
 
 private:
     struct State;
+
+    static std::unique_ptr<State> open(const std::filesystem::path& path,
+                                       const ClimateFileSettings& settings);
+
     std::unique_ptr<State> state_;
 };
 

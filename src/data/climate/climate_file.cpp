@@ -9,6 +9,7 @@
 
 #include "box_columns.hpp"
 #include "hdf5_handle.hpp"
+#include "trial.hpp"
 
 namespace hpcai::data {
 
@@ -18,16 +19,21 @@ namespace fs = std::filesystem;
 using climate::Hdf5Dataset;
 using climate::Hdf5Handle;
 
+constexpr unsigned kTrialSeconds = 120;
 constexpr hsize_t kMostSamples = 200'000;
 constexpr hsize_t kLargestSide = 16'384;  // pixels
 constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
-Hdf5Handle open_file(const fs::path& path) {
+/// True when a manifest vouches for the file.
+bool check_file(const fs::path& path) {
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::data, "cannot read '{}': {}", path.string(),
             error ? error.message() : "not a regular file");
-    storage::matches_manifest(path);
+    return storage::matches_manifest(path);
+}
+
+Hdf5Handle open_file(const fs::path& path) {
     const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access.id(), false, true);  // read-only folders and some NFS have no locks
     Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
@@ -93,6 +99,13 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 
+/// Meets every entry of the index of chunks, without the chunks themselves.
+void walk_chunks(const Hdf5Dataset& images) {
+    hsize_t chunks = 0;
+    const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
+    H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
+}
+
 /// By the first sample's middle row.
 GeopotentialLevel level_of(const Hdf5Dataset& images) {
     const auto& e = images.extents;
@@ -121,21 +134,33 @@ struct ClimateFile::State {
     GeopotentialLevel level = GeopotentialLevel::unknown;
 };
 
-ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings)
-    : state_(std::make_unique<State>()) {
-    const climate::QuietHdf5 quiet;
-    State& s = *state_;
+std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
+                                                      const ClimateFileSettings& settings) {
+    auto state = std::make_unique<State>();
+    State& s = *state;
     s.path = path;
     s.file = open_file(path);
     s.images = climate::open_dataset(s.file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
     const Hdf5Dataset boxes =
         climate::open_dataset(s.file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
     require_extents(s.images, boxes);
-    const climate::BoxTable table{read_rows(boxes), height(), width(), boxes.place};
+    const auto& e = s.images.extents;
+    const climate::BoxTable table{read_rows(boxes), static_cast<int>(e[2]), static_cast<int>(e[3]),
+                                  boxes.place};
     climate::require_classes(table);
     s.order = climate::order_of(table, wanted_order(boxes, settings.box_order));
     s.boxes = climate::decode_boxes(table, s.order);
     s.level = level_of(s.images);
+    return state;
+}
+
+ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
+    const climate::QuietHdf5 quiet;
+    // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
+    const auto trial = [&] { walk_chunks(open(path, settings)->images); };
+    require(check_file(path) || climate::survives(trial, kTrialSeconds), ExitCode::data,
+            "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+    state_ = open(path, settings);
 }
 
 ClimateFile::~ClimateFile() = default;
