@@ -62,7 +62,7 @@ public:
                    *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
           step_({config, network_, *device_, store_, *reducer_}),
-          update_(device_->build(training::plan_sgd(graph_, store_, config.training),
+          update_(device_->build(training::plan_sgd(network_, store_, config.training),
                                  {store_.parameters(), store_.gradients(), store_.momentum(),
                                   network_.step_numbers()})),
           timing_(network_.graph()) {

@@ -38,7 +38,7 @@ void Network::set_input(const std::string& name, std::span<const std::byte> byte
 }
 
 std::vector<Step> Network::steps() const {
-    std::vector<Step> all = prepare_steps_;
+    std::vector<Step> all = prepare_rest_steps_;
     all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
     all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
     return all;

@@ -24,11 +24,11 @@ bool has_pass(const device::Kernel& kernel, Pass pass) {
 
 void Network::Builder::build() {
     plan_kernels();
-    lay_out_prepare();
     lay_out_forward();
     if (is_training()) lay_out_backward();
     place();
     bind();
+    divide_prepare();
     expose();
 }
 
@@ -56,13 +56,6 @@ void Network::Builder::plan_kernels() {
         values_.push_back(new_tensor(value_bytes(static_cast<ValueId>(value), false)));
     }
     gradients_.resize(graph_.values().size());
-}
-
-void Network::Builder::lay_out_prepare() {
-    for (const Binding& binding : bindings_) {
-        if (!has_pass(*binding.kernel, Pass::prepare)) continue;
-        add_step(network_.prepare_steps_, {binding.node->name, Pass::prepare, binding.kernel, {}});
-    }
 }
 
 void Network::Builder::lay_out_forward() {
@@ -192,6 +185,24 @@ void Network::Builder::bind() {
             }
         }
         binding.kernel->bind(tensors);
+    }
+}
+
+void Network::Builder::divide_prepare() {
+    network_.working_copies_.resize(graph_.parameters().size());
+    for (const Binding& binding : bindings_) {
+        if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;
+        const Step step{binding.node->name, Pass::prepare, binding.kernel, {}};
+        const auto copies =
+            is_training() ? binding.kernel->working_copies() : std::vector<device::WorkingCopy>{};
+        for (const auto& [index, place] : copies) {
+            const ParameterId parameter = binding.node->parameters.at(index);
+            void*& known = network_.working_copies_.at(static_cast<std::size_t>(parameter));
+            ensure(known == nullptr, "two nodes of the same parameter, {} the second", step.name);
+            known = place;
+        }
+        (copies.empty() ? network_.prepare_rest_steps_ : network_.prepare_copies_steps_)
+            .push_back(step);
     }
 }
 

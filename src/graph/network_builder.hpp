@@ -32,7 +32,6 @@ private:
     };
 
     void plan_kernels();
-    void lay_out_prepare();
     void lay_out_forward();
     void lay_out_backward();
     void lay_out_backward(std::size_t node);
@@ -40,6 +39,7 @@ private:
     void sum_gradients(ValueId value, std::size_t limit);
     void place();
     void bind();
+    void divide_prepare();
     void expose();
 
     TensorId new_tensor(std::size_t bytes);

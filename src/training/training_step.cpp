@@ -61,22 +61,28 @@ private:
 
 }  // namespace
 
-device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& store,
+device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore& store,
                      const config::TrainingConfig& training) {
     device::Sgd sgd{static_cast<float>(training.momentum),
                     static_cast<float>(training.weight_decay),
                     training.nesterov,
-                    {}};
-    for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
-        const graph::ParameterKind kind = graph.parameters()[index].kind;
+                    {},
+                    network.compute()};
+    const auto& parameters = network.graph().parameters();
+    for (std::size_t index = 0; index < parameters.size(); ++index) {
+        const graph::ParameterKind kind = parameters[index].kind;
         const bool decays = training.weight_decay_on_norm_and_bias ||
                             kind == graph::ParameterKind::filters ||
                             kind == graph::ParameterKind::linear_weight;
-        const graph::Range range = store.range(static_cast<graph::ParameterId>(index));
-        if (!sgd.ranges.empty() && sgd.ranges.back().decays == decays) {
-            sgd.ranges.back().end = range.end;  // the gap between is zero and stays so
+        const auto parameter = static_cast<graph::ParameterId>(index);
+        const auto [begin, end] = store.range(parameter);
+        void* copy = network.working_copy(parameter);
+        const bool joins = !sgd.ranges.empty() && sgd.ranges.back().decays == decays &&
+                           sgd.ranges.back().working_copy == nullptr && copy == nullptr;
+        if (joins) {
+            sgd.ranges.back().end = end;  // the gap between is zero and stays so
         } else {
-            sgd.ranges.push_back({range.begin, range.end, decays});
+            sgd.ranges.push_back({begin, end, decays, copy});
         }
     }
     return sgd;
@@ -89,7 +95,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       reducer_(setup.reducer),
       loss_scale_(plan_loss_scale(setup.config.training, setup.network.compute())),
       update_(device_.build(
-          plan_sgd(network_.graph(), store_, setup.config.training),
+          plan_sgd(network_, store_, setup.config.training),
           {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
@@ -111,6 +117,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
 void TrainingStep::run(double learning_rate, bool has_failed) {
     set(&device::StepNumbers::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
+    refresh_copies();
     if (recording_ != nullptr) {
         recording_->run();
         buckets_.repeat_step();
@@ -123,12 +130,19 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     ++steps_;
 }
 
+void TrainingStep::refresh_copies() {
+    if (prepared_ == store_.parameter_writes()) return;
+    graph::Observer nobody;
+    network_.prepare_copies(nobody);
+    prepared_ = store_.parameter_writes();
+}
+
 void TrainingStep::enqueue() {
     graph::Observer nobody;
     BucketObserver observer(buckets_);
     device::StepNumbers* numbers = network_.step_numbers();
     buckets_.ready(store_.ranges().size());
-    network_.prepare(nobody);
+    network_.prepare_rest(nobody);
     network_.forward(nobody);
     device_.add_losses(network_.losses(), numbers);
     network_.backward(observer);

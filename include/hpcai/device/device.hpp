@@ -45,8 +45,10 @@ struct Sgd {
         std::size_t begin = 0;  // a multiple of 8
         std::size_t end = 0;
         bool decays = true;
+        void* working_copy = nullptr;  // as Kernel::working_copies() has it; null: none
     };
     std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
+    tensor::DType compute = tensor::DType::f32;  // of working copies
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.
@@ -57,7 +59,8 @@ struct SgdTensors {
     const StepNumbers* numbers = nullptr;
 };
 
-/// An optimizer step, planned for its buffers. While numbers->finite is 0 it changes nothing.
+/// An optimizer step, planned for its buffers, which keeps the working copies of its ranges in step
+/// with their parameters. While numbers->finite is 0 it changes nothing.
 class Update {
 public:
     virtual ~Update() = default;
@@ -137,7 +140,8 @@ public:
     virtual std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                           const KernelOptions& options) = 0;
 
-    /// Plans an optimizer step. Everything in `tensors` outlives it.
+    /// Plans an optimizer step. Everything in `tensors`, and working copies, outlive it. Throws
+    /// Error(internal) for buffers and ranges that do not fit one another.
     virtual std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) = 0;
 
     /// The following enqueue work on numbers in device memory. Clears numbers->finite where any of

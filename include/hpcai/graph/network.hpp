@@ -72,13 +72,27 @@ public:
     /// A copy; waits for the work enqueued on the device.
     device::StepNumbers read_step_numbers() const;
 
-    /// Refreshes working copies after the parameters have changed.
-    void prepare(Observer& observer) { run(prepare_steps_, observer); }
+    /// Refreshes working copies after the parameters have changed: prepare_copies() and
+    /// prepare_rest().
+    void prepare(Observer& observer) {
+        prepare_copies(observer);
+        prepare_rest(observer);
+    }
+    /// What an update does that writes every working_copy() with its parameter.
+    void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
+    /// What is left to do after such an update.
+    void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
+    /// Where an update of this training network's parameters may write one of them, as
+    /// Kernel::working_copies() has it; null for none.
+    void* working_copy(ParameterId parameter) const {
+        return working_copies_.at(static_cast<std::size_t>(parameter));
+    }
     void forward(Observer& observer) { run(forward_steps_, observer); }
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// All steps of a training step in order, to be run one by one.
+    /// All steps of a training step in order, to be run one by one, after an update that writes
+    /// working copies.
     std::vector<Step> steps() const;
 
     /// Copies the softmax (N, classes) of the last forward pass to the host.
@@ -107,7 +121,8 @@ private:
     NetworkMemory memory_;
     std::unique_ptr<device::Memory> arena_, prepared_, numbers_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
+    std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
+    std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_;
     std::span<const std::byte> probabilities_, losses_;
 };
