@@ -17,6 +17,10 @@ bool Device::accepts(const ops::Operation& /*operation*/, const KernelOptions& /
     return false;
 }
 
+void Device::resize_crops(const ViewBatch& /*batch*/) {
+    throw Error(ExitCode::internal, "this device does not resize pictures");
+}
+
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {
     throw Error(ExitCode::internal, "this device has no recordings");
 }

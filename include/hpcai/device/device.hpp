@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <hpcai/device/kernel.hpp>
+#include <hpcai/device/picture_view.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
@@ -154,6 +155,13 @@ public:
     /// and a dynamic scale halves, not below `smallest`. Then gradient_factor = loss_weight /
     /// loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) = 0;
+
+    /// Whether it cuts and resizes pictures that lie in its memory.
+    virtual bool resizes_crops() const { return false; }
+    /// Enqueues, for each row that has a view: its crop is resized to side x side, antialiased
+    /// bilinear with the bits of data::resize_bilinear, and then mirrored. Throws Error(internal)
+    /// where resizes_crops() is false, and for a number of rows or a side that does not fit.
+    virtual void resize_crops(const ViewBatch& batch);
 
     /// Whether it has recordings.
     virtual bool records() const { return false; }

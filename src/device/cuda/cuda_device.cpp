@@ -5,6 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "kernels/crop_resize.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/hash.hpp"
 #include "kernels/loss_scale.hpp"
@@ -200,6 +201,9 @@ public:
     void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
         kernels::update_loss_scale(policy, numbers, stream_);
     }
+
+    bool resizes_crops() const override { return true; }
+    void resize_crops(const ViewBatch& batch) override { kernels::crop_resize(batch, stream_); }
 
     bool records() const override { return true; }
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
