@@ -55,6 +55,18 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::Trainin
     return static_cast<std::int64_t>(count);
 }
 
+Quantity exposed_on_device(comm::Communicator& group, const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
+    return mean_over_ranks(group, sums.timed->exposed);
+}
+
+Quantity bandwidth_of(const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no device has timed the sums by themselves"};
+    const double bytes = static_cast<double>(sums.bytes_reduced) *
+                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
+    return {bytes / sums.timed->under_way, ""};
+}
+
 struct Training {
     const Start& start;
     BaseModel& model;
@@ -104,11 +116,11 @@ void train(const Training& training, GroupResult& result) {
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
+    const bool is_device_sum = group.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
-        mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
-    if (group.size() > 1 && reducer.can_be_recorded()) {
-        record.communication_seconds = {std::nullopt, "summed on the device, in recorded steps"};
-    }
+        is_device_sum ? exposed_on_device(group, sums)
+                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+    result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());

@@ -154,6 +154,7 @@ void TrainingStep::enqueue() {
 
 StepResults TrainingStep::read() {
     reducer_.check();
+    buckets_.read_times();
     const device::StepNumbers numbers = network_.read_step_numbers();
     set(&device::StepNumbers::loss_sum, 0.0);
     StepResults results;
