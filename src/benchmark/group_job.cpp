@@ -27,7 +27,7 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-data::TrainingSource make_training_source(const Start& start, const BaseModel& model) {
+data::TrainingSource make_training_source(const Start& start, BaseModel& model) {
     data::SourceSettings settings;
     settings.batch_size = start.config.training.batch_size;
     settings.group_rank = start.place.group_rank;
@@ -35,7 +35,8 @@ data::TrainingSource make_training_source(const Start& start, const BaseModel& m
     settings.prefetch_batches = start.config.data.prefetch_batches;
     settings.decode_threads = decode_threads(start);
     settings.on_bad_sample = start.config.data.on_bad_sample;
-    return {start.samples.training, settings, start.config.run.seed, model.number()};
+    return {start.samples.training, settings, start.config.run.seed, model.number(),
+            model.pictures()};
 }
 
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
@@ -65,6 +66,11 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
     return {bytes / sums.timed->under_way, ""};
+}
+
+void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
+    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
+             static_cast<double>(held.bytes) / (1 << 20));
 }
 
 struct Training {
@@ -109,6 +115,8 @@ void train(const Training& training, GroupResult& result) {
     }
     const double seconds = watch.seconds();
     progress.finish();
+    if (model.pictures() != nullptr && group.rank() == 0)
+        report_residents(model.pictures()->contents(), log);
     record.training_seconds = {seconds, ""};
     record.images_per_second = {static_cast<double>(record.samples_trained) / seconds, ""};
     record.flops = {static_cast<double>(record.samples_trained) *
@@ -234,6 +242,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     try {
         reducer = connect_gradients(start, group, log);
         train({start, model, group, *reducer, log, watch}, outcome.result);
+        model.drop_pictures();
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

@@ -39,6 +39,7 @@ public:
             check(!data.validation_path.empty(), "data.validation_path", folder);
             check(channels == 3, "workload.channels", "3, as data.kind is image_folder");
         } else {
+            check(data.resident_mib == 0, "data.resident_mib", "0, as data.kind is synthetic");
             check(data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
                   fmt::format("at least training.batch_size, which is {}",
                               config_.training.batch_size));

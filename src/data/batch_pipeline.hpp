@@ -12,6 +12,13 @@
 
 namespace hpcai::data {
 
+/// What one row of a batch consists of.
+struct BatchRow {
+    std::span<std::uint8_t> pixels;
+    std::int32_t& label;
+    device::PictureView& view;
+};
+
 /// The memory of the batches in the ring, and the prefetcher that fills it.
 class BatchPipeline {
 public:
@@ -20,9 +27,8 @@ public:
         int prefetch_batches;
         int threads;
     };
-    /// Writes one row's pixels and label.
-    using FillRow = std::function<void(std::int64_t batch, std::int64_t row,
-                                       std::span<std::uint8_t> pixels, std::int32_t& label)>;
+    /// Writes one row.
+    using FillRow = std::function<void(std::int64_t batch, std::int64_t row, const BatchRow& to)>;
 
     BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill);
 
@@ -37,6 +43,7 @@ private:
     struct Slot {
         std::vector<std::uint8_t> pixels;
         std::vector<std::int32_t> labels;
+        std::vector<device::PictureView> views;
         Batch batch;
     };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 
 #include "batch_pipeline.hpp"
@@ -47,8 +48,8 @@ BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillR
                           slot.pixels.size() / static_cast<std::size_t>(sizes_.rows);
                       const auto index = static_cast<std::size_t>(row);
                       fill_(batch, row,
-                            std::span(slot.pixels).subspan(index * row_bytes, row_bytes),
-                            slot.labels[index]);
+                            {std::span(slot.pixels).subspan(index * row_bytes, row_bytes),
+                             slot.labels[index], slot.views[index]});
                   }) {}
 
 std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleSet& samples,
@@ -61,6 +62,8 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleSet& samp
         slot.labels.resize(static_cast<std::size_t>(sizes.rows));
         slot.batch.images = {slot.pixels.data(), shape, tensor::DType::u8};
         slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
+        slot.views.resize(static_cast<std::size_t>(sizes.rows));
+        slot.batch.views = slot.views;
         slot.batch.samples = sizes.rows;
     }
     return slots;
@@ -74,11 +77,12 @@ struct TrainingSource::Epoch {
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
                                const SourceSettings& settings, std::uint64_t seed,
-                               std::uint32_t model)
+                               std::uint32_t model, ResidentPictures* pictures)
     : samples_(std::move(samples)),
       settings_(settings),
       seed_(seed),
       model_(model),
+      pictures_(pictures),
       epoch_(std::make_unique<Epoch>()) {
     ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
                settings.batch_size % settings.degree == 0,
@@ -87,8 +91,7 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
                                      settings.prefetch_batches, settings.decode_threads};
     pipeline_ = std::make_unique<BatchPipeline>(
         *samples_, sizes,
-        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-               std::int32_t& label) { fill(batch, row, pixels, label); });
+        [this](std::int64_t batch, std::int64_t row, const BatchRow& to) { fill(batch, row, to); });
 }
 
 TrainingSource::~TrainingSource() = default;
@@ -102,25 +105,26 @@ void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t>
     pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size);
 }
 
-std::uint32_t TrainingSource::try_position(std::size_t position, std::span<std::uint8_t> pixels,
+std::uint32_t TrainingSource::try_position(std::size_t position, const BatchRow& to,
                                            std::string& reason) const {
     const std::uint32_t sample = epoch_->order[position];
     const std::uint32_t pass = epoch_->number << 16 | epoch_->repetitions[position];
-    reason = samples_->training_pixels(
-        sample, CounterStream(seed_, RandomPurpose::augmentation, model_, sample, pass), pixels);
+    const CounterStream random(seed_, RandomPurpose::augmentation, model_, sample, pass);
+    reason = pictures_ != nullptr
+                 ? pictures_->prepare(*samples_, sample, random, to.pixels, to.view)
+                 : samples_->training_pixels(sample, random, to.pixels);
     return sample;
 }
 
-void TrainingSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-                          std::int32_t& label) {
+void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& to) {
     const std::size_t entries = epoch_->order.size();
     const std::int64_t rows = settings_.batch_size / settings_.degree;
     const auto position =
         static_cast<std::size_t>(batch * settings_.batch_size + settings_.group_rank * rows + row);
     for (std::size_t tried = 0; tried < std::min(entries, kMostReplacements); ++tried) {
         std::string reason;
-        const std::uint32_t sample = try_position((position + tried) % entries, pixels, reason);
-        label = samples_->label(sample);
+        const std::uint32_t sample = try_position((position + tried) % entries, to, reason);
+        to.label = samples_->label(sample);
         if (reason.empty()) return;
         const std::string name = samples_->location(sample);
         if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
@@ -138,7 +142,9 @@ std::int64_t TrainingSource::batches() const {
 }
 
 const Batch& TrainingSource::next() {
-    return pipeline_->next();
+    Batch& batch = pipeline_->next();
+    batch.pictures = pictures_;
+    return batch;
 }
 
 double TrainingSource::wait_seconds() const {
@@ -162,8 +168,7 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
         *samples_,
         BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,
                              settings.decode_threads},
-        [this](std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-               std::int32_t& label) { fill(batch, row, pixels, label); });
+        [this](std::int64_t batch, std::int64_t row, const BatchRow& to) { fill(batch, row, to); });
 }
 
 EvaluationSource::~EvaluationSource() = default;
@@ -174,22 +179,21 @@ void EvaluationSource::begin() {
     pipeline_->begin(batches());
 }
 
-void EvaluationSource::fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-                            std::int32_t& label) {
+void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& to) {
     const std::int64_t offset = batch * settings_.batch_size + row;
     if (offset >= count_) {
-        std::fill(pixels.begin(), pixels.end(), kPaddingPixel);
-        label = -1;
+        std::fill(to.pixels.begin(), to.pixels.end(), kPaddingPixel);
+        to.label = -1;
         return;
     }
     const auto sample = static_cast<std::uint32_t>(first_ + offset);
-    const std::string reason = samples_->evaluation_pixels(sample, pixels);
-    label = samples_->label(sample);
+    const std::string reason = samples_->evaluation_pixels(sample, to.pixels);
+    to.label = samples_->label(sample);
     if (reason.empty()) return;
     const std::string name = samples_->location(sample);
     if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
     bad_samples_.record(sample, name, reason);
-    if (settings_.on_bad_sample == config::BadSamplePolicy::skip) label = -1;
+    if (settings_.on_bad_sample == config::BadSamplePolicy::skip) to.label = -1;
 }
 
 std::int64_t EvaluationSource::batches() const {

@@ -33,6 +33,12 @@ public:
                                 std::span<std::uint8_t> pixels) const override {
         return samples_->training_pixels(chosen_[sample], std::move(random), pixels);
     }
+    DecodedImage whole_picture(std::uint32_t sample) const override {
+        return samples_->whole_picture(chosen_[sample]);
+    }
+    TrainingView training_view(ImageSize size, CounterStream random) const override {
+        return samples_->training_view(size, std::move(random));
+    }
     std::string evaluation_pixels(std::uint32_t sample,
                                   std::span<std::uint8_t> pixels) const override {
         return samples_->evaluation_pixels(chosen_[sample], pixels);

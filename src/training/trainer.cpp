@@ -9,6 +9,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {
@@ -84,7 +85,7 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
         epoch.failure = std::current_exception();
     }
     if (batch != nullptr) {
-        network_.set_input("images", std::as_bytes(batch->images.as<std::uint8_t>()));
+        set_images(*batch);
         network_.set_input("labels", std::as_bytes(batch->labels.as<std::int32_t>()));
         epoch.unread_samples += batch->samples;
     } else {
@@ -95,6 +96,15 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
     ++epoch.report.steps;
     ++epoch.unread_steps;
     ++steps_done_;
+}
+
+void Trainer::set_images(const data::Batch& batch) {
+    if (batch.pictures == nullptr) {
+        network_.set_input("images", std::as_bytes(batch.images.as<std::uint8_t>()));
+    } else {
+        std::byte* images = network_.input("images").data();
+        batch.pictures->enqueue(batch, reinterpret_cast<std::uint8_t*>(images));
+    }
 }
 
 void Trainer::set_empty_batch() {

@@ -2,17 +2,24 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
+#include <hpcai/device/picture_view.hpp>
 #include <hpcai/tensor/tensor_view.hpp>
 
 namespace hpcai::data {
+
+class ResidentPictures;
 
 /// One rank's part of one step's batch, pixels as decoded; normalization is the device's work.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8
     tensor::TensorView labels;  // (N) s32: class, or -1 for padding that no metric counts
     std::int64_t samples = 0;   // real ones; N - samples rows of padding follow
+    /// Not null: the rows that have a view in `views` (N) are to be made of these, and have no
+    /// pixels in `images`.
+    ResidentPictures* pictures = nullptr;
+    std::span<const device::PictureView> views;
 };
 
 /// Hands out batches in order, prepared ahead by threads of its own.

@@ -25,6 +25,8 @@ struct SourceSettings {
 };
 
 class BatchPipeline;
+class ResidentPictures;
+struct BatchRow;
 
 /// A model's training batches, this rank's rows of each: rank r of P takes rows r B/P to
 /// (r+1) B/P - 1. Crops and flips are a function of (seed, model, epoch, sample, how often the
@@ -34,9 +36,10 @@ class BatchPipeline;
 /// order (`skip`), or is trained on as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
-    /// Throws Error(internal) when batch_size is not a multiple of the degree.
+    /// Rows are made of `pictures` where they can be; null: all are made by `samples`. Throws
+    /// Error(internal) when batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
-                   std::uint64_t seed, std::uint32_t model);
+                   std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
 
     /// Starts preparing `order`, the sample numbers of the model's whole epoch. A remainder that
@@ -51,15 +54,14 @@ public:
 
 private:
     struct Epoch;
-    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-              std::int32_t& label);
-    std::uint32_t try_position(std::size_t position, std::span<std::uint8_t> pixels,
-                               std::string& reason) const;
+    void fill(std::int64_t batch, std::int64_t row, const BatchRow& to);
+    std::uint32_t try_position(std::size_t position, const BatchRow& to, std::string& reason) const;
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
     std::uint64_t seed_;
     std::uint32_t model_;
+    ResidentPictures* pictures_;
     std::unique_ptr<Epoch> epoch_;
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;  // last: its threads use all of the above
@@ -87,8 +89,7 @@ public:
     BadSampleReport bad_samples() const;
 
 private:
-    void fill(std::int64_t batch, std::int64_t row, std::span<std::uint8_t> pixels,
-              std::int32_t& label);
+    void fill(std::int64_t batch, std::int64_t row, const BatchRow& to);
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;

@@ -62,6 +62,8 @@ public:
     /// is taken. Every input is set anew before each forward pass, which may use its memory for
     /// other values once it has been read.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
+    /// Its elements in device memory, for work enqueued in place of set_input() to write.
+    std::span<std::byte> input(const std::string& name) const;
     /// Factor on the gradients of the rows' losses, 1 at first, which forgets the other numbers of
     /// a step. With 1 / global batch gradients are those of the mean loss.
     void set_loss_scale(float scale);

@@ -69,6 +69,7 @@ public:
 private:
     struct Epoch;  // what one pass has come to
 
+    void set_images(const data::Batch& batch);
     void set_empty_batch();
     void take_step(Epoch& epoch, data::BatchSource& source);
     void read_results(Epoch& epoch);
