@@ -56,6 +56,11 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::Trainin
     return static_cast<std::int64_t>(count);
 }
 
+void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
+    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
+             static_cast<double>(held.bytes) / (1 << 20));
+}
+
 Quantity exposed_on_device(comm::Communicator& group, const comm::BucketAccounting& sums) {
     if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
     return mean_over_ranks(group, sums.timed->exposed);
@@ -66,11 +71,6 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
     return {bytes / sums.timed->under_way, ""};
-}
-
-void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
-    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
-             static_cast<double>(held.bytes) / (1 << 20));
 }
 
 struct Training {
