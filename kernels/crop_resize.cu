@@ -45,9 +45,10 @@ __device__ void weigh(int size, int side, int index, Place& place) {
     place.count = last - first;
 }
 
+/// Of bytes by weights that are not below 0 and add up to one within kTaps / 2 of their last bit,
+/// so that a byte comes out.
 __device__ inline int rounded(int sum) {
-    const int value = sum >> kWeightBits;  // bytes by weights: not below 0
-    return value < 255 ? value : 255;
+    return sum >> kWeightBits;
 }
 
 /// A tile of a row a block; blocks_y are rows.

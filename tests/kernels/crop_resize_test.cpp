@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <crop_resize.hpp>
 #include <gtest/gtest.h>
 
@@ -92,6 +94,19 @@ TEST_F(CropResize, HasTheCpusBitsForEveryReductionUpToTheLargest) {
     Buffer got = images(side);
     crop_resize(batch(got, side), nullptr);
     EXPECT_TRUE(same(got, on_cpu(side)));
+}
+
+TEST_F(CropResize, LeavesWhiteWhite) {
+    const int side = 7;
+    for (int size = 1; size <= side * device::kLargestReduction; size += 5) {
+        views_.push_back({0, size, 0, 0, size, 1 + size / 2});
+    }
+    const int largest = side * device::kLargestReduction;
+    pictures_ = std::make_unique<Buffer>(DType::u8, std::int64_t{3} * largest * largest);  // ones
+    Buffer got = images(side);
+    std::fill_n(got.as<std::uint8_t>(), got.count(), std::uint8_t{0});
+    crop_resize(batch(got, side), nullptr);
+    for (std::int64_t i = 0; i < got.count(); ++i) ASSERT_EQ(got[i], 255) << i;
 }
 
 TEST_F(CropResize, HasTheCpusBitsForDrawnViewsOfTheUsualSide) {
