@@ -66,9 +66,11 @@ protected:
         std::unique_ptr<ResidentPictures> pictures;
         if (bytes > 0) pictures = std::make_unique<ResidentPictures>(*gpu_, bytes);
         TrainingSource source(samples(side), settings, 5, 0, pictures.get());
+        std::vector<std::uint32_t> order = kOrder;
         Course course;
         for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
-            source.begin_epoch(epoch, kOrder);
+            source.begin_epoch(epoch, order);
+            std::ranges::rotate(order, order.begin() + 5);  // another row for each sample
             for (std::int64_t i = 0; i < source.batches(); ++i) {
                 course.batches.push_back(pixels_of(source.next()));
             }
