@@ -77,6 +77,17 @@ public:
     virtual void run() = 0;
 };
 
+/// Points in a device's work, by the clock that sees it.
+class Timeline {
+public:
+    virtual ~Timeline() = default;
+    /// Behind the work enqueued so far. Inside Device::record it is a point of the recording, with
+    /// the time of the run that was last.
+    virtual void mark() = 0;
+    /// From each mark to the next, in the order in which they were made. Waits for enqueued work.
+    virtual std::vector<double> seconds() const = 0;
+};
+
 /// What a network computes in; masters, statistics and sums are fp32.
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
@@ -169,6 +180,10 @@ public:
     /// `enqueue` may wait for the device or upload to it, and everything it touches outlives the
     /// recording. Throws Error(internal) where records() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
+
+    /// Without marks. By default the host's clock, for devices that do their work at once. The
+    /// device outlives it, and it every recording with its marks.
+    virtual std::unique_ptr<Timeline> make_timeline();
 
     /// A fingerprint of the bits of `values`, n in number, with -0 and the payloads of NaN as they
     /// are; the same number on every device. With word i = bits of value 2i, and those of value

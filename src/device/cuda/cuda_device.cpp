@@ -17,6 +17,7 @@
 #include "owned.hpp"
 #include "plan_cache.hpp"
 #include "recording.hpp"
+#include "timeline.hpp"
 #include "transfers.hpp"
 #include "update.hpp"
 
@@ -209,6 +210,8 @@ public:
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
         return record_work(stream_, enqueue);
     }
+
+    std::unique_ptr<Timeline> make_timeline() override { return cuda::make_timeline(stream_); }
 
     std::uint64_t hash(std::span<const float> values) override {
         const auto count = static_cast<std::int64_t>(values.size());
