@@ -23,7 +23,7 @@ __host__ __device__ inline void step_element(float& weight, float gradient, floa
 
 /// The range that holds element `at`, else one that begins behind it or has ended before.
 __device__ inline SgdRange range_of(const SgdArguments& of, std::int64_t at) {
-    if (of.range_count == 0) return {0, of.count, true};
+    if (of.range_count == 0) return {0, of.count};
     std::int64_t low = 0, high = of.range_count;  // the last that begins at or before `at`
     while (high - low > 1) {
         const std::int64_t middle = (low + high) / 2;
@@ -33,7 +33,8 @@ __device__ inline SgdRange range_of(const SgdArguments& of, std::int64_t at) {
 }
 
 template <int N, typename T>
-__device__ void step_pack(const SgdArguments& of, std::int64_t at, const Coefficients& by) {
+__device__ void step_pack(const SgdArguments& of, const SgdRange& range, std::int64_t at,
+                          const Coefficients& by) {
     Pack<N> weight = load<N>(of.parameters + at);
     const Pack<N> gradient = load<N>(of.gradients + at);
     Pack<N> velocity = load<N>(of.momentum_buffer + at);
@@ -42,7 +43,8 @@ __device__ void step_pack(const SgdArguments& of, std::int64_t at, const Coeffic
     }
     store(of.parameters + at, weight);
     store(of.momentum_buffer + at, velocity);
-    if (of.working_copy != nullptr) store(static_cast<T*>(of.working_copy) + at, weight);
+    if (range.working_copy == nullptr) return;
+    store(static_cast<T*>(range.working_copy) + (at - range.begin), weight);
 }
 
 template <typename T>
@@ -57,9 +59,11 @@ __global__ void sgd_kernel(SgdArguments of) {
         if (first < range.begin || first >= range.end) continue;
         by.weight_decay = range.decays ? of.weight_decay : 0.0f;
         if (first + kUnit <= range.end) {
-            step_pack<kUnit, T>(of, first, by);
+            step_pack<kUnit, T>(of, range, first, by);
         } else {
-            for (std::int64_t at = first; at < range.end; ++at) step_pack<1, T>(of, at, by);
+            for (std::int64_t at = first; at < range.end; ++at) {
+                step_pack<1, T>(of, range, at, by);
+            }
         }
     }
 }

@@ -13,7 +13,8 @@ here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 bundle=${1:-$([[ -f $here/bin/env.sh ]] && echo "$here" || echo "$here/build/bundle")}
 out=${2:-gpu_smoke-$(date -u +%Y%m%dT%H%M%SZ)}
 total_seconds=510
-python=${PYTHON:-python3}
+export PYTHON=${PYTHON:-python3}
+python=$PYTHON
 
 [[ -f $bundle/bin/env.sh ]] || {
     echo "gpu_smoke.sh: $bundle is no bundle; scripts/bundle.sh makes one" >&2
@@ -126,11 +127,12 @@ kernel_times() {
 }
 
 pytorch() {
-    local left=$((total_seconds - SECONDS))
-    "$python" -c 'import torch' 2>/dev/null || {
-        record pytorch "skipped: $python has no torch" 0
+    local left
+    timeout 60 "$python" -c 'import torch' 2>/dev/null || {
+        record pytorch "skipped: $python has no torch, or does not import it in 60 s" 0
         return
     }
+    left=$((total_seconds - SECONDS))
     part pytorch 170 "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda \
         --batches 256,400,128,64 --steps 30 --warmup 8 --output "$out/scratch/pytorch.json" \
         --seconds $((left < 100 ? left / 2 : 100))

@@ -75,13 +75,14 @@ def norm_behind(kind, joined):
 def passes(batch, joined):
     """(operation, pass, bytes, floating-point operations), one a pass of an operation."""
     yield "input", "forward", batch * 224 * 224 * (3 + 4 * ACTIVATION), 0
-    parameters = 0
+    parameters = copied = 0
     for name, side, inputs, kernel, stride, filters, norm in convolutions():
         outputs = batch * (side // stride)**2
         x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
         weights = filters * kernel**2 * inputs
         flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # of true channels
         parameters += weights + 2 * filters
+        copied += weights if name != "conv1" else 0
         norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
         kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
         yield kind, "forward", x + y + weights * ACTIVATION, flops
@@ -106,13 +107,14 @@ def passes(batch, joined):
     classes = 1000
     logits, weights = batch * classes, 2048 * classes
     parameters += weights + classes
+    copied += weights
     traffic = vector * ACTIVATION + weights * ACTIVATION + 4 * logits
     for direction in ("forward", "input gradient", "weight gradient"):
         yield "linear", direction, traffic, 2 * batch * weights
     yield "softmax, loss", "forward and backward", (4 + 4 + 4 + ACTIVATION) * logits, 0
-    yield "working copies", "prepare", parameters * (4 + ACTIVATION), 0
-    # Finite check reads g; SGD reads w, g, v and writes w, v.
-    yield "SGD, finite check", "update", parameters * (4 + 5 * 4), 0
+    # Finite check reads g; SGD reads w, g, v and writes w, v and, but for the stem's few filters,
+    # the matrices' working copies.
+    yield "SGD, finite check", "update", parameters * (4 + 5 * 4) + copied * ACTIVATION, 0
 
 
 def main():

@@ -50,6 +50,10 @@ BaseModel::BaseModel(const Start& start)
     network_ = std::make_unique<graph::Network>(
         training.fusion ? graph::fuse_for(graph_, *start.device, options) : graph_, *start.device,
         store_, options);
+    if (start.config.data.resident_mib > 0) {
+        pictures_ = std::make_unique<data::ResidentPictures>(
+            *start.device, static_cast<std::size_t>(start.config.data.resident_mib) << 20);
+    }
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {

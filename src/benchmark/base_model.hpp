@@ -7,6 +7,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/data/bad_samples.hpp>
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/data_sampler.hpp>
@@ -21,7 +22,8 @@ namespace hpcai::benchmark {
 class BaseModel {
 public:
     /// Builds the training network and its initial weights. Throws Error(data) when
-    /// training.initial_weights does not fit, Error(internal) when memory does not suffice.
+    /// training.initial_weights does not fit, Error(usage) when data.resident_mib does not,
+    /// Error(internal) when memory does not suffice.
     explicit BaseModel(const Start& start);
 
     std::uint32_t number() const { return number_; }
@@ -31,6 +33,10 @@ public:
     std::int64_t training_flops_per_sample() const;
     graph::Network& network() { return *network_; }
     graph::ParameterStore& store() { return store_; }
+    /// In the device's memory; null unless data.resident_mib asks for them.
+    data::ResidentPictures* pictures() { return pictures_.get(); }
+    /// Leaves their memory to the networks that evaluate.
+    void drop_pictures() { pictures_.reset(); }
 
     struct Evaluation {
         training::Predictions predictions;  // for all samples at the group's rank 0, else empty
@@ -47,6 +53,7 @@ private:
     graph::Graph graph_;  // of this rank's share of a batch, not fused
     graph::ParameterStore store_;
     std::unique_ptr<graph::Network> network_;
+    std::unique_ptr<data::ResidentPictures> pictures_;
 };
 
 /// Threads that decode for one rank.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
@@ -33,20 +34,46 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Waits for each operation's work, so that the clock sees it.
-class WaitingObserver final : public graph::Observer {
+using Work = std::function<void()>;
+
+/// Pieces of work timed by the device's clock, which sees no time of launches where they are
+/// recorded.
+class TimedWork {
 public:
-    WaitingObserver(graph::Observer& clock, device::Device& device)
-        : clock_(clock), device_(device) {}
-    void before(const graph::Step& step) override { clock_.before(step); }
-    void after(const graph::Step& step) override {
-        device_.synchronize();
-        clock_.after(step);
+    /// `pieces` enqueue work; with an upload among them they cannot be recorded.
+    TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false)
+        : device_(device), pieces_(std::move(pieces)) {
+        if (has_upload || !device.records()) return;
+        timeline_ = device.make_timeline();
+        recording_ = device.record([this] { enqueue(); });
+    }
+    TimedWork(const TimedWork&) = delete;
+    TimedWork& operator=(const TimedWork&) = delete;
+
+    /// Does the work; seconds of each piece.
+    std::vector<double> run() {
+        if (recording_ != nullptr) {
+            recording_->run();
+        } else {
+            timeline_ = device_.make_timeline();
+            enqueue();
+        }
+        return timeline_->seconds();
     }
 
 private:
-    graph::Observer& clock_;
+    void enqueue() {
+        timeline_->mark();
+        for (const Work& piece : pieces_) {
+            piece();
+            timeline_->mark();
+        }
+    }
+
     device::Device& device_;
+    std::vector<Work> pieces_;
+    std::unique_ptr<device::Timeline> timeline_;
+    std::unique_ptr<device::Recording> recording_;  // goes before its marks
 };
 
 /// A model on one rank with a batch of random pixels in memory, and whole steps of it.
@@ -62,10 +89,10 @@ public:
                    *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
           step_({config, network_, *device_, store_, *reducer_}),
-          update_(device_->build(training::plan_sgd(graph_, store_, config.training),
+          update_(device_->build(training::plan_sgd(network_, store_, config.training),
                                  {store_.parameters(), store_.gradients(), store_.momentum(),
                                   network_.step_numbers()})),
-          timing_(network_.graph()),
+          timing_(network_.graph(), [this] { return now_; }),
           batch_(graph_, config.workload.classes, config.run.seed) {
         training::initialize(graph_, config.run.seed, 0, store_);
     }
@@ -83,20 +110,17 @@ public:
         return watch.seconds() / static_cast<double>(steps);
     }
 
-    /// A step in which each operation is waited for.
+    /// A step with a mark behind each operation, recorded as the trainer does where it can be.
     void timed_step() {
-        WaitingObserver observer(timing_, *device_);
-        const Stopwatch watch;
-        upload();
-        device_->synchronize();
-        upload_seconds_.push_back(watch.seconds());
-        network_.prepare(observer);
-        network_.forward(observer);
-        network_.backward(observer);
-        const double before = watch.seconds();
-        update_->run();
-        device_->synchronize();
-        update_seconds_.push_back(watch.seconds() - before);
+        if (!timed_) make_timed();
+        upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
+        const std::vector<double> seconds = timed_->run();
+        for (std::size_t index = 0; index < steps_.size(); ++index) {
+            timing_.before(steps_[index]);
+            now_ += seconds[index];
+            timing_.after(steps_[index]);
+        }
+        update_seconds_.push_back(seconds.back());
     }
 
     std::vector<BenchOperation> operations() {
@@ -104,9 +128,9 @@ public:
         for (const metrics::OperationTime& time : timing_.by_node()) {
             in_step[{time.name, time.pass}] = time.median_seconds;
         }
-        std::vector<BenchOperation> all{
-            {"input", "upload", "forward", median(upload_seconds_), alone([&] { upload(); })}};
-        for (const graph::Step& step : network_.steps()) {
+        std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
+                                         alone([&] { upload(); }, true)}};
+        for (const graph::Step& step : steps_) {
             all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
                            in_step[{step.name, step.pass}],
                            alone([&] { step.kernel->run(step.pass); })});
@@ -129,18 +153,28 @@ private:
 
     void upload() { batch_.feed(network_); }
 
-    /// Median seconds of `work`, run by itself: several times in a row where waiting for the device
-    /// would take as long as the work.
-    double alone(const std::function<void()>& work) {
+    /// After the first steps, in which libraries may allocate.
+    void make_timed() {
+        std::vector<Work> pieces;
+        for (const graph::Step& step : steps_) {
+            pieces.emplace_back([&step] { step.kernel->run(step.pass); });
+        }
+        pieces.emplace_back([this] { update_->run(); });
+        timed_.emplace(*device_, std::move(pieces));
+    }
+
+    /// Median seconds of `work`, run by itself: several times in a row where a clock's step is as
+    /// long as the work.
+    double alone(const Work& work, bool is_upload = false) {
         const int in_a_row = device_->records() ? 20 : 1;
         work();  // brings its memory into the caches' usual state
-        device_->synchronize();
+        TimedWork timed(*device_, {[&] {
+            for (int i = 0; i < in_a_row; ++i) work();
+        }},
+                        is_upload);
         std::vector<double> seconds;
         for (int run = 0; run < kAloneRuns; ++run) {
-            const Stopwatch watch;
-            for (int i = 0; i < in_a_row; ++i) work();
-            device_->synchronize();
-            seconds.push_back(watch.seconds() / in_a_row);
+            seconds.push_back(timed.run()[0] / in_a_row);
         }
         return median(std::move(seconds));
     }
@@ -162,6 +196,9 @@ private:
     std::unique_ptr<comm::GradientReducer> reducer_;
     training::TrainingStep step_;
     std::unique_ptr<device::Update> update_;
+    std::vector<graph::Step> steps_{network_.steps()};
+    std::optional<TimedWork> timed_;
+    double now_ = 0;  // on the clock that `timing_` is shown
     metrics::TimingObserver timing_;
     RandomBatch batch_;
     std::vector<double> upload_seconds_, update_seconds_;

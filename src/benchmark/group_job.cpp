@@ -26,7 +26,7 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-data::TrainingSource make_training_source(const Start& start, const BaseModel& model) {
+data::TrainingSource make_training_source(const Start& start, BaseModel& model) {
     data::SourceSettings settings;
     settings.batch_size = start.config.training.batch_size;
     settings.group_rank = start.place.group_rank;
@@ -34,7 +34,8 @@ data::TrainingSource make_training_source(const Start& start, const BaseModel& m
     settings.prefetch_batches = start.config.data.prefetch_batches;
     settings.decode_threads = decode_threads(start);
     settings.on_bad_sample = start.config.data.on_bad_sample;
-    return {start.samples.training, settings, start.config.run.seed, model.number()};
+    return {start.samples.training, settings, start.config.run.seed, model.number(),
+            model.pictures()};
 }
 
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
@@ -52,6 +53,23 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::Trainin
     double count = static_cast<double>(report.count);
     group.all_reduce_max(std::span(&count, 1));
     return static_cast<std::int64_t>(count);
+}
+
+void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
+    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
+             static_cast<double>(held.bytes) / (1 << 20));
+}
+
+Quantity exposed_on_device(comm::Communicator& group, const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
+    return mean_over_ranks(group, sums.timed->exposed);
+}
+
+Quantity bandwidth_of(const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no device has timed the sums by themselves"};
+    const double bytes = static_cast<double>(sums.bytes_reduced) *
+                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
+    return {bytes / sums.timed->under_way, ""};
 }
 
 struct Training {
@@ -96,6 +114,8 @@ void train(const Training& training, GroupResult& result) {
     }
     const double seconds = watch.seconds();
     progress.finish();
+    if (model.pictures() != nullptr && group.rank() == 0)
+        report_residents(model.pictures()->contents(), log);
     record.training_seconds = {seconds, ""};
     record.images_per_second = {static_cast<double>(record.samples_trained) / seconds, ""};
     record.flops = {static_cast<double>(record.samples_trained) *
@@ -103,11 +123,11 @@ void train(const Training& training, GroupResult& result) {
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
+    const bool is_device_sum = group.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
-        mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
-    if (group.size() > 1 && reducer.can_be_recorded()) {
-        record.communication_seconds = {std::nullopt, "summed on the device, in recorded steps"};
-    }
+        is_device_sum ? exposed_on_device(group, sums)
+                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+    result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
@@ -218,6 +238,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
         train({start, model, group, *reducer, log, watch}, outcome.result);
+        model.drop_pictures();
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

@@ -200,8 +200,8 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
-    std::optional<double> exposed;
-    std::string why_not = "no group finished";
+    std::optional<double> exposed, bandwidth;
+    std::string why_not = "no group finished", why_no_bandwidth = why_not;
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
@@ -210,10 +210,14 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
         } else if (!group.record.communication_seconds.reason.empty()) {
             why_not = group.record.communication_seconds.reason;
         }
+        if (const auto rate = group.bandwidth_bytes_per_second.value) {
+            bandwidth = std::min(bandwidth.value_or(*rate), *rate);
+        } else if (!group.bandwidth_bytes_per_second.reason.empty()) {
+            why_no_bandwidth = group.bandwidth_bytes_per_second.reason;
+        }
     }
     communication.exposed_seconds = or_reason(exposed, why_not);
-    communication.bandwidth_bytes_per_second = {
-        std::nullopt, "sums run while the backward pass does; their own time is not separable"};
+    communication.bandwidth_bytes_per_second = or_reason(bandwidth, why_no_bandwidth);
 }
 
 void add_verdict(const Start& start, const Closing& closing, const std::vector<GroupResult>& groups,

@@ -124,6 +124,13 @@ void check_backend(const config::Config& config, const device::Device& device) {
             "does not promise equal sums, got 'nccl'");
 }
 
+void check_residents(const config::Config& config, const device::Device& device) {
+    require(config.data.resident_mib == 0 || device.resizes_crops(), ExitCode::usage,
+            "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
+            "data.decoded_cache_mib keeps pictures in their memory",
+            config.data.resident_mib);
+}
+
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
@@ -153,6 +160,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
         opened = open_device(config, cores, place_on_node);
         precision = choose_precision(config.training.precision, *opened.device);
         check_backend(config, *opened.device);
+        check_residents(config, *opened.device);
     });
     precision = agree_on_precision(precision, everyone);
     std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);

@@ -103,6 +103,17 @@ void GradientBuckets::finish() {
 void GradientBuckets::repeat_step() {
     reducer_.end_step();
     count_step();
+    ++untimed_repeats_;
+}
+
+void GradientBuckets::read_times() {
+    const std::int64_t steps = std::exchange(untimed_repeats_, 0);
+    const std::optional<SumSeconds> last = reducer_.recorded_seconds();
+    if (steps == 0 || !last) return;
+    accounting_.timed_steps += steps;
+    SumSeconds& all = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
+    all.exposed += static_cast<double>(steps) * last->exposed;
+    all.under_way += static_cast<double>(steps) * last->under_way;
 }
 
 void GradientBuckets::count_step() {

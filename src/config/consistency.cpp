@@ -135,6 +135,8 @@ public:
 
     void check_made_samples() const {
         const DataConfig& data = config_.data;
+        check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
+              fmt::format("0, as data.kind is {}", value_text(config_, "data.kind")));
         if (data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic) return;
         check(
             data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",

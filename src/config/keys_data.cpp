@@ -123,6 +123,12 @@ std::vector<Key> feeding_keys(const SectionBuilder<DataConfig>& data) {
                         "made in memory; 0 keeps none.",
              .unit = "MiB",
              .bounds = between(0, kMaxInt)}),
+        data.integer("resident_mib", &DataConfig::resident_mib,
+                     {.meaning = "Memory of each rank's GPU for decoded training pictures, which "
+                                 "the GPU then crops, resizes and mirrors itself; pictures that "
+                                 "find no place, and all at 0, are prepared on the CPU.",
+                      .unit = "MiB",
+                      .bounds = between(0, kMaxInt)}),
     };
 }
 

@@ -13,11 +13,12 @@
 
 namespace hpcai::data {
 
-/// One row of a batch, to be written.
+/// What one row of a batch consists of, to be written.
 struct BatchRow {
     SampleView sample;
     std::int32_t& label;
     std::int32_t& key;
+    device::PictureView& view;
 };
 
 /// The memory of the batches in the ring, and the prefetcher that fills it.
@@ -48,6 +49,7 @@ private:
         std::vector<std::int32_t> labels;
         std::vector<std::int32_t> keys;
         std::vector<float> boxes;
+        std::vector<device::PictureView> views;
         Batch batch;
 
         BatchRow row(std::int64_t index, const SampleFormat& format);

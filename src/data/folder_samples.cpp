@@ -33,7 +33,7 @@ public:
                         data.vertical_flip_probability},
           image_size_(image_size),
           format_{image_size, image_size, kImageChannels} {
-        if (data.decoded_cache_mib > 0) {
+        if (data.decoded_cache_mib > 0 || data.resident_mib > 0) {
             cache_ = std::make_unique<SampleCache<DecodedImage>>(
                 static_cast<std::size_t>(data.decoded_cache_mib) << 20);
         }
@@ -58,10 +58,17 @@ public:
         });
     }
 
+    DecodedImage whole_picture(std::uint32_t sample) const override {
+        return decode_jpeg(read_picture(index_.path_of(sample)));
+    }
+    TrainingView training_view(ImageSize size, CounterStream random) const override {
+        return draw_training_view(size, augmentation_, random);
+    }
+
     std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
         const std::span<std::uint8_t> pixels = as_u8(view.pixels);
         return decode_or_grey(pixels, [&] {
-            const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
+            const DecodedImage decoded = whole_picture(sample);
             resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
                             pixels);
             return decoded.damage;
@@ -88,8 +95,7 @@ private:
 
     std::string vary_whole(std::uint32_t sample, CounterStream& random,
                            std::span<std::uint8_t> pixels) const {
-        const auto decoded =
-            cache_->get(sample, [&] { return decode_jpeg(read_picture(index_.path_of(sample))); });
+        const auto decoded = cache_->get(sample, [&] { return whole_picture(sample); });
         const TrainingView view = draw_training_view(decoded->full, augmentation_, random);
         const ImageView crop = decoded->image.view().crop(view.crop);
         resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);

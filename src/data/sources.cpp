@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 
 #include "batch_pipeline.hpp"
@@ -65,7 +66,8 @@ BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format
     return {{batch.images.raw().subspan(place * format.pixel_bytes(), format.pixel_bytes()),
              std::span(boxes).subspan(place * numbers, numbers)},
             labels[place],
-            keys[place]};
+            keys[place],
+            views[place]};
 }
 
 std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& format,
@@ -88,6 +90,8 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
         if (format.max_boxes > 0) {
             slot.batch.keys = {slot.keys.data(), {sizes.rows}, tensor::DType::s32};
         }
+        slot.views.resize(rows);
+        slot.batch.views = slot.views;
         slot.batch.samples = sizes.rows;
     }
     return slots;
@@ -101,11 +105,12 @@ struct TrainingSource::Epoch {
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
                                const SourceSettings& settings, std::uint64_t seed,
-                               std::uint32_t model)
+                               std::uint32_t model, ResidentPictures* pictures)
     : samples_(std::move(samples)),
       settings_(settings),
       seed_(seed),
       model_(model),
+      pictures_(pictures),
       epoch_(std::make_unique<Epoch>()) {
     ensure(settings.degree >= 1 && settings.batch_size >= 1 &&
                settings.batch_size % settings.degree == 0,
@@ -137,9 +142,9 @@ std::string TrainingSource::try_position(std::size_t position, const BatchRow& o
         CounterStream random(seed_, RandomPurpose::regions, model_, sample, pass);
         out.key = static_cast<std::int32_t>(random.next_u32());
     }
-    return samples_->training_sample(
-        sample, CounterStream(seed_, RandomPurpose::augmentation, model_, sample, pass),
-        out.sample);
+    const CounterStream random(seed_, RandomPurpose::augmentation, model_, sample, pass);
+    if (pictures_ == nullptr) return samples_->training_sample(sample, random, out.sample);
+    return pictures_->prepare(*samples_, sample, random, out.sample, out.view);
 }
 
 void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
@@ -168,7 +173,9 @@ std::int64_t TrainingSource::batches() const {
 }
 
 const Batch& TrainingSource::next() {
-    return pipeline_->next();
+    Batch& batch = pipeline_->next();
+    batch.pictures = pictures_;
+    return batch;
 }
 
 double TrainingSource::wait_seconds() const {

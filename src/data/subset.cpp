@@ -38,6 +38,12 @@ public:
                                 const SampleView& view) const override {
         return samples_->training_sample(chosen_[sample], std::move(random), view);
     }
+    DecodedImage whole_picture(std::uint32_t sample) const override {
+        return samples_->whole_picture(chosen_[sample]);
+    }
+    TrainingView training_view(ImageSize size, CounterStream random) const override {
+        return samples_->training_view(size, std::move(random));
+    }
     std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
         return samples_->evaluation_sample(chosen_[sample], view);
     }

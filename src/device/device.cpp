@@ -1,8 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/device.hpp>
 
 namespace hpcai::device {
+
+namespace {
+
+class HostTimeline final : public Timeline {
+public:
+    void mark() override { marks_.push_back(watch_.seconds()); }
+    std::vector<double> seconds() const override {
+        std::vector<double> between;
+        for (std::size_t i = 1; i < marks_.size(); ++i)
+            between.push_back(marks_[i] - marks_[i - 1]);
+        return between;
+    }
+
+private:
+    Stopwatch watch_;
+    std::vector<double> marks_;
+};
+
+}  // namespace
 
 std::string_view name_of(const Precision& precision) {
     if (precision.compute == tensor::DType::f16) return "mixed";
@@ -15,6 +35,14 @@ std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtyp
 
 bool Device::accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
     return false;
+}
+
+void Device::resize_crops(const ViewBatch& /*batch*/) {
+    throw Error(ExitCode::internal, "this device does not resize pictures");
+}
+
+std::unique_ptr<Timeline> Device::make_timeline() {
+    return std::make_unique<HostTimeline>();
 }
 
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {

@@ -31,14 +31,20 @@ device::StepNumbers Network::read_step_numbers() const {
 Network::~Network() = default;
 
 void Network::set_input(const std::string& name, std::span<const std::byte> bytes) {
+    const std::span<std::byte> to = input(name);
+    ensure(to.size() == bytes.size(), "input {} of {} bytes does not fit the network", name,
+           bytes.size());
+    device_.enqueue_upload(to.data(), bytes);
+}
+
+std::span<std::byte> Network::input(const std::string& name) const {
     const auto found = inputs_.find(name);
-    ensure(found != inputs_.end() && found->second.size() == bytes.size(),
-           "input {} of {} bytes does not fit the network", name, bytes.size());
-    device_.enqueue_upload(found->second.data(), bytes);
+    ensure(found != inputs_.end(), "the network has no input {}", name);
+    return found->second;
 }
 
 std::vector<Step> Network::steps() const {
-    std::vector<Step> all = prepare_steps_;
+    std::vector<Step> all = prepare_rest_steps_;
     all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
     all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
     return all;

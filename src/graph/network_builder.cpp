@@ -24,11 +24,11 @@ bool has_pass(const device::Kernel& kernel, Pass pass) {
 
 void Network::Builder::build() {
     plan_kernels();
-    lay_out_prepare();
     lay_out_forward();
     if (is_training()) lay_out_backward();
     place();
     bind();
+    divide_prepare();
     expose();
 }
 
@@ -53,13 +53,6 @@ void Network::Builder::plan_kernels() {
         values_.push_back(new_tensor(value_bytes(static_cast<ValueId>(value), false)));
     }
     gradients_.resize(graph_.values().size());
-}
-
-void Network::Builder::lay_out_prepare() {
-    for (const Binding& binding : bindings_) {
-        if (!has_pass(*binding.kernel, Pass::prepare)) continue;
-        add_step(network_.prepare_steps_, {binding.node->name, Pass::prepare, binding.kernel, {}});
-    }
 }
 
 void Network::Builder::lay_out_forward() {
@@ -270,6 +263,35 @@ void Network::Builder::bind_parameters(const Binding& binding,
                                                   ? store_.gradient(parameters[index]).data()
                                                   : static_cast<float*>(address(part)));
     }
+}
+
+void Network::Builder::divide_prepare() {
+    network_.working_copies_.resize(graph_.parameters().size());
+    for (const Binding& binding : bindings_) {
+        if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;
+        const Step step{binding.node->name, Pass::prepare, binding.kernel, {}};
+        std::vector<device::WorkingCopy> copies;
+        if (is_training() && !shares_parameters(*binding.node)) {
+            copies = binding.kernel->working_copies();
+        }
+        for (const auto& [index, place] : copies) {
+            const ParameterId parameter = binding.node->parameters.at(index);
+            network_.working_copies_.at(static_cast<std::size_t>(parameter)) = place;
+        }
+        (copies.empty() ? network_.prepare_rest_steps_ : network_.prepare_copies_steps_)
+            .push_back(step);
+    }
+}
+
+/// The optimizer writes one copy of a parameter; nodes that share it make theirs themselves.
+bool Network::Builder::shares_parameters(const Node& node) const {
+    const auto readers_of = [&](ParameterId parameter) {
+        return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {
+            return std::ranges::find(other.parameters, parameter) != other.parameters.end();
+        });
+    };
+    return std::ranges::any_of(node.parameters,
+                               [&](ParameterId parameter) { return readers_of(parameter) > 1; });
 }
 
 void Network::Builder::expose() {

@@ -35,7 +35,6 @@ private:
     };
 
     void plan_kernels();
-    void lay_out_prepare();
     void lay_out_forward();
     void touch_results();
     void lay_out_backward();
@@ -53,6 +52,8 @@ private:
     void place();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
+    void divide_prepare();
+    bool shares_parameters(const Node& node) const;
     void expose();
 
     TensorId new_tensor(std::size_t bytes);

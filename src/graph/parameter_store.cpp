@@ -42,6 +42,9 @@ std::vector<float> ParameterStore::read(std::span<const float> part) const {
 void ParameterStore::write(std::span<const float> values, std::span<float> part) {
     ensure(values.size() == part.size(), "{} values into {} places", values.size(), part.size());
     device_.upload(part.data(), std::as_bytes(values));
+    const std::span<const float> all = parameters();
+    const bool are_parameters = part.data() >= all.data() && part.data() < all.data() + all.size();
+    if (are_parameters) ++parameter_writes_;
 }
 
 std::span<float> ParameterStore::running_mean(std::int32_t index) {

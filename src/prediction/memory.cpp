@@ -74,7 +74,8 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
         sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
     }
     return sample * samples * config.data.prefetch_batches +
-           config.data.decoded_cache_mib * kMebibyte;
+           (static_cast<double>(config.data.decoded_cache_mib) + config.data.resident_mib) *
+               kMebibyte;
 }
 
 }  // namespace

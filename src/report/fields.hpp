@@ -132,6 +132,7 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("communicated_bytes", result.communicated_bytes);
     fields("gradient_bytes", result.gradient_bytes);
     fields("buckets", result.buckets);
+    fields("bandwidth_bytes_per_second", result.bandwidth_bytes_per_second);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/training/feed.hpp>
 
 namespace hpcai::training {
@@ -9,7 +10,12 @@ void feed(graph::Network& network, const data::Batch& batch) {
     const auto set = [&](const char* name, const tensor::TensorView& view) {
         if (network.has_input(name)) network.set_input(name, view.raw());
     };
-    set("images", batch.images);
+    if (batch.pictures != nullptr) {
+        std::byte* images = network.input("images").data();
+        batch.pictures->enqueue(batch, reinterpret_cast<std::uint8_t*>(images));
+    } else {
+        set("images", batch.images);
+    }
     set("labels", batch.labels);
     set("boxes", batch.boxes);
     set("keys", batch.keys);

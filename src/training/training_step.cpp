@@ -61,27 +61,33 @@ private:
 
 }  // namespace
 
-device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& store,
+device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore& store,
                      const config::TrainingConfig& training) {
     device::Sgd sgd{static_cast<float>(training.momentum),
                     static_cast<float>(training.weight_decay),
                     training.nesterov,
-                    {}};
+                    {},
+                    network.compute()};
+    const auto& parameters = network.graph().parameters();
     bool is_next = false;  // to the range before
-    for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
-        const graph::ParameterKind kind = graph.parameters()[index].kind;
-        if (!graph.parameters()[index].is_trained) {
+    for (std::size_t index = 0; index < parameters.size(); ++index) {
+        const graph::ParameterKind kind = parameters[index].kind;
+        if (!parameters[index].is_trained) {
             is_next = false;
             continue;
         }
         const bool decays = training.weight_decay_on_norm_and_bias ||
                             kind == graph::ParameterKind::filters ||
                             kind == graph::ParameterKind::linear_weight;
-        const graph::Range range = store.range(static_cast<graph::ParameterId>(index));
-        if (is_next && sgd.ranges.back().decays == decays) {
-            sgd.ranges.back().end = range.end;  // the gap between is zero and stays so
+        const auto parameter = static_cast<graph::ParameterId>(index);
+        const auto [begin, end] = store.range(parameter);
+        void* copy = network.working_copy(parameter);
+        const bool joins = is_next && sgd.ranges.back().decays == decays &&
+                           sgd.ranges.back().working_copy == nullptr && copy == nullptr;
+        if (joins) {
+            sgd.ranges.back().end = end;  // the gap between is zero and stays so
         } else {
-            sgd.ranges.push_back({range.begin, range.end, decays});
+            sgd.ranges.push_back({begin, end, decays, copy});
         }
         is_next = true;
     }
@@ -95,7 +101,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       reducer_(setup.reducer),
       loss_scale_(plan_loss_scale(setup.config.training, setup.network.compute())),
       update_(device_.build(
-          plan_sgd(network_.graph(), store_, setup.config.training),
+          plan_sgd(network_, store_, setup.config.training),
           {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
@@ -117,6 +123,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
 void TrainingStep::run(double learning_rate, bool has_failed) {
     set(&device::StepNumbers::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
+    refresh_copies();
     if (recording_ != nullptr) {
         recording_->run();
         buckets_.repeat_step();
@@ -129,12 +136,19 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     ++steps_;
 }
 
+void TrainingStep::refresh_copies() {
+    if (prepared_ == store_.parameter_writes()) return;
+    graph::Observer nobody;
+    network_.prepare_copies(nobody);
+    prepared_ = store_.parameter_writes();
+}
+
 void TrainingStep::enqueue() {
     graph::Observer nobody;
     BucketObserver observer(buckets_);
     device::StepNumbers* numbers = network_.step_numbers();
     buckets_.ready(store_.ranges().size());
-    network_.prepare(nobody);
+    network_.prepare_rest(nobody);
     network_.forward(nobody);
     for (const std::span<const float> losses : network_.losses()) {
         device_.add_losses(losses, numbers);
@@ -148,6 +162,7 @@ void TrainingStep::enqueue() {
 
 StepResults TrainingStep::read() {
     reducer_.check();
+    buckets_.read_times();
     const device::StepNumbers numbers = network_.read_step_numbers();
     set(&device::StepNumbers::loss_sum, 0.0);
     StepResults results;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpcai/comm/gradient_buckets.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,9 +22,11 @@ public:
     bool can_be_recorded() const override { return true; }
     void check() override {}
     void end_step() override { notes += "end "; }
+    std::optional<SumSeconds> recorded_seconds() const override { return seconds; }
     void give_up() noexcept override { notes += "give up "; }
 
     std::string notes;
+    std::optional<SumSeconds> seconds;
 };
 
 class NotingRequest final : public Request {
@@ -70,6 +73,30 @@ TEST_F(BucketsOfADevice, WithoutOverlapSumsStartAtTheEnd) {
     EXPECT_EQ(reducer_.notes, "");
     buckets.finish();
     EXPECT_EQ(reducer_.notes, "sum3 wait3 sum2 wait2 sum1 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereRead) {
+    GradientBuckets buckets = make(true);
+    buckets.read_times();
+    reducer_.seconds = {0.5, 2};
+    buckets.read_times();
+    EXPECT_FALSE(buckets.accounting().timed) << "no step was repeated";
+    for (int step = 0; step < 3; ++step) buckets.repeat_step();
+    buckets.read_times();
+    reducer_.seconds = {0.25, 1};
+    buckets.repeat_step();
+    buckets.read_times();
+    EXPECT_EQ(buckets.accounting().timed_steps, 4);
+    ASSERT_TRUE(buckets.accounting().timed);
+    EXPECT_EQ(buckets.accounting().timed->exposed, 3 * 0.5 + 0.25);
+    EXPECT_EQ(buckets.accounting().timed->under_way, 3 * 2 + 1);
+}
+
+TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {
+    GradientBuckets buckets = make(true);
+    buckets.repeat_step();
+    buckets.read_times();
+    EXPECT_FALSE(buckets.accounting().timed);
 }
 
 TEST_F(BucketsOfADevice, ARepeatedStepEndsTheStepAndSumsNothingAnew) {

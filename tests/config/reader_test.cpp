@@ -157,6 +157,8 @@ TEST(Reader, RefusesSettingsThatContradict) {
     EXPECT_THAT(message_of("data: {kind: image_folder, path: a, validation_path: b, mean: [0.5], "
                            "standard_deviation: [0.5]}\nworkload: {channels: 1}"),
                 StartsWith("f.yaml:2:22: workload.channels: expected 3"));
+    EXPECT_THAT(message_of("data: {resident_mib: 1}"),
+                HasSubstr("data.resident_mib: expected 0, as data.kind is synthetic, got '1'"));
     EXPECT_THAT(message_of("data: {synthetic_samples: 255}"),
                 HasSubstr("data.synthetic_samples: expected at least training.batch_size"));
     EXPECT_THAT(message_of("training: {batch_size: 30, batch_norm_samples: 16}"),

@@ -153,6 +153,38 @@ TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {
     EXPECT_EQ(output.read(), (std::vector<float>{10, 12, 14}));
 }
 
+TEST_P(CudaDevice, TimesItsWorkByTheDevicesClock) {
+    const auto device = make();
+    constexpr double kTolerance = 20;  // seconds that this machine may really spend
+    double scale = 1000;
+    const auto enqueue = [&](device::Timeline& timeline) {
+        timeline.mark();
+        for (const int factor : {1, 3}) {
+            simt::enqueue(cuda::context_of(*device).stream,
+                          [&scale, factor] { simt::pretend(factor * scale); });
+            timeline.mark();
+        }
+    };
+    const auto expect_times = [&](const device::Timeline& timeline) {
+        const std::vector<double> seconds = timeline.seconds();
+        ASSERT_EQ(seconds.size(), 2u);
+        EXPECT_NEAR(seconds[0], scale, kTolerance);
+        EXPECT_NEAR(seconds[1], 3 * scale, kTolerance);
+    };
+    const auto once = device->make_timeline();
+    EXPECT_TRUE(once->seconds().empty());
+    enqueue(*once);
+    expect_times(*once);
+
+    const auto timeline = device->make_timeline();
+    const auto recording = device->record([&] { enqueue(*timeline); });
+    for (const double next : {500, 2000}) {
+        scale = next;
+        recording->run();
+        expect_times(*timeline);
+    }
+}
+
 TEST_P(CudaDevice, WorksOnAfterARecordingThatFailed) {
     const auto device = make();
     const Array<float> input(*device, {1, 2, 3}), output(*device, {0, 0, 0});

@@ -75,7 +75,7 @@ protected:
         const auto update = device->build(sgd, buffers.tensors());
         for (int step = 0; step < 3; ++step) {
             update->run();
-            for (const auto& [begin, end, decays] : sgd.ranges) {
+            for (const auto& [begin, end, decays, unused] : sgd.ranges) {
                 const double decay = decays ? sgd.weight_decay : 0;
                 for (std::size_t i = begin; i < end; ++i) {
                     const double slope = kFactor * g0[i] + decay * parameter[i];

@@ -21,13 +21,15 @@ protected:
     }
 
     /// One base model, trained by `ranks` ranks on GPUs, where `output` begins with "gpu", or CPUs.
-    Outcome train(const std::string& output, int ranks, const std::string& precision) const {
+    Outcome train(const std::string& output, int ranks, const std::string& precision,
+                  const std::vector<std::string>& further = {}) const {
         const bool on_gpu = output.starts_with("gpu");
         Launch launch{folder_.path(), ranks};
         launch.output = output;
         launch.changes = {"bagging.M=1", "bagging.P_degree=" + std::to_string(ranks),
                           "training.precision=" + precision, "device.autotune=false",
                           on_gpu ? "device.kind=cuda" : "device.kind=cpu"};
+        launch.changes.insert(launch.changes.end(), further.begin(), further.end());
         if (on_gpu) {
             launch.program = (stand_in_ / "hpcai500").string();
             launch.options = {"-x", "LD_LIBRARY_PATH=" + stand_in_.string()};
@@ -78,6 +80,37 @@ TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
         << log;
     EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
+}
+
+TEST_F(StandInGpu, TrainsOnResidentPicturesAsOnThoseThatTheHostPrepares) {
+    const std::vector<std::string> varied{"data.vertical_flip_probability=0.5",
+                                          "bagging.sampler=bootstrap"};
+    std::vector<std::string> resident = varied, decoded_whole = varied;
+    resident.push_back("data.resident_mib=1");
+    decoded_whole.push_back("data.decoded_cache_mib=1");
+    ASSERT_EQ(train("gpu_resident", 1, "fp32", resident).exit_code, 0);
+    ASSERT_EQ(train("gpu_prepared", 1, "fp32", decoded_whole).exit_code, 0);
+    EXPECT_EQ(predictions("gpu_resident"), predictions("gpu_prepared"));
+    const std::string log = text_of(folder_ / "gpu_resident/groups/0/log.txt");
+    EXPECT_NE(log.find("the GPU's memory holds "), std::string::npos) << log;
+    EXPECT_EQ(log.find("holds 0 training pictures"), std::string::npos) << log;
+}
+
+TEST_F(StandInGpu, IsNeededForResidentPictures) {
+    const Outcome on_cpu = train("cpu", 1, "fp32", {"data.resident_mib=1"});
+    EXPECT_EQ(on_cpu.exit_code, 2);
+    EXPECT_EQ(messages(on_cpu).at(0),
+              "hpcai500: data.resident_mib: expected 0, as the ranks compute on CPUs, got 1; "
+              "data.decoded_cache_mib keeps pictures in their memory");
+    EXPECT_FALSE(fs::exists(folder_ / "cpu"));
+}
+
+TEST_F(StandInGpu, SaysThatResidentPicturesDoNotFit) {
+    const Outcome outcome = train("gpu", 1, "fp32", {"data.resident_mib=2147483647"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
+    EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: expected what "))
+        << outcome.error;
+    EXPECT_FALSE(fs::exists(folder_ / "gpu"));
 }
 
 }  // namespace

@@ -82,11 +82,12 @@ TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
     EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
 }
 
-TEST(Memory, OfInputIsPrefetchedBatchesAndTheCache) {
+TEST(Memory, OfInputIsPrefetchedBatchesAndDecodedPictures) {
     config::Config config = small();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
-    EXPECT_EQ(memory_of(config).input, 5.0 * 8 * (64 * 64 * 3 + 4) + 2 * 1024 * 1024);
+    config.data.resident_mib = 3;
+    EXPECT_EQ(memory_of(config).input, 5.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
 }
 
 }  // namespace

@@ -146,13 +146,26 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
             return;
         }
         event->graph = nullptr;
-        event->time = std::make_shared<std::chrono::steady_clock::time_point>();
+        event->time = std::make_shared<Moment>();
         if (stream != nullptr) {
             event->queue = stream->queue;
             event->number = stream->queue->enqueued() + 1;
         }
-        runtime().enqueue(stream,
-                          [time = event->time] { *time = std::chrono::steady_clock::now(); });
+        runtime().enqueue(stream, [time = event->time] { time->come(); });
+    });
+}
+
+/// An external event gets its time in every run of the graph, and orders nothing in it.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    if ((flags & cudaEventRecordExternal) == 0) return cudaEventRecord(event, stream);
+    return call([&] {
+        demand(stream != nullptr && stream->graph != nullptr, cudaErrorIllegalState,
+               "an external event of a stream that is not captured");
+        event->queue = nullptr;
+        event->graph = nullptr;
+        event->time = std::make_shared<Moment>();
+        stream->graph->moments.push_back(event->time);
+        runtime().enqueue(stream, [time = event->time] { time->come(); });
     });
 }
 
@@ -174,11 +187,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     return call([&] {
         demand(start->timed && end->timed && start->time && end->time,
                cudaErrorInvalidResourceHandle, "an event has no time");
-        for (const auto* event : {start, end}) {
-            demand(event->queue == nullptr || event->queue->done() >= event->number,
-                   cudaErrorNotReady, "an event has not come");
-        }
-        *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
+        demand(start->time->has_come && end->time->has_come, cudaErrorNotReady,
+               "an event has not come");
+        *milliseconds =
+            std::chrono::duration<float, std::milli>(end->time->at - start->time->at).count();
     });
 }
 
@@ -236,6 +248,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     return call([&] {
         demand(stream == nullptr || stream->graph == nullptr, cudaErrorStreamCaptureUnsupported,
                "a graph's launch into a capture");
+        for (const auto& moment : executable->graph.moments) moment->has_come = false;
         const Order order = runtime().next_order;
         runtime().enqueue(stream, [graph = executable->graph, order] { graph.run(order); });
     });

@@ -193,6 +193,17 @@ cudaError_t call_after_all(const std::function<void()>& body) {
     return report(cudaErrorLaunchFailure, runtime.failure);
 }
 
+void Moment::come() {
+    at = std::chrono::steady_clock::now() + Runtime::instance().pretended;
+    has_come = true;
+}
+
+void pretend(double seconds) {
+    Runtime::instance().pretended +=
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(seconds));
+}
+
 void set_order(Order order) {
     Runtime::instance().next_order = order;
 }

@@ -32,6 +32,14 @@ struct Refusal {
 /// Throws Refusal unless `condition` holds.
 void demand(bool condition, cudaError_t code, const std::string& why);
 
+/// When an event came, each time that its place in a stream or a graph is reached.
+struct Moment {
+    std::chrono::steady_clock::time_point at;
+    bool has_come = false;
+
+    void come();
+};
+
 /// Work in the order of a stream. Work that is enqueued gets the next number, from 1.
 class Queue {
 public:
@@ -62,8 +70,9 @@ struct CUgraph_st {
     };
     std::vector<std::vector<Node>> lanes{1};
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    std::thread::id thread = std::this_thread::get_id();  // that began the capture
-    std::vector<cudaStream_t> streams;                    // a lane's, while it is captured
+    std::thread::id thread = std::this_thread::get_id();        // that began the capture
+    std::vector<cudaStream_t> streams;                          // a lane's, while it is captured
+    std::vector<std::shared_ptr<hpcai::simt::Moment>> moments;  // of external events
     std::string invalid;  // why, once something forbidden was called
 
     bool is_joined() const;
@@ -88,7 +97,7 @@ struct CUevent_st {
     CUgraph_st* graph = nullptr;  // or a lane of this
     CUgraph_st::Wait place;
     bool timed = true;
-    std::shared_ptr<std::chrono::steady_clock::time_point> time;  // once it has come
+    std::shared_ptr<hpcai::simt::Moment> time;  // of what was recorded last
 };
 
 namespace hpcai::simt {
@@ -104,6 +113,7 @@ public:
     std::vector<std::unique_ptr<CUgraph_st>> captures;  // under way
     Order next_order = Order::late;
     std::string failure;  // of work on a stream: all later calls report it
+    std::chrono::steady_clock::duration pretended{};  // time that work is said to have taken
     cudaError_t last = cudaSuccess;
     std::string last_words;  // about `last`
     std::recursive_mutex mutex;

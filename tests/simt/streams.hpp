@@ -23,6 +23,9 @@ void set_order(Order order);
 /// without a stream, and otherwise reported by every later call on the device.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
+/// Lets the clock of events go on by so much, as if the work that calls this had taken it.
+void pretend(double seconds);
+
 /// How many pieces of work are enqueued and not done.
 std::size_t pending_work();
 

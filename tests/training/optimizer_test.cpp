@@ -18,8 +18,9 @@ namespace {
 
 device::SgdSteps sgd_steps(const graph::Graph& graph, graph::ParameterStore& store,
                            const config::TrainingConfig& training, device::Device& device) {
+    const graph::Network network(graph, device, store, {});
     return {device,
-            plan_sgd(graph, store, training),
+            plan_sgd(network, store, training),
             {store.parameters(), store.gradients(), store.momentum(), nullptr}};
 }
 

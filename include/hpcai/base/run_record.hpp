@@ -146,6 +146,7 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
+    Quantity bandwidth_bytes_per_second;  // of its sums, as in CommunicationRecord
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -227,7 +228,7 @@ struct CommunicationRecord {
     std::int64_t gradient_bytes = 0;  // one rank's payload of one step
     std::int64_t buckets = 0;
     Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
-    Quantity bandwidth_bytes_per_second;  // algorithm bandwidth: payload / time under way
+    Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
     bool operator==(const CommunicationRecord&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,13 +25,16 @@ struct BucketOptions {
     bool overlap = true;  // start a bucket once its gradients are ready, else all in finish()
 };
 
-/// What the sums have cost this rank since the buckets were made. Seconds are the host's: where the
-/// device makes the sums, those of enqueueing them, and none for steps that a recording repeats.
+/// What the sums have cost this rank since the buckets were made. Seconds are the host's but in
+/// `timed`: where the device makes the sums, those of enqueueing them, and none for steps that a
+/// recording repeats.
 struct BucketAccounting {
     std::int64_t steps = 0;
-    std::int64_t bytes_reduced = 0;  // gradient bytes that entered an all-reduce
-    double exposed_seconds = 0;      // in finish(): communication that nothing hid
-    double interleaved_seconds = 0;  // in ready() and progress(): spent between kernels
+    std::int64_t bytes_reduced = 0;   // gradient bytes that entered an all-reduce
+    double exposed_seconds = 0;       // in finish(): communication that nothing hid
+    double interleaved_seconds = 0;   // in ready() and progress(): spent between kernels
+    std::int64_t timed_steps = 0;     // repeated by a recording, and timed by the device
+    std::optional<SumSeconds> timed;  // of all these
 };
 
 /// Sums one flat gradient buffer in device memory over ranks, step after step, in contiguous
@@ -65,6 +69,10 @@ public:
     /// wait for the step before; throws as GradientReducer does.
     void repeat_step();
 
+    /// After the reducer's check(): takes the device's times of the step that was repeated last for
+    /// those of each step repeated since the last call.
+    void read_times();
+
     std::size_t bucket_count() const { return buckets_.size(); }
     const BucketAccounting& accounting() const { return accounting_; }
 
@@ -87,6 +95,7 @@ private:
     std::vector<bool> parameter_ready_;
     std::size_t started_ = 0;  // buckets
     std::vector<std::unique_ptr<Request>> under_way_;
+    std::int64_t untimed_repeats_ = 0;
     BucketAccounting accounting_;
     int exceptions_ = std::uncaught_exceptions();
 };

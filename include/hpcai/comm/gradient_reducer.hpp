@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +10,12 @@
 #include "hpcai/device/device.hpp"
 
 namespace hpcai::comm {
+
+/// Time of a step's sums, by the clock of the device that makes them.
+struct SumSeconds {
+    double exposed = 0;    // in which other work waited for them
+    double under_way = 0;  // from the start of each to its end, and its wait for other ranks
+};
 
 /// Sums of gradients that lie in device memory, over the ranks of a group. All ranks start the same
 /// sums in the same order, and wait for them in that order. One thread uses it. Everything throws
@@ -40,6 +47,10 @@ public:
     /// After a recording with sums has been enqueued: may keep the host from being more than a step
     /// ahead of the device, so that no wait for the device elsewhere is one for another rank.
     virtual void end_step() {}
+
+    /// After check(): of the recording that ran last. None where the sums are not the device's own
+    /// or no recording with sums has ended a step.
+    virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
     /// For a rank that fails: ends sums under way without a result, so that the device gets through
     /// what has been enqueued. Returns at once. The reducer is of no more use.

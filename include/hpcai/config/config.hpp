@@ -105,6 +105,7 @@ struct DataConfig {
     int decode_threads = 0;     // per rank; 0: from the cores the rank may use
     int decoded_cache_mib = 0;  // per rank, of decoded training images; 0: none
     int max_boxes = 15;         // of one sample
+    int resident_mib = 0;       // per rank, of decoded training images in a GPU's memory; 0: none
 };
 
 struct TrainingConfig {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
+#include <hpcai/device/picture_view.hpp>
 #include <hpcai/tensor/tensor_view.hpp>
 
 namespace hpcai::data {
+
+class ResidentPictures;
 
 /// One rank's part of one step's batch. Pixels are as decoded, and normalization is the device's
 /// work; fields of numbers come normalized.
@@ -19,6 +22,10 @@ struct Batch {
     /// (seed, model, epoch, sample, how often it came before). Empty without boxes.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // real ones; N - samples rows of padding follow
+    /// Not null: the rows that have a view in `views` (N) are to be made of these, and have no
+    /// pixels in `images`.
+    ResidentPictures* pictures = nullptr;
+    std::span<const device::PictureView> views;
 };
 
 /// Hands out batches in order, prepared ahead by threads of its own.

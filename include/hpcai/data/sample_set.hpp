@@ -73,6 +73,12 @@ public:
     /// empty string otherwise; the pixels of a bad one are what could be decoded, else grey.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& view) const = 0;
+    /// All of a picture that is kept in a file, undivided, for others to make training pixels of.
+    /// Throws DecodeError when there are no pixels in it, Error(internal) for sets made in memory.
+    virtual DecodedImage whole_picture(std::uint32_t sample) const;
+    /// How training_sample() would vary a whole picture of this size. Throws Error(internal) for
+    /// sets made in memory.
+    virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample as it is evaluated; returns as above.
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
 };
@@ -81,7 +87,7 @@ public:
 /// crop image_size pixels a side, and only around the crop. With data.decoded_cache_mib > 0 all of
 /// a file is decoded at full size instead and kept while the budget lasts: the pixels differ
 /// slightly where a file would have been reduced, but do not depend on the budget or on what is
-/// kept.
+/// kept. With data.resident_mib > 0 it is decoded at full size, too.
 std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
                                                      const config::DataConfig& data,
                                                      int image_size);

@@ -25,6 +25,7 @@ struct SourceSettings {
 };
 
 class BatchPipeline;
+class ResidentPictures;
 struct BatchRow;
 
 /// A model's training batches, this rank's rows of each: rank r of P takes rows r B/P to
@@ -35,9 +36,10 @@ struct BatchRow;
 /// order (`skip`), or is trained on as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
-    /// Throws Error(internal) when batch_size is not a multiple of the degree.
+    /// Rows are made of `pictures` where they can be; null: all are made by `samples`. Throws
+    /// Error(internal) when batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
-                   std::uint64_t seed, std::uint32_t model);
+                   std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
 
     /// Starts preparing `order`, the sample numbers of the model's whole epoch. A remainder that
@@ -59,6 +61,7 @@ private:
     SourceSettings settings_;
     std::uint64_t seed_;
     std::uint32_t model_;
+    ResidentPictures* pictures_;
     std::unique_ptr<Epoch> epoch_;
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;  // last: its threads use all of the above

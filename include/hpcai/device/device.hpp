@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <hpcai/device/kernel.hpp>
+#include <hpcai/device/picture_view.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
@@ -45,8 +46,10 @@ struct Sgd {
         std::size_t begin = 0;  // a multiple of 8
         std::size_t end = 0;
         bool decays = true;
+        void* working_copy = nullptr;  // as Kernel::working_copies() has it; null: none
     };
     std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
+    tensor::DType compute = tensor::DType::f32;  // of working copies
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.
@@ -57,7 +60,8 @@ struct SgdTensors {
     const StepNumbers* numbers = nullptr;
 };
 
-/// An optimizer step, planned for its buffers. While numbers->finite is 0 it changes nothing.
+/// An optimizer step, planned for its buffers, which keeps the working copies of its ranges in step
+/// with their parameters. While numbers->finite is 0 it changes nothing.
 class Update {
 public:
     virtual ~Update() = default;
@@ -71,6 +75,17 @@ public:
     virtual ~Recording() = default;
     /// Throws Error(internal) when the device reports a failure.
     virtual void run() = 0;
+};
+
+/// Points in a device's work, by the clock that sees it.
+class Timeline {
+public:
+    virtual ~Timeline() = default;
+    /// Behind the work enqueued so far. Inside Device::record it is a point of the recording, with
+    /// the time of the run that was last.
+    virtual void mark() = 0;
+    /// From each mark to the next, in the order in which they were made. Waits for enqueued work.
+    virtual std::vector<double> seconds() const = 0;
 };
 
 /// What a network computes in; masters, statistics and sums are fp32.
@@ -137,7 +152,8 @@ public:
     virtual std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                           const KernelOptions& options) = 0;
 
-    /// Plans an optimizer step. Everything in `tensors` outlives it.
+    /// Plans an optimizer step. Everything in `tensors`, and working copies, outlive it. Throws
+    /// Error(internal) for buffers and ranges that do not fit one another.
     virtual std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) = 0;
 
     /// The following enqueue work on numbers in device memory. Clears numbers->finite where any of
@@ -151,12 +167,23 @@ public:
     /// loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) = 0;
 
+    /// Whether it cuts and resizes pictures that lie in its memory.
+    virtual bool resizes_crops() const { return false; }
+    /// Enqueues, for each row that has a view: its crop is resized to side x side, antialiased
+    /// bilinear with the bits of data::resize_bilinear, and then mirrored. Throws Error(internal)
+    /// where resizes_crops() is false, and for a number of rows or a side that does not fit.
+    virtual void resize_crops(const ViewBatch& batch);
+
     /// Whether it has recordings.
     virtual bool records() const { return false; }
     /// Records the work that `enqueue` enqueues on this device, without doing it. Nothing in
     /// `enqueue` may wait for the device or upload to it, and everything it touches outlives the
     /// recording. Throws Error(internal) where records() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
+
+    /// Without marks. By default the host's clock, for devices that do their work at once. The
+    /// device outlives it, and it every recording with its marks.
+    virtual std::unique_ptr<Timeline> make_timeline();
 
     /// A fingerprint of the bits of `values`, n in number, with -0 and the payloads of NaN as they
     /// are; the same number on every device. With word i = bits of value 2i, and those of value

@@ -40,6 +40,13 @@ struct KernelTensors {
     const float* loss_scale = nullptr;  // loss gradients are multiplied by this one number
 };
 
+/// A parameter as a kernel keeps it in the compute type: the master's elements in their order,
+/// rounded to nearest even.
+struct WorkingCopy {
+    std::size_t parameter = 0;  // index in KernelTensors::parameters
+    void* place = nullptr;      // 64-byte aligned
+};
+
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running
 /// it allocates nothing. Calls return when the work is enqueued on the device's stream; on a CPU,
 /// when it is done.
@@ -57,6 +64,9 @@ public:
 
     /// Called once, before the first run; the addresses stay valid for the kernel's life.
     virtual void bind(const KernelTensors& tensors) = 0;
+    /// After bind(): what prepare has to renew when parameters change, where that is copies and no
+    /// more. Who writes them with the parameters runs prepare no more than once.
+    virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;
 };

@@ -63,6 +63,8 @@ public:
     /// other values once it has been read.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
+    /// Its elements in device memory, for work enqueued in place of set_input() to write.
+    std::span<std::byte> input(const std::string& name) const;
     /// Factor on the gradients of the rows' losses, 1 at first, which forgets the other numbers of
     /// a step. With 1 / global batch gradients are those of the mean loss.
     void set_loss_scale(float scale);
@@ -73,13 +75,27 @@ public:
     /// A copy; waits for the work enqueued on the device.
     device::StepNumbers read_step_numbers() const;
 
-    /// Refreshes working copies after the parameters have changed.
-    void prepare(Observer& observer) { run(prepare_steps_, observer); }
+    /// Refreshes working copies after the parameters have changed: prepare_copies() and
+    /// prepare_rest().
+    void prepare(Observer& observer) {
+        prepare_copies(observer);
+        prepare_rest(observer);
+    }
+    /// What an update does that writes every working_copy() with its parameter.
+    void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
+    /// What is left to do after such an update.
+    void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
+    /// Where an update of this training network's parameters may write one of them, as
+    /// Kernel::working_copies() has it; null for none.
+    void* working_copy(ParameterId parameter) const {
+        return working_copies_.at(static_cast<std::size_t>(parameter));
+    }
     void forward(Observer& observer) { run(forward_steps_, observer); }
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// All steps of a training step in order, to be run one by one.
+    /// All steps of a training step in order, to be run one by one, after an update that writes
+    /// working copies.
     std::vector<Step> steps() const;
 
     /// Copies the last node's output of the last forward pass to the host: the softmax
@@ -108,7 +124,8 @@ private:
     NetworkMemory memory_;
     std::unique_ptr<device::Memory> arena_, prepared_, numbers_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
+    std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
+    std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_;
     std::span<const std::byte> output_;
     std::vector<std::span<const float>> losses_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,6 +51,8 @@ public:
     std::vector<float> read(std::span<const float> part) const;
     /// Overwrites a part of the store, of the same length as `values`.
     void write(std::span<const float> values, std::span<float> part);
+    /// How often write() has changed parameters.
+    std::uint64_t parameter_writes() const { return parameter_writes_; }
 
 private:
     std::span<float> status_part() { return gradients_and_status().subspan(elements_); }
@@ -65,6 +68,7 @@ private:
     std::vector<Range> statistics_ranges_;  // per normalization, in channels
     std::size_t elements_ = 0;
     std::size_t channels_ = 0;
+    std::uint64_t parameter_writes_ = 0;
     std::unique_ptr<device::Memory> parameters_, gradients_, momentum_, statistics_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <hpcai/comm/gradient_buckets.hpp>
@@ -13,9 +14,9 @@
 
 namespace hpcai::training {
 
-/// SGD with momentum over the flat buffers; weight decay leaves normalizations and biases alone
-/// unless training.weight_decay_on_norm_and_bias.
-device::Sgd plan_sgd(const graph::Graph& graph, const graph::ParameterStore& store,
+/// SGD with momentum over the flat buffers, and the working copies of a network; weight decay
+/// leaves normalizations and biases alone unless training.weight_decay_on_norm_and_bias.
+device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore& store,
                      const config::TrainingConfig& training);
 
 /// Everything outlives what is made from it.
@@ -38,9 +39,9 @@ struct StepResults {
 };
 
 /// One optimizer step of a model on the inputs that its network has been given: working copies,
-/// forward, backward with the sums over the group's ranks, update. Where the device can, it is
-/// recorded once and enqueued whole from the third step on; the host then waits only to read
-/// results.
+/// forward, backward with the sums over the group's ranks, update. Parameters may be changed
+/// between steps by ParameterStore::write. Where the device can, it is recorded once and enqueued
+/// whole from the third step on; the host then waits only to read results.
 class TrainingStep {
 public:
     explicit TrainingStep(const StepSetup& setup);
@@ -60,6 +61,7 @@ public:
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
 private:
+    void refresh_copies();
     void enqueue();
     template <typename T>
     void set(T device::StepNumbers::*number, T value);
@@ -76,6 +78,7 @@ private:
     bool can_be_recorded_;
     std::int64_t steps_between_readings_;
     std::int64_t steps_ = 0;
+    std::optional<std::uint64_t> prepared_;  // copies, after so many writes of parameters
     std::unique_ptr<device::Recording> recording_;
 };
 

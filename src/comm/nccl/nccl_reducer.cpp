@@ -9,6 +9,7 @@
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/agreement.hpp"
 #include "nccl_group.hpp"
+#include "sum_times.hpp"
 
 /// The cudaStream_t on which a device of the CUDA engine works.
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
@@ -88,6 +89,9 @@ public:
     bool can_be_recorded() const override { return true; }
     void check() override;
     void end_step() override;
+    std::optional<SumSeconds> recorded_seconds() const override {
+        return ends_steps_ ? times_.last_run() : std::nullopt;
+    }
     void give_up() noexcept override { nccl_.abort(); }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
@@ -104,6 +108,7 @@ private:
     Mark gradients_made_;
     Mark sums_made_;
     Mark step_end_;
+    SumTimes times_;
     bool ends_steps_ = false;  // step_end_ has been put
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
@@ -133,14 +138,18 @@ std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) 
     gradients_made_.hold_up(sums_.handle());
     // Before it can fail: a recording cannot end before this stream has joined the device's again.
     auto request = std::make_unique<NcclSum>(*this, ++started_);
+    times_.begin_sum(sums_.handle());
     nccl_.enqueue_sum(device_values, sums_.handle());
+    times_.end_sum(sums_.handle());
     return request;
 }
 
 void NcclReducer::join(std::int64_t sum) {
     if (is_joined(sum)) return;
     sums_made_.put(sums_.handle());
+    times_.begin_wait(device_stream_);
     sums_made_.hold_up(device_stream_);
+    times_.end_wait(device_stream_);
     joined_ = started_;
 }
 

@@ -20,8 +20,10 @@ public:
         for (const Sgd::Range& range : sgd.ranges) {
             ensure(range.begin <= range.end && range.end <= elements,
                    "SGD on elements {} to {} of {}", range.begin, range.end, elements);
+            ensure(range.working_copy == nullptr, "a CPU's kernels keep no plain copies");
             for (std::size_t begin = range.begin; begin < range.end; begin += kPart) {
-                parts_.push_back({begin, std::min(begin + kPart, range.end), range.decays});
+                parts_.push_back(
+                    {begin, std::min(begin + kPart, range.end), range.decays, nullptr});
             }
         }
     }

@@ -71,6 +71,11 @@ public:
         input_operands_[Operand::image] = tensors.input_gradients[0];
     }
 
+    std::vector<WorkingCopy> working_copies() const override {
+        if (!layout_.is_plain_copy()) return {};
+        return {{0, filters_}};
+    }
+
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:

@@ -5,6 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "kernels/crop_resize.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/hash.hpp"
 #include "kernels/loss_scale.hpp"
@@ -16,6 +17,7 @@
 #include "owned.hpp"
 #include "plan_cache.hpp"
 #include "recording.hpp"
+#include "timeline.hpp"
 #include "transfers.hpp"
 #include "update.hpp"
 
@@ -210,10 +212,15 @@ public:
         kernels::update_loss_scale(policy, numbers, stream_);
     }
 
+    bool resizes_crops() const override { return true; }
+    void resize_crops(const ViewBatch& batch) override { kernels::crop_resize(batch, stream_); }
+
     bool records() const override { return true; }
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
         return record_work(stream_, enqueue);
     }
+
+    std::unique_ptr<Timeline> make_timeline() override { return cuda::make_timeline(stream_); }
 
     std::uint64_t hash(std::span<const float> values) override {
         const auto count = static_cast<std::int64_t>(values.size());

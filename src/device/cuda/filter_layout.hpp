@@ -22,6 +22,9 @@ public:
     /// Bytes of a copy; none where the masters themselves will do.
     std::size_t copy_bytes() const { return equal_ ? 0 : rounded_up(bytes_); }
 
+    /// Whether a copy is the masters' elements in their order, with zeros behind them or nothing.
+    bool is_plain_copy() const { return !equal_ && !padded(); }
+
     void refresh(const float* masters, void* copy, const Context& context) const {
         if (equal_) return;
         const std::size_t filled =

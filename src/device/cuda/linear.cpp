@@ -75,6 +75,11 @@ public:
         ones_at_ = static_cast<std::byte*>(tensors.prepared) + weight_bytes();
     }
 
+    std::vector<WorkingCopy> working_copies() const override {
+        if (weight_bytes() == 0) return {};
+        return {{0, weights_at_}};
+    }
+
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:

@@ -66,6 +66,11 @@ public:
         bind_input_gradient();
     }
 
+    std::vector<WorkingCopy> working_copies() const override {
+        if (!layout_.is_plain_copy()) return {};
+        return {{2, filters_}};
+    }
+
     void run(ops::Pass pass) override {
         if (pass == ops::Pass::prepare) {
             layout_.refresh(tensors_.parameters[2], filters_, context_);

@@ -50,7 +50,8 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-/// A point in a stream, with its time.
+/// A point in a stream, with its time; on a stream that is being recorded, a point of the
+/// recording, with the time of the run that was last.
 class TimedEvent {
 public:
     TimedEvent() { check(cudaEventCreate(&event_), "making an event"); }
@@ -58,7 +59,14 @@ public:
     TimedEvent(const TimedEvent&) = delete;
     TimedEvent& operator=(const TimedEvent&) = delete;
 
-    void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "timing work"); }
+    void record(cudaStream_t stream) {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        check(cudaStreamIsCapturing(stream, &status), "timing work");
+        // Else it would order the recording's streams and have no time.
+        const unsigned flags = status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal
+                                                                       : cudaEventRecordDefault;
+        check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");
+    }
     /// Waits for it.
     double seconds_since(const TimedEvent& start) const {
         check(cudaEventSynchronize(event_), "timing work");

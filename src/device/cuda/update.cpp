@@ -22,13 +22,15 @@ public:
                    "SGD on elements {} to {} of {}", range.begin, range.end, elements);
             if (range.begin == range.end) continue;
             ranges.push_back({static_cast<std::int64_t>(range.begin),
-                              static_cast<std::int64_t>(range.end), range.decays});
+                              static_cast<std::int64_t>(range.end), range.decays,
+                              range.working_copy});
         }
         ranges_ = device.allocate(ranges.size() * sizeof(kernels::SgdRange));
         device.upload(ranges_->data(), std::as_bytes(std::span(ranges)));
         arguments_ = {.parameters = tensors.parameters.data(),
                       .gradients = tensors.gradients.data(),
                       .momentum_buffer = tensors.momentum.data(),
+                      .working_dtype = sgd.compute,
                       .count = static_cast<std::int64_t>(elements),
                       .ranges = static_cast<const kernels::SgdRange*>(ranges_->data()),
                       .range_count = static_cast<std::int64_t>(ranges.size()),

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/resident_pictures.hpp>
+
+namespace hpcai::data {
+namespace {
+
+constexpr std::size_t kAlignment = 256;  // bytes, of a picture's place
+
+std::unique_ptr<device::Memory> allocate(device::Device& device, std::size_t bytes) {
+    try {
+        return device.allocate(bytes);
+    } catch (const Error& error) {
+        throw Error(ExitCode::usage,
+                    fmt::format("data.resident_mib: expected what {} has free beside the network, "
+                                "got {}: {}",
+                                device.description(), bytes >> 20, error.what()));
+    }
+}
+
+bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
+    return std::max(size.width, size.height) <= device::kLargestReduction * image_size;
+}
+
+}  // namespace
+
+ResidentPictures::ResidentPictures(device::Device& device, std::size_t bytes)
+    : device_(device), memory_(allocate(device, bytes)) {}
+
+ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = places_.find(sample);
+    if (found != places_.end()) return found->second;
+    return is_full_ ? Known(std::in_place, std::nullopt) : std::nullopt;
+}
+
+/// Decodes the sample and gives it a place, if it is sound and there is one.
+std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& samples,
+                                                               std::uint32_t sample) {
+    std::optional<DecodedImage> decoded;
+    try {
+        decoded = samples.whole_picture(sample);
+    } catch (const DecodeError&) {
+        decoded.reset();  // whoever prepares its pixels says so
+    }
+    const bool is_fit = decoded && decoded->damage.empty() &&
+                        can_be_resized(decoded->full, samples.format().height);
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] = places_.try_emplace(sample);
+    if (!is_new || !is_fit) return found->second;  // another thread may have been faster
+    const std::size_t bytes = decoded->image.pixels.size();
+    is_full_ = is_full_ || bytes > memory_->bytes() - used_bytes_;
+    if (is_full_) return std::nullopt;
+    const auto offset = static_cast<std::int64_t>(used_bytes_);
+    found->second = Place{offset, decoded->full};
+    arriving_.emplace(offset, std::move(decoded->image));
+    used_bytes_ = std::min(memory_->bytes(),
+                           (used_bytes_ + bytes + kAlignment - 1) / kAlignment * kAlignment);
+    ++contents_.pictures;
+    contents_.bytes += bytes;
+    return found->second;
+}
+
+std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sample,
+                                      const CounterStream& random, const SampleView& row,
+                                      device::PictureView& view) {
+    const Known known = find(sample);
+    const std::optional<Place> place = known ? *known : admit(samples, sample);
+    view = {};
+    if (!place) return samples.training_sample(sample, random, row);
+    const TrainingView drawn = samples.training_view(place->size, random);
+    view = {place->offset_bytes, place->size.width, drawn.crop.left, drawn.crop.top,
+            drawn.crop.width,    drawn.crop.height, drawn.flip,      drawn.vertical_flip};
+    return "";
+}
+
+/// Those that no earlier batch brought.
+void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
+    for (const device::PictureView& view : views) {
+        Image image;
+        {
+            const std::lock_guard lock(mutex_);
+            const auto arriving = arriving_.extract(view.offset_bytes);
+            if (arriving.empty()) continue;
+            image = std::move(arriving.mapped());
+        }
+        device_.enqueue_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
+                               std::as_bytes(std::span(image.pixels)));
+    }
+}
+
+/// Rows without a view, neighbours at once.
+void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
+    const auto pixels = batch.images.as<std::uint8_t>();
+    const std::size_t row_bytes = pixels.size() / batch.views.size();
+    const auto has_view = [](const device::PictureView& view) { return view.offset_bytes >= 0; };
+    const auto all = batch.views.end();
+    for (auto from = batch.views.begin(); from != all;) {
+        from = std::find_if_not(from, all, has_view);
+        const auto to = std::find_if(from, all, has_view);
+        const std::size_t begin = static_cast<std::size_t>(from - batch.views.begin()) * row_bytes;
+        const std::size_t bytes = static_cast<std::size_t>(to - from) * row_bytes;
+        device_.enqueue_upload(images + begin, std::as_bytes(pixels.subspan(begin, bytes)));
+        from = to;
+    }
+}
+
+void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
+    enqueue_pictures(batch.views);
+    enqueue_pixels(batch, images);
+    if (!views_ || views_->bytes() < batch.views.size_bytes()) {
+        device_.synchronize();  // earlier work reads the smaller ones
+        views_ = device_.allocate(batch.views.size_bytes());
+    }
+    auto* const views = static_cast<device::PictureView*>(views_->data());
+    device_.enqueue_upload(views, std::as_bytes(batch.views));
+    device_.resize_crops({static_cast<const std::uint8_t*>(memory_->data()), views,
+                          static_cast<std::int64_t>(batch.views.size()), images,
+                          static_cast<int>(batch.images.shape[1])});
+}
+
+ResidentPictures::Contents ResidentPictures::contents() const {
+    const std::lock_guard lock(mutex_);
+    return contents_;
+}
+
+}  // namespace hpcai::data

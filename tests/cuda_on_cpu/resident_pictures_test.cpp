@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/data/jpeg.hpp>
+#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/sources.hpp>
+
+#include "data/fixtures.hpp"
+#include "src/device/cuda/cuda_device.hpp"
+
+namespace hpcai::data {
+namespace {
+
+using config::BadSamplePolicy;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr int kSide = 12;
+constexpr std::uint32_t kSamples = 9;
+constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all pictures have
+const std::vector<std::uint32_t> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7, 8, 1, 2, 2, 6, 8};
+
+/// Nine pictures of different sizes, some of which are reduced to a twelfth.
+class ResidentPicturesOnGpu : public testing::Test {
+protected:
+    void SetUp() override {
+        for (std::uint32_t i = 0; i < kSamples; ++i) {
+            CounterStream random(4, RandomPurpose::test, i);
+            Image image(20 + static_cast<int>(random.below(60)), 144 - 9 * static_cast<int>(i));
+            for (std::size_t p = 0; p < image.pixels.size(); ++p) {
+                image.pixels[p] = static_cast<std::uint8_t>(p / 31 * 7 + random.below(40));
+            }
+            test::write_file_bytes(path(i), encode_jpeg(image.view(), 90));
+        }
+    }
+    std::filesystem::path path(std::uint32_t sample) const {
+        return folder_.path() / "class" / (std::to_string(sample) + ".jpg");
+    }
+    void damage(std::uint32_t sample, double share_kept) const {
+        Bytes bytes = test::read_file_bytes(path(sample));
+        bytes.resize(static_cast<std::size_t>(share_kept * static_cast<double>(bytes.size())));
+        test::write_file_bytes(path(sample), bytes);
+    }
+    std::shared_ptr<const SampleSet> samples(int side) const {
+        config::DataConfig data;
+        data.resident_mib = 1;
+        data.vertical_flip_probability = 0.5;
+        return make_folder_samples(scan_image_folder(folder_.path()), data, side);
+    }
+
+    struct Course {
+        std::vector<Bytes> batches;  // pixels of three epochs
+        BadSampleReport bad;
+        ResidentPictures::Contents contents;
+    };
+    /// With `bytes` of device memory for pictures; 0: all batches are made on the host.
+    Course run(std::size_t bytes, int threads = 2, int side = kSide) {
+        SourceSettings settings;
+        settings.batch_size = 4;
+        settings.decode_threads = threads;
+        settings.on_bad_sample = BadSamplePolicy::count;
+        std::unique_ptr<ResidentPictures> pictures;
+        if (bytes > 0) pictures = std::make_unique<ResidentPictures>(*gpu_, bytes);
+        TrainingSource source(samples(side), settings, 5, 0, pictures.get());
+        std::vector<std::uint32_t> order = kOrder;
+        Course course;
+        for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+            source.begin_epoch(epoch, order);
+            std::ranges::rotate(order, order.begin() + 5);  // another row for each sample
+            for (std::int64_t i = 0; i < source.batches(); ++i) {
+                course.batches.push_back(pixels_of(source.next()));
+            }
+        }
+        course.bad = source.bad_samples();
+        if (pictures) course.contents = pictures->contents();
+        return course;
+    }
+    Bytes pixels_of(const Batch& batch) {
+        const auto on_host = batch.images.as<std::uint8_t>();
+        Bytes pixels(on_host.begin(), on_host.end());
+        if (batch.pictures == nullptr) return pixels;
+        const auto images = gpu_->allocate(pixels.size());
+        batch.pictures->enqueue(batch, static_cast<std::uint8_t*>(images->data()));
+        gpu_->download(std::as_writable_bytes(std::span(pixels)), images->data());
+        return pixels;
+    }
+
+    test::TemporaryFolder folder_;
+    std::unique_ptr<device::Device> gpu_ = device::cuda::make_cuda_device({.autotune = false});
+};
+
+TEST_F(ResidentPicturesOnGpu, MakeTheBatchesThatTheHostMakes) {
+    const Course expected = run(0);
+    for (const int threads : {1, 3}) {
+        const Course got = run(kAll, threads);
+        EXPECT_EQ(got.batches, expected.batches);
+        EXPECT_EQ(got.contents.pictures, kSamples);
+    }
+}
+
+TEST_F(ResidentPicturesOnGpu, MakeThemWhereOnlySomeFindAPlace) {
+    const Course expected = run(0), all = run(kAll);
+    for (const std::size_t bytes : {all.contents.bytes / 3, all.contents.bytes / 2}) {
+        const Course got = run(bytes);
+        EXPECT_EQ(got.batches, expected.batches);
+        EXPECT_GT(got.contents.pictures, 0);
+        EXPECT_LT(got.contents.pictures, kSamples);
+        EXPECT_LE(got.contents.bytes, bytes);
+    }
+}
+
+TEST_F(ResidentPicturesOnGpu, LeaveBadSamplesToTheHost) {
+    damage(3, 0.6);
+    damage(6, 0.01);
+    const Course expected = run(0), got = run(kAll);
+    EXPECT_EQ(got.batches, expected.batches);
+    EXPECT_EQ(got.bad.count, 2);
+    EXPECT_EQ(got.bad.first, expected.bad.first);
+    EXPECT_EQ(got.contents.pictures, kSamples - 2);
+}
+
+TEST_F(ResidentPicturesOnGpu, LeavePicturesToTheHostThatAreTooLargeForTheirReduction) {
+    const Course expected = run(0, 2, 7), got = run(kAll, 2, 7);  // up to 112 pixels of 144
+    EXPECT_EQ(got.batches, expected.batches);
+    EXPECT_GT(got.contents.pictures, 0);
+    EXPECT_LT(got.contents.pictures, kSamples);
+}
+
+TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
+    SourceSettings settings;
+    settings.batch_size = 4;
+    ResidentPictures pictures(*gpu_, kAll);
+    TrainingSource source(samples(kSide), settings, 5, 0, &pictures);
+    TrainingSource on_host(samples(kSide), settings, 5, 0);
+    source.begin_epoch(0, kOrder);
+    source.next();  // and decoded for later ones
+    source.begin_epoch(1, kOrder);
+    on_host.begin_epoch(1, kOrder);
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        EXPECT_EQ(pixels_of(source.next()), pixels_of(on_host.next())) << i;
+    }
+}
+
+TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHas) {
+    try {
+        ResidentPictures(*gpu_, std::size_t{1} << 50);
+        FAIL() << "no error";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: ")) << error.what();
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::data
