@@ -73,8 +73,9 @@ TEST_F(DataCommands, GenerateLeavesNothingWhereItCannotWrite) {
     const Outcome outcome =
         data({"generate", "photographs", "--output", "/proc/none/set", "--classes", "2"});
     expect_refused(outcome, 2, "/proc/none/set: cannot be written");
-    expect_refused(data({"generate", "photographs", "--output", "x", "--quality", "101"}), 2,
-                   "data generate photographs: --quality: expected an integer from 1 to 100, got '101'");
+    expect_refused(
+        data({"generate", "photographs", "--output", "x", "--quality", "101"}), 2,
+        "data generate photographs: --quality: expected an integer from 1 to 100, got '101'");
     EXPECT_FALSE(fs::exists(folder_ / "x"));
 }
 
