@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's Faster R-CNN with the sizes and the recipe of an hpcai500 configuration.
+
+    torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 2 [--json]
+    torchvision_detector.py train --config configs/bccd.yaml
+
+`step` measures the training step on random images and boxes in memory, `train` trains on the VOC
+folder of the configuration, from scratch on all of its training split, and prints AP50 by
+pycocotools on the test split. Both with bf16 autocast unless --dtype fp32.
+Needs torch and torchvision; `train` pillow and pycocotools, too.
+"""
+import argparse
+import contextlib
+import io
+import json
+import os
+import random
+import statistics
+import time
+import xml.etree.ElementTree
+
+import numpy
+import torch
+import torchvision
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.backbone_utils import BackboneWithFPN
+from torchvision.models.detection.faster_rcnn import (FasterRCNN, FastRCNNPredictor, TwoMLPHead)
+
+import recipe
+from pytorch_step import keep_freed_pages
+from pytorch_train import build_optimizer, learning_rate
+
+DEFAULTS = {
+    "workload.channels": 3,
+    "detector.pyramid_channels": 256,
+    "detector.head_features": 1024,
+    "detector.anchor_sizes": [32, 64, 128, 256, 512],
+    "detector.anchor_ratios": [0.5, 1, 2],
+    "detector.anchor_samples": 256,
+    "detector.region_samples": 512,
+    "detector.training_proposals": 2000,
+    "detector.inference_proposals": 1000,
+    "detector.score_threshold": 0.01,
+    "data.training_split": "train",
+    "data.validation_split": "val",
+    "data.class_names": [],
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["step", "train"])
+    parser.add_argument("--config", required=True, help="an hpcai500 YAML file")
+    parser.add_argument("--batch", type=int, help="default training.batch_size")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps")
+    parser.add_argument("--epochs", type=int, help="default workload.epochs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--json", action="store_true", help="step: JSON only")
+    return parser.parse_args()
+
+
+def make_model(settings):
+    """In (N, C, H, W) without a change of the images' size or values."""
+    height = settings["workload.image_size"]
+    width = settings.get("workload.image_width", height)
+    body = torchvision.models.resnet50(
+        zero_init_residual=settings["training.zero_gamma"])
+    channels = settings["workload.channels"]
+    body.conv1 = torch.nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
+    torch.nn.init.kaiming_normal_(body.conv1.weight, mode="fan_out", nonlinearity="relu")
+    pyramid = settings["detector.pyramid_channels"]
+    backbone = BackboneWithFPN(
+        body, {f"layer{stage}": str(stage - 1) for stage in range(1, 5)},
+        [256, 512, 1024, 2048], pyramid)
+    sizes = tuple((size,) for size in settings["detector.anchor_sizes"])
+    ratios = (tuple(settings["detector.anchor_ratios"]),) * len(sizes)
+    classes = settings["workload.classes"] + 1
+    features = settings["detector.head_features"]
+    model = FasterRCNN(
+        backbone, min_size=height, max_size=width, image_mean=[0.0] * channels,
+        image_std=[1.0] * channels, rpn_anchor_generator=AnchorGenerator(sizes, ratios),
+        rpn_pre_nms_top_n_train=settings["detector.training_proposals"],
+        rpn_post_nms_top_n_train=settings["detector.training_proposals"],
+        rpn_pre_nms_top_n_test=settings["detector.inference_proposals"],
+        rpn_post_nms_top_n_test=settings["detector.inference_proposals"],
+        rpn_batch_size_per_image=settings["detector.anchor_samples"],
+        box_batch_size_per_image=settings["detector.region_samples"],
+        box_score_thresh=settings["detector.score_threshold"],
+        box_head=TwoMLPHead(pyramid * 49, features),
+        box_predictor=FastRCNNPredictor(features, classes))
+    return model.to(memory_format=torch.channels_last)
+
+
+def losses_of(model, images, targets, dtype):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
+        return sum(model(images, targets).values())
+
+
+def random_batch(settings, batch):
+    """Eight boxes of an eighth to half of the image a side."""
+    height = settings["workload.image_size"]
+    width = settings.get("workload.image_width", height)
+    generator = torch.Generator().manual_seed(1)
+    images = [torch.randn(settings["workload.channels"], height, width, generator=generator)
+              for _ in range(batch)]
+    targets = []
+    for _ in range(batch):
+        sides = (0.125 + 0.375 * torch.rand(8, 2, generator=generator)) * torch.tensor(
+            [width, height])
+        corners = torch.rand(8, 2, generator=generator) * (torch.tensor([width, height]) - sides)
+        labels = torch.randint(1, settings["workload.classes"] + 1, (8,), generator=generator)
+        targets.append({"boxes": torch.cat([corners, corners + sides], 1), "labels": labels})
+    return images, targets
+
+
+def measure_steps(settings, arguments):
+    batch = arguments.batch or settings["training.batch_size"]
+    model = make_model(settings).train()
+    optimizer = build_optimizer(model, settings)
+    for group in optimizer.param_groups:
+        group["lr"] = 1e-4
+    images, targets = random_batch(settings, batch)
+    seconds = []
+    for step in range(arguments.steps + 2):
+        begin = time.perf_counter()
+        loss = losses_of(model, images, targets, arguments.dtype)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        if step >= 2:
+            seconds.append(time.perf_counter() - begin)
+    median = statistics.median(seconds)
+    report = {"torch": torch.__version__, "torchvision": torchvision.__version__,
+              "dtype": arguments.dtype, "batch_size": batch, "threads": arguments.threads,
+              "step_seconds": median, "images_per_second": batch / median}
+    print(json.dumps(report) if arguments.json else
+          f"{batch / median:.3f} images/s, {median:.3f} s a step of {batch}, {arguments.dtype}, "
+          f"{arguments.threads} threads, torch {torch.__version__}")
+
+
+def read_voc(settings, split):
+    """[(pixels (H, W, 3) u8 of the network's size, boxes (n, 4), labels (n))]"""
+    from PIL import Image
+
+    root, names = settings["data.path"], settings["data.class_names"]
+    height = settings["workload.image_size"]
+    width = settings.get("workload.image_width", height)
+    with open(os.path.join(root, "ImageSets", "Main", f"{split}.txt"), encoding="utf-8") as file:
+        stems = file.read().split()
+    samples = []
+    for stem in stems:
+        image = Image.open(os.path.join(root, "JPEGImages", f"{stem}.jpg")).convert("RGB")
+        scale = numpy.array([width / image.width, height / image.height] * 2)
+        pixels = numpy.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
+        boxes, labels = [], []
+        tree = xml.etree.ElementTree.parse(os.path.join(root, "Annotations", f"{stem}.xml"))
+        for item in tree.iter("object"):
+            name, box = item.findtext("name"), item.find("bndbox")
+            corners = [float(box.findtext(key)) for key in ("xmin", "ymin", "xmax", "ymax")]
+            corners[0], corners[1] = corners[0] - 1, corners[1] - 1
+            scaled = numpy.array(corners) * scale
+            if name in names and (scaled[2:] - scaled[:2] >= 1).all():
+                boxes.append(scaled)
+                labels.append(names.index(name) + 1)
+        samples.append((pixels, numpy.array(boxes, numpy.float32).reshape(-1, 4),
+                        numpy.array(labels, numpy.int64)))
+    return samples
+
+
+def to_input(pixels, settings):
+    mean, deviation = (numpy.array(settings[f"data.{key}"], numpy.float32)
+                       for key in ("mean", "standard_deviation"))
+    return torch.from_numpy((pixels / numpy.float32(255) - mean) / deviation).permute(2, 0, 1)
+
+
+def flipped(sample, settings, draw):
+    pixels, boxes, labels = sample
+    boxes = boxes.copy()
+    height, width = pixels.shape[:2]
+    if draw.random() < settings["data.flip_probability"]:
+        pixels = pixels[:, ::-1]
+        boxes[:, [0, 2]] = width - boxes[:, [2, 0]]
+    if draw.random() < settings["data.vertical_flip_probability"]:
+        pixels = pixels[::-1]
+        boxes[:, [1, 3]] = height - boxes[:, [3, 1]]
+    return pixels, boxes, labels
+
+
+def train(settings, arguments):
+    samples = read_voc(settings, settings["data.training_split"])
+    test = read_voc(settings, settings["data.validation_split"])
+    batch = arguments.batch or settings["training.batch_size"]
+    epochs, steps = arguments.epochs or settings["workload.epochs"], len(samples) // batch
+    torch.manual_seed(arguments.seed)
+    draw = random.Random(arguments.seed)
+    model = make_model(settings)
+    optimizer = build_optimizer(model, settings)
+    begin = time.perf_counter()
+    for epoch in range(epochs):
+        model.train()
+        order, total = list(range(len(samples))), 0.0
+        draw.shuffle(order)
+        for step in range(steps):
+            rate = learning_rate(settings, epoch * steps + step, steps, epochs)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            rows = [flipped(samples[i], settings, draw)
+                    for i in order[step * batch:(step + 1) * batch]]
+            targets = [{"boxes": torch.from_numpy(boxes), "labels": torch.from_numpy(labels)}
+                       for _, boxes, labels in rows]
+            images = [to_input(pixels, settings) for pixels, _, _ in rows]
+            loss = losses_of(model, images, targets, arguments.dtype)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        print(f"epoch {epoch + 1}/{epochs}: loss {total / steps:.4f}, "
+              f"{time.perf_counter() - begin:.0f} s", flush=True)
+    print(f"AP50 {average_precision(model, test, settings, arguments):.4f}")
+
+
+def average_precision(model, samples, settings, arguments):
+    """COCO's AP at an intersection over union of 0.5."""
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    model.eval()
+    truth = {"images": [{"id": i} for i in range(len(samples))], "annotations": [],
+             "categories": [{"id": i + 1} for i in range(settings["workload.classes"])]}
+    found = []
+    for image, (pixels, boxes, labels) in enumerate(samples):
+        for (x1, y1, x2, y2), label in zip(boxes.tolist(), labels.tolist()):
+            truth["annotations"].append(
+                {"id": len(truth["annotations"]) + 1, "image_id": image, "category_id": label,
+                 "bbox": [x1, y1, x2 - x1, y2 - y1], "area": (x2 - x1) * (y2 - y1), "iscrowd": 0})
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16,
+                                             enabled=arguments.dtype == "bf16"):
+            said = model([to_input(pixels, settings)])[0]
+        for (x1, y1, x2, y2), label, score in zip(said["boxes"].tolist(), said["labels"].tolist(),
+                                                  said["scores"].tolist()):
+            found.append({"image_id": image, "category_id": label, "score": score,
+                          "bbox": [x1, y1, x2 - x1, y2 - y1]})
+    with contextlib.redirect_stdout(io.StringIO()):
+        annotations = COCO()
+        annotations.dataset = truth
+        annotations.createIndex()
+        evaluation = COCOeval(annotations, annotations.loadRes(found), "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return evaluation.stats[1]
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    keep_freed_pages()
+    settings = DEFAULTS | recipe.read_config(arguments.config)
+    (measure_steps if arguments.what == "step" else train)(settings, arguments)
+
+
+if __name__ == "__main__":
+    main()
