@@ -16,8 +16,14 @@
 namespace hpcai::benchmark {
 namespace {
 
-// Rows of an evaluation batch: enough for full speed, little enough for a small set.
-constexpr int kEvaluationBatch = 32;
+/// Rows of an evaluation batch: enough for full speed, little enough for a small set and, where
+/// samples are large, no more than memory has held in training.
+int most_evaluation_rows(const Start& start) {
+    constexpr int kRows = 32;
+    if (!detects(start.config.workload)) return kRows;
+    const int share = start.config.training.batch_size / start.controller.layout().degree;
+    return std::min(kRows, share);
+}
 
 graph::Graph make_share(const Start& start) {
     const config::TrainingConfig& training = start.config.training;
@@ -65,7 +71,8 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
                                          comm::Communicator& group) {
     const std::int64_t block = (samples->samples() + group.size() - 1) / std::max(1, group.size());
     data::SourceSettings settings;
-    settings.batch_size = static_cast<int>(std::clamp<std::int64_t>(block, 1, kEvaluationBatch));
+    settings.batch_size =
+        static_cast<int>(std::clamp<std::int64_t>(block, 1, most_evaluation_rows(start_)));
     settings.group_rank = group.rank();
     settings.degree = group.size();
     settings.prefetch_batches = start_.config.data.prefetch_batches;

@@ -79,10 +79,13 @@ private:
         quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);
         quality.out_of_bag = nothing("bagging.out_of_bag is false");
         quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload has no boxes");
+        const Quantity none = nothing(quality.ensemble.reason);
+        quality.confidence_interval = {none, none, 0.95, "wilson"};
         if (counts.samples == 0) return;
         const evaluation::Interval interval =
             evaluation::wilson_interval_95(counts.correct_1, counts.samples);
-        quality.confidence_interval = {{interval.low, ""}, {interval.high, ""}, 0.95, "wilson"};
+        quality.confidence_interval.low = {interval.low, ""};
+        quality.confidence_interval.high = {interval.high, ""};
     }
 
     void vote_out_of_bag(const GroupOutcome& mine, comm::Communicator& leaders,

@@ -44,7 +44,7 @@ public:
         const evaluation::FusionOptions options{
             .merging =
                 fuses ? evaluation::Merging::weighted_fusion : evaluation::Merging::suppression,
-            .overlap = start_.config.detector.fusion_overlap,
+            .overlap = overlap(fuses),
             .lowest_score = start_.config.detector.score_threshold,
             .limit = kRowsPerSample};
         EnsemblePredictions ensemble;
@@ -65,6 +65,11 @@ public:
 
 private:
     const data::SampleSet& samples() const { return *start_.samples.validation; }
+    double overlap(bool fuses) const {
+        const double configured = start_.config.detector.fusion_overlap;
+        if (configured > 0) return configured;
+        return fuses ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
+    }
 
     /// The test samples; those that are not scored have nothing in them.
     evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
@@ -135,9 +140,11 @@ private:
         }
         const auto interval = evaluation::bootstrap_interval_95(
             truth, ensemble.detections, evaluation::kScoreThreshold, start_.config.run.seed);
+        quality.confidence_interval = {nothing(none), nothing(none), 0.95,
+                                       "bootstrap over test samples"};
         if (!interval) return;
-        quality.confidence_interval = {
-            {interval->low, ""}, {interval->high, ""}, 0.95, "bootstrap over test samples"};
+        quality.confidence_interval.low = {interval->low, ""};
+        quality.confidence_interval.high = {interval->high, ""};
     }
 
     CategoryRecord category_record(std::size_t index, const evaluation::CategoryQuality& strict,

@@ -173,7 +173,11 @@ void add_quality(const Start& start, const Vote& vote, const std::vector<GroupRe
         quality.members.push_back(finished ? group.quality : nothing("the group did not finish"));
         if (finished) sum += group.quality.value.value_or(0);
     }
-    if (vote.members.empty() || !quality.ensemble.value) return;
+    if (vote.members.empty()) return;
+    if (!quality.ensemble.value) {
+        quality.members_mean = quality.ensemble_gain = nothing(quality.ensemble.reason);
+        return;
+    }
     const double mean = sum / static_cast<double>(vote.members.size());
     quality.members_mean = {mean, ""};
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};

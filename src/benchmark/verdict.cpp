@@ -67,12 +67,12 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),
         equal(2, "workload.channels", 16, workload.channels),
-        equal(3, "workload.epochs", 50, workload.epochs),
-        equal(4, "workload.target_quality", 0.35, workload.target_quality),
-        equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
         {has_benchmark_sizes(config.detector),
          "rule 2: detector.* must have the widths, anchors and numbers of proposals of the "
          "defaults"},
+        equal(3, "workload.epochs", 50, workload.epochs),
+        equal(4, "workload.target_quality", 0.35, workload.target_quality),
+        equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
     };
 }
 

@@ -2,6 +2,7 @@
 #include "consistency.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -57,10 +58,32 @@ public:
               "5, as detector.normalization is not frozen_batch");
         check(detector.anchor_sizes.size() == 5, "detector.anchor_sizes",
               "5 values, one for each level of the pyramid");
+        check_anchors();
+        check(detector.normalization != Normalization::frozen_batch ||
+                  !config_.training.initial_weights.empty(),
+              "training.initial_weights", "a file, as detector.normalization is frozen_batch");
         check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
               "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
         check(config_.training.label_smoothing == 0, "training.label_smoothing",
               "0, as workload.model is a detector");
+    }
+
+    void check_anchors() const {
+        constexpr double kMost = 16777216;  // whose numbers fp32 holds
+        const DetectorConfig& detector = config_.detector;
+        const std::size_t ratios = detector.anchor_ratios.size();
+        check(ratios > 0, "detector.anchor_ratios", "one value or more");
+        const double cells = image_width(config_) / 4.0 * config_.workload.image_size / 4.0 * 1.5;
+        check(static_cast<double>(ratios) * cells < kMost, "detector.anchor_ratios",
+              "fewer values: an image has no more than 16,777,216 anchors");
+        for (const double size : detector.anchor_sizes) {
+            for (const double ratio : detector.anchor_ratios) {
+                const double shorter = size * std::min(std::sqrt(ratio), 1 / std::sqrt(ratio));
+                check(shorter / 2 > 0.5, "detector.anchor_sizes",
+                      "sizes whose anchors have sides of more than a pixel in all "
+                      "detector.anchor_ratios");
+            }
+        }
     }
 
     void check_data() const {
@@ -74,6 +97,13 @@ public:
                           value_text(config_, "workload.kind")));
         const bool is_climate =
             data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
+        const WorkloadKind kind = config_.workload.kind;
+        check(kind == WorkloadKind::image_classification ||
+                  is_climate == (kind == WorkloadKind::extreme_weather),
+              "data.kind",
+              fmt::format("{}, as workload.kind is {}",
+                          is_climate ? "voc or coco" : "climate_synthetic or climate_hdf5",
+                          value_text(config_, "workload.kind")));
         if (is_climate) {
             check_channels(16);
             check(config_.workload.classes == 4, "workload.classes",

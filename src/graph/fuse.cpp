@@ -8,16 +8,24 @@
 namespace hpcai::graph {
 namespace {
 
-/// What a BatchNorm node becomes, and the nodes it swallows; the last of them gives the place.
+/// What a normalization's node becomes, and the nodes it swallows; the last of them gives the
+/// place.
 struct Fusion {
     Node node;
     std::vector<NodeId> swallowed;
 };
 
-/// The chain that starts at BatchNorm `index`, nothing when it ends there. An Add is taken only
+/// The chain that starts at normalization `index`, nothing when it ends there. An Add is taken only
 /// together with the ReLU behind it, and by the first of two BatchNorms that feed it.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& taken) {
     Fusion fusion{graph.nodes()[static_cast<std::size_t>(index)], {index}};
+    if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
+        const NodeId relu = only_consumer<ops::Relu>(graph, fusion.node.output);
+        if (relu == kNoNode || group_norm->relu) return std::nullopt;
+        group_norm->relu = true;
+        fusion.swallowed.push_back(relu);
+        return fusion;
+    }
     auto* operation = std::get_if<ops::BatchNorm>(&fusion.node.operation);
     if (operation == nullptr || operation->relu) return std::nullopt;
     operation->relu = true;

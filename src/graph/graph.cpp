@@ -73,16 +73,28 @@ bool Graph::is_first_layer(const Node& node) const {
                         [&](ValueId input) { return needs_gradient(input); });
 }
 
+bool Graph::is_trained(const Node& node) const {
+    return !is_first_layer(node) ||
+           std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId parameter) {
+               return parameters_[static_cast<std::size_t>(parameter)].is_trained;
+           });
+}
+
 std::int64_t Graph::parameter_count() const {
     std::int64_t count = 0;
     for (const Parameter& parameter : parameters_) count += parameter.shape.elements();
     return count;
 }
 
+ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger) {
+    const ops::Flops all = ops::flops(node.operation, ledger, graph.is_first_layer(node));
+    return graph.is_trained(node) ? all : ops::Flops{all.forward, 0, 0};
+}
+
 ops::Flops flops(const Graph& graph, ops::Ledger ledger) {
     ops::Flops total;
     for (const Node& node : graph.nodes()) {
-        total += ops::flops(node.operation, ledger, graph.is_first_layer(node));
+        total += flops(graph, node, ledger);
     }
     return total;
 }

@@ -134,8 +134,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
         for (const TensorId tensor : binding.parameter_gradients) touch(tensor);
         add_step(network_.backward_steps_, {node.name, pass, &kernel, {}});
         if (has_weights != (pass == Pass::weight_gradient)) continue;
-        // A copy: sums are further bindings.
-        sum_parameter_gradients(Binding(bindings_[index]));
+        sum_parameter_gradients(binding);
         network_.backward_steps_.back().final_gradients = completed_parameters(node);
     }
 }
@@ -144,8 +143,10 @@ void Network::Builder::share_parameter_gradients(Binding& binding) {
     for (const ParameterId parameter : binding.node->parameters) {
         const auto id = static_cast<std::size_t>(parameter);
         const std::size_t bytes = store_.gradient(parameter).size_bytes();
-        binding.parameter_gradients.push_back(is_written_[id] ? new_tensor(bytes) : kNone);
-        is_written_[id] = true;
+        const bool is_trained = graph_.parameters()[id].is_trained;
+        const bool is_further = is_trained && is_written_[id];
+        binding.parameter_gradients.push_back(is_further ? new_tensor(bytes) : kNone);
+        is_written_[id] = is_trained;
     }
 }
 
@@ -315,14 +316,9 @@ void Network::Builder::expose() {
     ensure(!is_training() || !network_.losses_.empty(), "a network in training has no loss");
 }
 
+/// Nobody needs a gradient of what lies before the first parameters that are trained.
 bool Network::Builder::is_trained(const Node& node) const {
-    if (!is_training()) return false;
-    const auto& parameters = graph_.parameters();
-    // Nobody needs a gradient of what lies before the first parameters that are trained.
-    return !graph_.is_first_layer(node) ||
-           std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId id) {
-               return parameters[static_cast<std::size_t>(id)].is_trained;
-           });
+    return is_training() && graph_.is_trained(node);
 }
 
 Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {

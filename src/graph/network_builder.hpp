@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
+
 #include <hpcai/graph/memory_plan.hpp>
 #include <hpcai/graph/network.hpp>
 
@@ -69,7 +71,8 @@ private:
     ParameterStore& store_;
     NetworkOptions options_;
 
-    std::vector<Binding> bindings_;                 // per node, then sums of gradients
+    // Per node, then sums of gradients; places stay where they are while these are added.
+    std::deque<Binding> bindings_;
     std::vector<TensorId> values_;                  // per value
     std::vector<std::vector<TensorId>> gradients_;  // per value: written so far, to be summed
     std::vector<int> readers_;                      // per parameter: nodes still to write its part

@@ -32,8 +32,7 @@ LedgerRow count(const graph::Graph& graph, const graph::Node& node,
     }
     row.activation_elements = row.output.elements();
     for (std::size_t index = 0; index < row.flops.size(); ++index) {
-        row.flops[index] =
-            ops::flops(node.operation, ops::kLedgers[index].ledger, graph.is_first_layer(node));
+        row.flops[index] = graph::flops(graph, node, ops::kLedgers[index].ledger);
     }
     return row;
 }

@@ -24,10 +24,17 @@ struct ReadsOf {
     const graph::Node& node;
 
     BackwardReads operator()(const ops::Convolution&) const { return {.inputs = true}; }
-    BackwardReads operator()(const ops::Linear&) const { return {.inputs = true}; }
+    BackwardReads operator()(const ops::Linear& op) const {
+        return {.inputs = true, .output = op.relu};
+    }
     BackwardReads operator()(const ops::BatchNorm& op) const {
+        if (op.frozen) return {.output = op.relu};
         return {.inputs = true, .output = op.add};
     }
+    BackwardReads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
+    BackwardReads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
+    BackwardReads operator()(const ops::RpnLoss&) const { return {.inputs = true}; }
+    BackwardReads operator()(const ops::RoiLoss&) const { return {.inputs = true}; }
     BackwardReads operator()(const ops::Relu&) const { return {.output = true}; }
     // The place of each window's maximum, one byte.
     BackwardReads operator()(const ops::MaxPool&) const {

@@ -146,6 +146,23 @@ void print_scores(Page& page, const RunRecord& record) {
               quality(record.scores.penalty_coefficient), result.target, result.exponent);
 }
 
+/// What the ensemble finds of each kind of object.
+void print_categories(Page& page, const RunRecord& record) {
+    const QualityRecord& result = record.quality;
+    if (result.categories.empty()) return;
+    page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
+              "AP50", "VOC AP50", "AP10");
+    page.rule('-');
+    for (const CategoryRecord& row : result.categories) {
+        page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", one_line(row.name), row.boxes,
+                  row.detections, row.hits, quality(row.ap50), quality(row.voc_ap50),
+                  quality(row.ap10));
+    }
+    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality(result.ensemble),
+              quality(result.ensemble_voc_ap50), quality(result.ensemble_ap10));
+    page.rule('-');
+}
+
 /// How sure it is that the ranks trained one model, and which.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -185,6 +202,7 @@ std::string summary(const RunRecord& record) {
     Page page;
     print_parameters(page, record);
     print_table(page, record);
+    print_categories(page, record);
     print_scores(page, record);
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {

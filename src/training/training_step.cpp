@@ -94,6 +94,14 @@ device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore&
     return sgd;
 }
 
+namespace {
+
+bool is_classifier(const graph::Graph& graph) {
+    return std::holds_alternative<ops::SoftmaxCrossEntropy>(graph.nodes().back().operation);
+}
+
+}  // namespace
+
 TrainingStep::TrainingStep(const StepSetup& setup)
     : device_(setup.device),
       network_(setup.network),
@@ -111,11 +119,12 @@ TrainingStep::TrainingStep(const StepSetup& setup)
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);
     set(&device::StepNumbers::gradient_factor, 1 / scale);
-    // A number that is not finite in one logit shows in the last bias's gradient, a sum over all
-    // samples of all ranks; an overflow of fp16 may be anywhere. The status is infinite where a
-    // rank has failed, so that no rank takes such a step.
+    // A number that is not finite in one logit of a classifier shows in its last bias's gradient, a
+    // sum over all samples of all ranks; an overflow of fp16 may be anywhere, as may what is wrong
+    // in one of a detector's losses. The status is infinite where a rank has failed, so that no
+    // rank takes such a step.
     checked_ = store_.gradients_and_status();
-    if (network_.compute() != tensor::DType::f16) {
+    if (network_.compute() != tensor::DType::f16 && is_classifier(network_.graph())) {
         checked_ = checked_.subspan(store_.ranges().back().begin);
     }
 }

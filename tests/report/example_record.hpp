@@ -43,6 +43,7 @@ inline RunRecord example_record() {
                        "free",
                        10,
                        64,
+                       96,
                        3,
                        2,
                        32,
@@ -84,6 +85,11 @@ inline RunRecord example_record() {
     record.quality.out_of_bag.value = 0.6875;
     record.quality.out_of_bag_samples = 64;
     record.quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
+    record.quality.ensemble_voc_ap50.value = 0.625;
+    record.quality.ensemble_ap10.reason = "no boxes";
+    record.quality.categories = {
+        {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
+        {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
     record.communication = {"mpi", "all_reduce", "fp32", 4096, 2, {0.5, ""}, {1e9, ""}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";

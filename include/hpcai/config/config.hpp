@@ -66,7 +66,7 @@ struct DetectorConfig {
     int training_proposals = 2000;   // an image, and a level before suppression
     int inference_proposals = 1000;  // likewise
     double score_threshold = 0.01;   // of detections that are kept
-    double fusion_overlap = 0.55;    // IoU from which the members' boxes are one
+    double fusion_overlap = 0;       // IoU from which the members\' boxes are one; 0: the usual one
 };
 
 struct BaggingConfig {

@@ -85,6 +85,9 @@ public:
     /// True when no trained parameter lies at or before the node's inputs: its input gradient is
     /// never needed.
     bool is_first_layer(const Node& node) const;
+    /// Whether it takes part in training beyond its forward pass: a trained parameter lies in the
+    /// node or before it.
+    bool is_trained(const Node& node) const;
     /// Whether a trained parameter has a part in it through which gradients pass.
     bool needs_gradient(ValueId value) const {
         return needs_gradient_.at(static_cast<std::size_t>(value));
@@ -99,11 +102,14 @@ private:
     std::vector<bool> needs_gradient_;  // per value
 };
 
-/// Sum of the nodes' FLOPs for the graph's batch.
+/// FLOPs of one node for the graph's batch; one that is not trained has a forward pass only.
+ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
+/// Sum of the nodes' FLOPs.
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
-/// The same graph with BatchNorm + Add + ReLU and BatchNorm + ReLU chains joined into one node
-/// where nothing else reads the values between. Numbers change only by roundings that vanish.
+/// The same graph with BatchNorm + Add + ReLU chains, and those of a normalization and a ReLU,
+/// joined into one node where nothing else reads the values between. Numbers change only by
+/// roundings that vanish.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

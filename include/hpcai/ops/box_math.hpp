@@ -80,6 +80,11 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
+/// How much longer a decoded side is; NaN stays NaN.
+HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
+    return expf(log_side > kLargestLogSide ? kLargestLogSide : log_side);
+}
+
 /// The box that `deltas` make of `reference`.
 HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& reference,
                                     const BoxCoder& coder) {
@@ -89,10 +94,10 @@ HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& referenc
                                 rounded_sum(reference.x1, rounded_product(0.5f, width)));
     const float y = rounded_sum(rounded_product(deltas.y / coder.weight_xy, height),
                                 rounded_sum(reference.y1, rounded_product(0.5f, height)));
-    const float half_width = rounded_product(
-        0.5f, rounded_product(expf(fminf(deltas.w / coder.weight_wh, kLargestLogSide)), width));
-    const float half_height = rounded_product(
-        0.5f, rounded_product(expf(fminf(deltas.h / coder.weight_wh, kLargestLogSide)), height));
+    const float half_width =
+        rounded_product(0.5f, rounded_product(decoded_ratio(deltas.w / coder.weight_wh), width));
+    const float half_height =
+        rounded_product(0.5f, rounded_product(decoded_ratio(deltas.h / coder.weight_wh), height));
     return {x - half_width, y - half_height, rounded_sum(x, half_width),
             rounded_sum(y, half_height)};
 }
@@ -122,11 +127,12 @@ HPCAI_HOST_DEVICE inline float smooth_l1(float difference) {
     return size < kBeta ? 0.5f * size * size / kBeta : size - 0.5f * kBeta;
 }
 
-/// Its derivative.
+/// Its derivative; that of a NaN is a NaN.
 HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
     constexpr float kBeta = 1.0f / 9.0f;
     if (fabsf(difference) < kBeta) return difference / kBeta;
-    return difference < 0 ? -1.0f : 1.0f;
+    if (difference < 0) return -1.0f;
+    return difference > 0 ? 1.0f : difference;
 }
 
 /// The level of the pyramid, 2 to 5, that a region's features are read from (see RoiAlign).

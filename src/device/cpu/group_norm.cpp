@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <hpcai/base/error.hpp>
 
 #include "flat_tiles.hpp"
 

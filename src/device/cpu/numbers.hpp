@@ -37,6 +37,7 @@ inline float to_float(Half number) {
 
 /// Rounded to nearest even.
 inline BFloat to_bfloat(float number) {
+    if (number != number) return {0x7fc0};
     const auto bits = std::bit_cast<std::uint32_t>(number);
     return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "anchor_grid.hpp"
-#include "draw.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
