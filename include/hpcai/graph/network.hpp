@@ -82,6 +82,10 @@ public:
     /// All steps of a training step in order, to be run one by one.
     std::vector<Step> steps() const;
 
+    /// Where the value `name` is kept in device memory, in the layout of its shape and type. It is
+    /// there from its producer's step on until the last step that reads it. Throws Error(internal)
+    /// when there is no such value.
+    std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax
     /// (N, classes) of a classifier, the detections (N, limit, 6) of a detector.
     void read_output(std::span<float> to) const;
@@ -110,6 +114,7 @@ private:
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
     std::vector<Step> prepare_steps_, forward_steps_, backward_steps_;
     std::map<std::string, std::span<std::byte>> inputs_;
+    std::vector<std::span<const std::byte>> values_;  // per value of the graph
     std::span<const std::byte> output_;
     std::vector<std::span<const float>> losses_;
 };
