@@ -8,6 +8,12 @@ with DIR/groups/M/predictions.npy. Exit code 1 when fewer than 99 % agree. Needs
 torchvision, pillow and safetensors.
 
     check_export.py DIR --group 0 --weights m0.safetensors --data D/test --config configs/x.yaml
+
+A detector's are loaded into torchvision's Faster R-CNN of the configuration's sizes: exit code 1
+where names or shapes differ, or where it does not detect. That it detects the same is a test,
+tests/parity/faster_rcnn_test.cpp.
+
+    check_export.py DIR --weights m0.safetensors --config configs/extreme_weather.yaml
 """
 import argparse
 import os
@@ -24,7 +30,7 @@ def parse_arguments():
     parser.add_argument("directory", metavar="DIR", help="result directory of a run")
     parser.add_argument("--group", type=int, default=0)
     parser.add_argument("--weights", required=True, help="file of `hpcai500 export`")
-    parser.add_argument("--data", required=True, help="root of the test images")
+    parser.add_argument("--data", help="root of the test images; not of a detector's")
     parser.add_argument("--config", required=True, help="the run's configuration")
     parser.add_argument("--least", type=float, default=0.99, help="share that must agree")
     return parser.parse_args()
@@ -38,11 +44,71 @@ def find_image(root, name):
     raise SystemExit(f"{name}: not found below {root}")
 
 
-def main():
-    arguments = parse_arguments()
+def load(model, weights):
+    """Into a torchvision model, which must have the same names and shapes."""
     import safetensors.torch
 
+    missing, unexpected = model.load_state_dict(safetensors.torch.load_file(weights), strict=False)
+    missing = [name for name in missing if not name.endswith("num_batches_tracked")]
+    unexpected = [name for name in unexpected if not name.endswith("num_batches_tracked")]
+    if missing or unexpected:
+        raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
+
+
+def build_detector(settings):
+    """torchvision's fasterrcnn_resnet50_fpn with the sizes of the configuration."""
+    import torch
+    import torchvision
+    from torchvision.models.detection import FasterRCNN, backbone_utils, faster_rcnn
+    from torchvision.models.detection.anchor_utils import AnchorGenerator
+
+    def setting(key, default):
+        return settings.get("detector." + key, default)
+    norms = {"batch": torch.nn.BatchNorm2d, "group": lambda width: torch.nn.GroupNorm(32, width),
+             "frozen_batch": torchvision.ops.FrozenBatchNorm2d}
+    if setting("backbone_width", 64) != 64:
+        raise SystemExit("detector.backbone_width: torchvision's ResNet-50 has 64")
+    body = torchvision.models.resnet50(norm_layer=norms[setting("normalization", "batch")])
+    channels, pyramid = settings["workload.channels"], setting("pyramid_channels", 256)
+    body.conv1 = torch.nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
+    backbone = backbone_utils.BackboneWithFPN(
+        body, {f"layer{stage}": str(stage - 1) for stage in range(1, 5)},
+        [256, 512, 1024, 2048], pyramid)
+    sizes, ratios = setting("anchor_sizes", (32, 64, 128, 256, 512)), (0.5, 1.0, 2.0)
+    classes = settings["workload.classes"] + 1
+    features = setting("head_features", 1024)
+    return FasterRCNN(
+        backbone, min_size=settings["workload.image_size"],
+        max_size=settings["workload.image_width"], image_mean=[0] * channels,
+        image_std=[1] * channels,
+        rpn_anchor_generator=AnchorGenerator(tuple((size,) for size in sizes), (ratios,) * 5),
+        box_head=faster_rcnn.TwoMLPHead(49 * pyramid, features),
+        box_predictor=faster_rcnn.FastRCNNPredictor(features, classes))
+
+
+def check_detector(settings, weights):
+    import torch
+
+    model = build_detector(settings)
+    load(model, weights)
+    shape = (settings["workload.channels"], settings["workload.image_size"],
+             settings["workload.image_width"])
+    image = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        found = model.eval()([image])[0]
+    finite = all(bool(torch.isfinite(values).all()) for values in found.values())
+    print(f"{len(model.state_dict())} tensors loaded; of random numbers {len(found['boxes'])} "
+          f"detections, {'all' if finite else 'not all'} of them finite")
+    sys.exit(0 if finite else 1)
+
+
+def main():
+    arguments = parse_arguments()
     settings = recipe.read_config(arguments.config)
+    if settings["workload.model"] == "faster_rcnn_r50_fpn":
+        check_detector(settings, arguments.weights)
+    if not arguments.data:
+        raise SystemExit("--data: expected the root of the test images")
     predictions = numpy.load(
         os.path.join(arguments.directory, "groups", str(arguments.group), "predictions.npy"))
     with open(os.path.join(arguments.directory, "evaluation", "samples.txt"),
@@ -51,11 +117,7 @@ def main():
     if len(names) != len(predictions):
         raise SystemExit(f"{len(names)} names but {len(predictions)} predictions")
     model = recipe.build_model(settings, predictions.shape[1])
-    state = safetensors.torch.load_file(arguments.weights)
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    missing = [name for name in missing if not name.endswith("num_batches_tracked")]
-    if missing or unexpected:
-        raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
+    load(model, arguments.weights)
     size = settings["workload.image_size"]
     root = arguments.data.rstrip("/")
     images = [

@@ -50,6 +50,10 @@ std::vector<Step> Network::steps() const {
     return all;
 }
 
+std::span<const std::byte> Network::value(const std::string& name) const {
+    return values_[static_cast<std::size_t>(graph_.find(name))];
+}
+
 void Network::read_output(std::span<float> to) const {
     ensure(to.size_bytes() == output_.size(), "the network's output into {} numbers", to.size());
     device_.download(std::as_writable_bytes(to), output_.data());

@@ -297,9 +297,11 @@ bool Network::Builder::shares_parameters(const Node& node) const {
 
 void Network::Builder::expose() {
     for (std::size_t value = 0; value < values_.size(); ++value) {
+        const std::span place(static_cast<std::byte*>(address(values_[value])),
+                              lifetimes_[values_[value]].bytes);
+        network_.values_.push_back(place);
         if (graph_.values()[value].producer != kNoNode) continue;
-        network_.inputs_[graph_.values()[value].name] = {
-            static_cast<std::byte*>(address(values_[value])), lifetimes_[values_[value]].bytes};
+        network_.inputs_[graph_.values()[value].name] = place;
     }
     const TensorId output = bindings_[graph_.nodes().size() - 1].output;
     network_.output_ = {static_cast<const std::byte*>(address(output)), lifetimes_[output].bytes};

@@ -98,6 +98,10 @@ public:
     /// working copies.
     std::vector<Step> steps() const;
 
+    /// Where the value `name` is kept in device memory, in the layout of its shape and type. It is
+    /// there from its producer's step on until the last step that reads it. Throws Error(internal)
+    /// when there is no such value.
+    std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax
     /// (N, classes) of a classifier, the detections (N, limit, 6) of a detector.
     void read_output(std::span<float> to) const;
@@ -127,6 +131,7 @@ private:
     std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
     std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_;
+    std::vector<std::span<const std::byte>> values_;  // per value of the graph
     std::span<const std::byte> output_;
     std::vector<std::span<const float>> losses_;
 };
