@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+#include <string>
+
+#include "launch.hpp"
+
+/// One run of two small detectors of two ranks each on made-up weather, which every test here
+/// looks at.
+namespace hpcai::end_to_end {
+namespace {
+
+constexpr const char* kWeather = R"(run: {name: tiny, seed: 3}
+workload:
+  {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
+   channels: 16, target_quality: 0.35, penalty_exponent: 10, epochs: 1}
+detector:
+  {backbone_width: 8, pyramid_channels: 16, head_features: 32, anchor_samples: 32,
+   anchor_sizes: [16, 24, 40, 64, 96], region_samples: 16, training_proposals: 50,
+   inference_proposals: 50}
+bagging: {M: 2, P_degree: 2, sampler: poisson, aggregation: wbf, out_of_bag: false}
+data: {kind: climate_synthetic, synthetic_samples: 16, synthetic_validation_samples: 6}
+training: {batch_size: 4, learning_rate: 0.01, schedule: constant, warmup_epochs: 0, precision: fp32}
+device: {kind: cpu, threads: 1}
+)";
+
+class DetectorRun : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        folder_ = new storage::TemporaryFolder();
+        write(*folder_ / "tiny.yaml", kWeather);
+        outcome_ = new Outcome(run_ranks(folder_->path(), 4, {}));
+        ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
+    }
+    static void TearDownTestSuite() {
+        delete folder_;
+        delete outcome_;
+    }
+
+    static fs::path result(const std::string& name) { return *folder_ / ("result/" + name); }
+    static nlohmann::json evaluate(const std::vector<std::string>& detections) {
+        std::vector<std::string> words{"evaluate", "--json", "--annotations",
+                                       result("evaluation/annotations.json"), "--detections"};
+        for (const std::string& file : detections) words.push_back(result(file));
+        const Outcome outcome = cli::run_in(folder_->path(), words);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+        return nlohmann::json::parse(outcome.out);
+    }
+
+    static storage::TemporaryFolder* folder_;
+    static Outcome* outcome_;
+};
+
+storage::TemporaryFolder* DetectorRun::folder_ = nullptr;
+Outcome* DetectorRun::outcome_ = nullptr;
+
+TEST_F(DetectorRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
+    std::set<std::string> expected{"result.json",
+                                   "summary.txt",
+                                   "config.yaml",
+                                   "environment.json",
+                                   "manifest.sha256",
+                                   "evaluation/ensemble.json",
+                                   "evaluation/annotations.json"};
+    for (const std::string group : {"groups/0/", "groups/1/"}) {
+        for (const char* name :
+             {"record.json", "log.txt", "weights.safetensors", "detections.json"}) {
+            expected.insert(group + name);
+        }
+    }
+    std::set<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(result(""))) {
+        if (!entry.is_directory()) found.insert(fs::relative(entry.path(), result("")).string());
+    }
+    EXPECT_EQ(found, expected);
+}
+
+TEST_F(DetectorRun, EndsWithTheResultLineAndPassesItsAudits) {
+    EXPECT_TRUE(last_line(outcome_->out)
+                    .starts_with("RESULT CUSTOM  workload=extreme_weather M=2 P=2 FLOPS="))
+        << last_line(outcome_->out);
+    for (const auto& group : json_of(result("result.json"))["work"]["groups"]) {
+        EXPECT_GE(group["audit"]["passed"], 1);
+        EXPECT_TRUE(group["final_training_loss"].is_number());
+    }
+}
+
+TEST_F(DetectorRun, HasQualitiesThatAnyoneCanRecompute) {
+    const nlohmann::json quality = json_of(result("result.json"))["quality"];
+    EXPECT_EQ(quality["metric"], "coco_ap50");
+    ASSERT_EQ(quality["categories"].size(), 4U);
+    EXPECT_EQ(quality["categories"][3]["name"], "atmospheric river");
+    for (const std::string member : {"0", "1"}) {
+        const nlohmann::json said = evaluate({"groups/" + member + "/detections.json"});
+        EXPECT_DOUBLE_EQ(quality["members"][std::stoul(member)], said["quality"]) << member;
+    }
+    const nlohmann::json ensemble = evaluate({"evaluation/ensemble.json"});
+    EXPECT_DOUBLE_EQ(quality["ensemble"], ensemble["quality"]);
+}
+
+TEST_F(DetectorRun, ExportsItsWeightsUnderTorchvisionsNames) {
+    const Outcome outcome = cli::run_in(
+        folder_->path(), {"export", "result", "--group", "1", "--output", "model.safetensors"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(text_of(*folder_ / "model.safetensors").find("roi_heads.box_head.fc6.weight"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
