@@ -56,7 +56,7 @@ protected:
                                              row_bytes);
             data::resize_bilinear(picture.crop(box),
                                   data::whole_resize(picture.crop(box), side, side), to);
-            data::flip(to, side, {box, view.flip, view.vertical_flip});
+            data::flip(to, {side, side}, {box, view.flip, view.vertical_flip});
         }
         return result;
     }

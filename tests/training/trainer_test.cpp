@@ -164,16 +164,15 @@ TEST_F(Predict, GivesEverySampleOnceInOrderAndLeavesPaddingOut) {
     SmallModel model = make(1, 1);
     const Predictions all = predict_with(model, 4);
     ASSERT_EQ(all.labels.size(), 12U);
-    ASSERT_EQ(all.probabilities.size(), 36U);
+    ASSERT_EQ(all.outputs.size(), 36U);
     for (std::size_t row = 0; row < 12; ++row) {
         double sum = 0;
-        for (std::size_t c = 0; c < 3; ++c) sum += all.probabilities[row * 3 + c];
+        for (std::size_t c = 0; c < 3; ++c) sum += all.outputs[row * 3 + c];
         EXPECT_NEAR(sum, 1, 1e-5) << row;
     }
     const Predictions fewer = predict_with(model, 1);
     EXPECT_EQ(fewer.labels, std::vector<std::int32_t>(all.labels.begin(), all.labels.begin() + 9));
-    EXPECT_EQ(fewer.probabilities,
-              std::vector<float>(all.probabilities.begin(), all.probabilities.begin() + 27));
+    EXPECT_EQ(fewer.outputs, std::vector<float>(all.outputs.begin(), all.outputs.begin() + 27));
     EXPECT_EQ(predict_with(model, 0).labels.size(), 8U);
 }
 
@@ -186,7 +185,7 @@ TEST_F(Predict, SeesWhatHasBeenTrainedSince) {
         const Predictions all = predict(network, source, kClasses);
         int count = 0;
         for (std::size_t row = 0; row < all.labels.size(); ++row) {
-            const auto first = all.probabilities.begin() + static_cast<std::ptrdiff_t>(row * 3);
+            const auto first = all.outputs.begin() + static_cast<std::ptrdiff_t>(row * 3);
             count += std::max_element(first, first + 3) - first == all.labels[row];
         }
         return count;
@@ -203,7 +202,7 @@ TEST_F(Predict, SeesWhatHasBeenTrainedSince) {
 TEST_F(Predict, GatherOfOneRankChangesNothing) {
     const Predictions mine{{0.25f, 0.75f}, {1}};
     const Predictions all = gather(*self_, mine);
-    EXPECT_EQ(all.probabilities, mine.probabilities);
+    EXPECT_EQ(all.outputs, mine.outputs);
     EXPECT_EQ(all.labels, mine.labels);
 }
 
