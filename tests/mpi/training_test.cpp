@@ -170,7 +170,7 @@ TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
         }
     }
     EXPECT_EQ(all.labels, expected.labels);
-    EXPECT_EQ(all.probabilities, expected.probabilities);
+    EXPECT_EQ(all.outputs, expected.outputs);
 }
 
 }  // namespace
