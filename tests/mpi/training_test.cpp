@@ -157,7 +157,7 @@ TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
     Predictions mine;  // rank r has r samples of two classes
     for (int sample = 0; sample < group.rank(); ++sample) {
         mine.labels.push_back(10 * group.rank() + sample);
-        mine.probabilities.insert(mine.probabilities.end(),
+        mine.outputs.insert(mine.outputs.end(),
                                   {static_cast<float>(group.rank()), static_cast<float>(sample)});
     }
     const Predictions all = gather(group, mine);
@@ -165,7 +165,7 @@ TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
     for (int rank = 0; group.rank() == 0 && rank < group.size(); ++rank) {
         for (int sample = 0; sample < rank; ++sample) {
             expected.labels.push_back(10 * rank + sample);
-            expected.probabilities.insert(expected.probabilities.end(),
+            expected.outputs.insert(expected.outputs.end(),
                                           {static_cast<float>(rank), static_cast<float>(sample)});
         }
     }
