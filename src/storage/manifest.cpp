@@ -29,8 +29,7 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
     return names;
 }
 
-/// sha256sum puts a backslash before the line when it had to escape the name.
-std::string manifest_line(const std::string& digest, const std::string& name) {
+std::string escaped_name(const std::string& name) {
     std::string escaped;
     for (const char letter : name) {
         if (letter == '\\') {
@@ -43,6 +42,12 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
             escaped += letter;
         }
     }
+    return escaped;
+}
+
+/// sha256sum puts a backslash before the line when it had to escape the name.
+std::string manifest_line(const std::string& digest, const std::string& name) {
+    const std::string escaped = escaped_name(name);
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
 }
 
@@ -55,6 +60,18 @@ bool is_manifest_line(std::string_view line) {
            digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+/// Whether a line, also of `sha256sum -b`, of `sha256sum ./name` or with a CR at its end, is for
+/// the file `name`.
+bool is_line_of(std::string_view line, const std::string& name) {
+    const bool is_escaped = line.starts_with('\\');
+    line.remove_prefix(kDigits + (is_escaped ? 1 : 0));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.starts_with("  ") && !line.starts_with(" *")) return false;
+    line.remove_prefix(2);
+    while (line.starts_with("./")) line.remove_prefix(2);
+    return line == (is_escaped ? escaped_name(name) : name);
+}
+
 /// Digest of the file `name`; empty when no line is for it.
 std::string listed_digest(std::string_view text, const std::string& name,
                           const std::filesystem::path& manifest) {
@@ -64,9 +81,7 @@ std::string listed_digest(std::string_view text, const std::string& name,
         text.remove_prefix(std::min(line.size() + 1, text.size()));
         require(is_manifest_line(line), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
                 manifest.string());
-        const std::string digest(line.substr(line.starts_with('\\') ? 1 : 0, kDigits));
-        const std::string expected = manifest_line(digest, name);
-        if (line == std::string_view(expected).substr(0, expected.size() - 1)) found = digest;
+        if (is_line_of(line, name)) found = line.substr(line.starts_with('\\') ? 1 : 0, kDigits);
     }
     return found;
 }

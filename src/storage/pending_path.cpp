@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <hpcai/base/error.hpp>
@@ -30,12 +31,36 @@ void sync(const fs::path& path, const fs::path& target) {
     if (::fsync(descriptor.number()) != 0 && errno != EINVAL) fail(target, "fsync", errno);
 }
 
+/// A folder that is the root of a file system cannot be replaced.
+bool is_mount_point(const fs::path& folder) {
+    struct stat inside {
+    }, outside{};
+    return ::stat(folder.c_str(), &inside) == 0 && ::stat((folder / "..").c_str(), &outside) == 0 &&
+           S_ISDIR(inside.st_mode) && inside.st_dev != outside.st_dev;
+}
+
+void require_replaceable(const fs::path& target) {
+    std::error_code error;
+    const fs::path name = target.filename();
+    require(!name.empty() && name != "." && name != "..", ExitCode::usage,
+            "cannot write '{}': expected a name in another folder", target.string());
+    require(!fs::is_symlink(target, error), ExitCode::usage,
+            "cannot write '{}': it is a symbolic link; give the place itself", target.string());
+    require(!is_mount_point(target), ExitCode::usage,
+            "cannot write '{}': it is a mount point; give a folder below it", target.string());
+}
+
 }  // namespace
 
 PendingPath::PendingPath(const fs::path& target)
     : target_(target.has_filename() ? target : target.parent_path()) {  // "set/"
+    require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
+    std::error_code error;
+    require(!fs::is_directory(path_, error), ExitCode::usage,
+            "cannot write '{}': '{}' is left from another program or in use; remove it",
+            target_.string(), path_.string());
 }
 
 PendingPath::~PendingPath() {

@@ -22,6 +22,7 @@ BenchReport example() {
     report.precision = "bf16";
     report.batch_size = 8;
     report.image_size = 64;
+    report.image_width = 96;
     report.steps = 5;
     report.step_seconds = 0.5;
     report.fastest_step_seconds = 0.4;
@@ -46,7 +47,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     const std::vector<std::string> lines = lines_of(bench_text(example()));
     ASSERT_EQ(lines.size(), 5U + 3U + 2U + 1U + 10U);
-    EXPECT_EQ(lines[0], "resnet50_v1.5 bf16 batch 8 at 64 x 64 on 2 threads of a machine");
+    EXPECT_EQ(lines[0], "resnet50_v1.5 bf16 batch 8 at 64 x 96 on 2 threads of a machine");
     EXPECT_EQ(lines[1], "step      0.5000 s median of 5 (fastest 0.4000 s)");
     EXPECT_EQ(lines[2], "alone     0.4000 s sum of the operations, step / sum = 1.250");
     EXPECT_TRUE(lines[3].starts_with("speed     16.00 images/s, ")) << lines[3];

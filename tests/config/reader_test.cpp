@@ -174,11 +174,13 @@ TEST(Reader, RefusesSettingsThatContradict) {
 }
 
 /// What reading says to a detector with these settings.
-std::string detector_message(const std::string& data, const std::string& workload = "") {
+std::string detector_message(const std::string& data, const std::string& workload = "",
+                             const std::string& detector = "") {
+    const bool is_weather = data.starts_with("kind: climate");
     return message_of(
-        fmt::format("workload: {{kind: object_detection, model: faster_rcnn_r50_fpn, {}}}\n"
+        fmt::format("workload: {{kind: {}, model: faster_rcnn_r50_fpn, {}}}\ndetector: {{{}}}\n"
                     "bagging: {{aggregation: wbf, out_of_bag: false}}\ndata: {{{}}}\n",
-                    workload, data));
+                    is_weather ? "extreme_weather" : "object_detection", workload, detector, data));
 }
 
 TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
@@ -206,6 +208,30 @@ TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
                 HasSubstr("data.max_boxes: expected 15 or more"));
     EXPECT_THAT(detector_message("kind: climate_hdf5, path: a", "channels: 16, classes: 4"),
                 HasSubstr("data.validation_path: expected a file or folder"));
+    EXPECT_THAT(message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn, "
+                           "classes: 4, channels: 16}\n"
+                           "bagging: {aggregation: wbf, out_of_bag: false}\n"
+                           "data: {kind: climate_synthetic}\n"),
+                HasSubstr("data.kind: expected voc or coco, as workload.kind is object_detection"));
+}
+
+TEST(Reader, RefusesDetectorsThatCannotWork) {
+    const std::string voc = "kind: voc, path: a";
+    EXPECT_EQ(detector_message(voc, "", "anchor_ratios: [1]"), "accepted");
+    EXPECT_THAT(detector_message(voc, "", "anchor_ratios: []"),
+                HasSubstr("detector.anchor_ratios: expected one value or more"));
+    EXPECT_THAT(detector_message(voc, "", "anchor_sizes: [1, 32, 64, 128, 256]"),
+                HasSubstr("detector.anchor_sizes: expected sizes whose anchors have sides"));
+    EXPECT_THAT(detector_message(voc, "", "anchor_sizes: [32, 64]"),
+                HasSubstr("detector.anchor_sizes: expected 5 values"));
+    EXPECT_THAT(detector_message(voc, "", "normalization: frozen_batch"),
+                HasSubstr("training.initial_weights: expected a file"));
+    EXPECT_THAT(detector_message(voc, "", "trained_stages: 3"),
+                HasSubstr("detector.trained_stages: expected 5"));
+    EXPECT_THAT(detector_message(voc, "", "region_samples: 3"),
+                HasSubstr("detector.region_samples: expected an integer at least 4"));
+    EXPECT_THAT(detector_message(voc, "", "normalization: group, backbone_width: 48"),
+                HasSubstr("detector.backbone_width: expected a multiple of 32"));
 }
 
 TEST(Reader, AppliesOverridesWithTheSameChecks) {

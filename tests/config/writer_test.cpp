@@ -89,9 +89,11 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     Config config;
     for (const Key& key : keys()) key.set(config, another_value(key));
     config.data.kind = DataKind::voc;
+    config.data.resident_mib = 0;
+    config.detector.anchor_ratios = {0.5, 1.0 / 3};
     config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
     config.detector.trained_stages = 5;
-    config.detector.anchor_sizes = {1, 2.5, 3, 4, 5};
+    config.detector.anchor_sizes = {10, 22.5, 30, 40, 50};
     config.training.label_smoothing = 0;
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
 }

@@ -74,7 +74,7 @@ protected:
     }
     std::vector<float> losses() {
         network_.device->synchronize();
-        std::vector<float> rows(network_.network.losses().size());
+        std::vector<float> rows(network_.network.losses().front().size());
         network_.network.read_losses(rows);
         return rows;
     }

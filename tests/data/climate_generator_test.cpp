@@ -145,6 +145,80 @@ TEST(ClimateGenerator, DropoutHidesBoxesAndNothingElse) {
     EXPECT_TRUE(bare.boxes.empty());
 }
 
+/// The only low of a sample, by what it takes from the pressure of the same weather without it.
+struct PaintedLow {
+    const Sample& sample;
+    const Sample& bare;
+    int height, width;
+
+    const Box& box() const { return sample.boxes[0]; }
+    int middle_row() const { return static_cast<int>((box().y1 + box().y2) / 2); }
+    int middle_column() const { return static_cast<int>((box().x1 + box().x2) / 2); }
+    double depth(int row, int column) const {
+        const std::size_t at = static_cast<std::size_t>(
+            (static_cast<int>(index_of(ClimateChannel::sea_level_pressure)) * height + row) *
+                width +
+            column);
+        return bare.fields[at] - sample.fields[at];
+    }
+    /// Standard deviations of the Gaussian from its middle to a pixel.
+    double deviations(int row, int column) const {
+        return std::sqrt(2 * std::log(depth(middle_row(), middle_column()) / depth(row, column)));
+    }
+};
+
+TEST(ClimateGenerator, BoxesOfLowsReachAsFarAsTheLowsBothWays) {
+    ClimateSettings settings;
+    settings.height = 160;
+    settings.width = 224;
+    settings.event_rate = 0.3;
+    settings.distractor_rate = 0;
+    settings.label_dropout = 0;
+    settings.event_windows = settings.kept_share = 1;
+    ClimateSettings nothing = settings;
+    nothing.amplitude = 0;
+    const ClimateGenerator painted(settings), unpainted(nothing);
+    double shift_x = 0, shift_y = 0;
+    int lows = 0;
+    for (std::uint32_t number = 0; number < 120; ++number) {
+        const std::vector<Box> boxes = painted.boxes(Split::training, number);
+        if (boxes.size() != 1 || boxes[0].category != 3) continue;
+        if (boxes[0].x1 < 1 || boxes[0].y1 < 1 || boxes[0].x2 >= 223 || boxes[0].y2 >= 159) {
+            continue;
+        }
+        const Sample sample = sample_of(painted, number), bare = sample_of(unpainted, number);
+        const PaintedLow low{sample, bare, settings.height, settings.width};
+        const int top = static_cast<int>(low.box().y1), bottom = static_cast<int>(low.box().y2) - 1;
+        const int left = static_cast<int>(low.box().x1), right = static_cast<int>(low.box().x2) - 1;
+        const double reach[]{
+            low.deviations(top, low.middle_column()), low.deviations(bottom, low.middle_column()),
+            low.deviations(low.middle_row(), left), low.deviations(low.middle_row(), right)};
+        for (const double deviations : reach) EXPECT_NEAR(deviations, 1.7, 0.25) << number;
+        shift_y += reach[0] - reach[1];
+        shift_x += reach[2] - reach[3];
+        ++lows;
+    }
+    ASSERT_GE(lows, 10);
+    // A quarter of a pixel is 0.02 deviations and moves the two sides against each other.
+    EXPECT_NEAR(shift_x / lows, 0, 0.04);
+    EXPECT_NEAR(shift_y / lows, 0, 0.04);
+}
+
+TEST(ClimateGenerator, WindowsHoldTheEventWhereverTheyAreLaid) {
+    ClimateSettings settings = small_window();
+    settings.event_windows = 1;
+    settings.label_dropout = settings.distractor_rate = 0;
+    const ClimateGenerator generator(settings);
+    int at_the_edge = 0, events = 0;
+    for (std::uint32_t number = 0; number < 1000; ++number) {
+        const ClimateWindow window = generator.window(Split::training, number);
+        events += !generator.boxes(Split::training, number).empty();
+        at_the_edge += window.column == 0 || window.column == kClimateColumns - settings.width;
+    }
+    EXPECT_GT(events, 900);
+    EXPECT_LT(at_the_edge, 20);
+}
+
 struct Moments {
     double weight = 0, sum = 0, squares = 0;
     double mean() const { return sum / weight; }

@@ -169,9 +169,9 @@ TEST(FasterRcnnTraining, FindsWhatItWasTrainedOn) {
                             detector.store().momentum(), nullptr});
     detector.run(scene);
     const double before = detector.loss();
-    for (std::int32_t step = 0; step < 120; ++step) {
+    for (std::int32_t step = 0; step < 150; ++step) {
         detector.run(scene, step);
-        steps.step(0.02);
+        steps.step(0.003);
     }
     EXPECT_LT(detector.loss(), before / 3);
 

@@ -7,6 +7,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
+#include <hpcai/storage/sha256.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -56,6 +57,53 @@ TEST(PendingPath, AFolderTakesThePlaceOfAnEmptyOneOnly) {
             EXPECT_THROW(pending.keep(), Error);
             EXPECT_FALSE(fs::exists(target / "a"));
         }
+    }
+}
+
+TEST(PendingPath, RefusesPlacesThatCannotBeReplaced) {
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "real");
+    fs::create_directory_symlink(folder / "real", folder / "link");
+    fs::create_symlink(folder / "nothing", folder / "dangling");
+    const auto refusal = [](const fs::path& target) {
+        return error_of(ExitCode::usage, [&] { const PendingPath pending(target); });
+    };
+    EXPECT_NE(refusal(folder / "link").find("symbolic link"), std::string::npos);
+    EXPECT_NE(refusal(folder / "link/").find("symbolic link"), std::string::npos);
+    EXPECT_NE(refusal(folder / "dangling").find("symbolic link"), std::string::npos);
+    EXPECT_NE(refusal(folder / "real/.").find("a name in another folder"), std::string::npos);
+    EXPECT_NE(refusal("..").find("a name in another folder"), std::string::npos);
+    EXPECT_NE(refusal("/proc").find("mount point"), std::string::npos);
+}
+
+TEST(PendingPath, LeavesAFolderThatSomebodyElseMakes) {
+    const TemporaryFolder folder;
+    fs::path made;
+    {
+        const PendingPath pending(folder / "set");
+        made = pending.path();
+    }
+    fs::create_directory(made);
+    EXPECT_NE(error_of(ExitCode::usage, [&] { const PendingPath pending(folder / "set"); })
+                  .find("in use; remove it"),
+              std::string::npos);
+    EXPECT_TRUE(fs::exists(made));
+}
+
+TEST(Manifest, TakesEveryWayThatSha256sumWritesALine) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "a") << "one";
+    std::ofstream(folder / "b\\c") << "one";
+    const std::string sum = sha256_hex_of_file(folder / "a");
+    for (const char* rest : {"  a\n", " *a\n", "  ./a\n", " *./a\r\n", "  a"}) {
+        std::ofstream(folder / kManifestName) << sum << rest;
+        EXPECT_TRUE(matches_manifest(folder / "a")) << rest;
+    }
+    std::ofstream(folder / kManifestName) << '\\' << sum << " *./b\\\\c\r\n";
+    EXPECT_TRUE(matches_manifest(folder / "b\\c"));
+    for (const char* rest : {"  A\n", " a\n", "  x/a\n", "\n", "  \n", "  aa\n"}) {
+        std::ofstream(folder / kManifestName) << sum << rest;
+        EXPECT_FALSE(matches_manifest(folder / "a")) << rest;
     }
 }
 

@@ -10,7 +10,8 @@ namespace hpcai::storage {
 /// without keep() is removed.
 class PendingPath {
 public:
-    /// Makes nothing yet.
+    /// Makes nothing yet. Throws Error(usage) for a target that cannot take its name at the end: a
+    /// symbolic link, a mount point, "." or ".."; or when a folder is there under path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;

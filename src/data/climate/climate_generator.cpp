@@ -42,11 +42,14 @@ void check(const ClimateSettings& settings) {
 }
 
 /// First pixel of a window of `size` out of `whole`, uniform among those that hold [low, high), or
-/// among those that it fills.
+/// among those that it fills; the nearest to either where there is none.
 int place_window(double low, double high, int size, int whole, CounterStream& random) {
-    const double first = std::min(high - size, low), last = std::max(high - size, low);
-    const double place = first + (last - first) * random.uniform();
-    return std::clamp(static_cast<int>(std::lround(place)), 0, whole - size);
+    const double least = std::min(high - size, low), most = std::max(high - size, low);
+    const int first = std::max(0, static_cast<int>(std::ceil(least)));
+    const int last = std::min(whole - size, static_cast<int>(std::floor(most)));
+    const double share = random.uniform();
+    if (last < first) return std::clamp(static_cast<int>(std::lround(least)), 0, whole - size);
+    return first + std::min(static_cast<int>(share * (last - first + 1)), last - first);
 }
 
 /// One of the labels; those of a rare category rather than others. Null without any.

@@ -34,9 +34,9 @@ double metres_between(double latitude, double longitude, double other_latitude,
                       east * kMetresPerDegree * std::cos(other_latitude * kDegree));
 }
 
-/// `radius_y` and `radius_x` metres around a place.
+/// `radius_y` and `radius_x` metres around a place. Pixel i covers [i, i + 1).
 Extent extent_around(double latitude, double longitude, double radius_y, double radius_x) {
-    const double y = row_of(latitude), x = column_of(longitude);
+    const double y = row_of(latitude) + 0.5, x = column_of(longitude) + 0.5;
     const double half_y = radius_y / (kMetresPerDegree * kDegreesPerRow);
     const double half_x =
         radius_x / (kMetresPerDegree * std::cos(latitude * kDegree) * kDegreesPerColumn);
@@ -146,8 +146,8 @@ private:
             if (labelled) {
                 add_label(
                     ClimateCategory::extratropical_cyclone,
-                    extent_around(low.latitude, low.longitude, 1.7 * low.size * low.eccentricity,
-                                  1.7 * low.size / low.eccentricity));
+                    extent_around(low.latitude, low.longitude, 1.7 * low.size / low.eccentricity,
+                                  1.7 * low.size * low.eccentricity));
             }
             return;
         }
