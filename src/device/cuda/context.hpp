@@ -56,6 +56,14 @@ std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOpti
 std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution&, const KernelOptions&,
                                                const Context&);
 std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm&, const KernelOptions&, const Context&);
+/// For a frozen one.
+std::unique_ptr<Kernel> build_frozen_norm(const ops::BatchNorm&, const KernelOptions&,
+                                          const Context&);
+std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm&, const KernelOptions&,
+                                         const Context&);
+std::unique_ptr<Kernel> build_bias(const ops::Bias&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_upsample_add(const ops::UpsampleAdd&, const KernelOptions&,
+                                           const Context&);
 std::unique_ptr<Kernel> build_relu(const ops::Relu&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_add(const ops::Add&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize&, const KernelOptions&,
