@@ -74,5 +74,16 @@ std::unique_ptr<Kernel> build_global_average_pool(const ops::GlobalAveragePool&,
 std::unique_ptr<Kernel> build_linear(const ops::Linear&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy&,
                                                     const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets&, const KernelOptions&,
+                                             const Context&);
+std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_proposals(const ops::Proposals&, const KernelOptions&,
+                                        const Context&);
+std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets&, const KernelOptions&,
+                                          const Context&);
+std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_detections(const ops::Detections&, const KernelOptions&,
+                                         const Context&);
 
 }  // namespace hpcai::device::cuda

@@ -99,14 +99,26 @@ struct Build {
     std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
         return build_softmax_cross_entropy(op, options, context);
     }
-    template <typename Other>
-    std::unique_ptr<Kernel> operator()(const Other& op) const {
-        return refuse(op);
+    std::unique_ptr<Kernel> operator()(const ops::AnchorTargets& op) const {
+        return build_anchor_targets(op, options, context);
     }
-
-    static std::unique_ptr<Kernel> refuse(const ops::Operation& operation) {
-        throw Error(ExitCode::internal,
-                    fmt::format("the CUDA engine has no {} yet", ops::name_of(operation)));
+    std::unique_ptr<Kernel> operator()(const ops::RpnLoss& op) const {
+        return build_rpn_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Proposals& op) const {
+        return build_proposals(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiTargets& op) const {
+        return build_roi_targets(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiAlign& op) const {
+        return build_roi_align(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiLoss& op) const {
+        return build_roi_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
+        return build_detections(op, options, context);
     }
 };
 
