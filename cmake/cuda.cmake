@@ -60,7 +60,7 @@ set(HPCAI_CUDA_FOUND ON)
 message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp
-  kernels/*.cu kernels/*_reference.cpp kernels/failure.cpp kernels/host_numbers.cpp)
+  kernels/*.cu kernels/*_reference.cpp kernels/anchor_grid.cpp kernels/failure.cpp kernels/host_numbers.cpp)
 add_library(hpcai_cuda SHARED ${cuda_sources})
 target_link_libraries(hpcai_cuda
   PUBLIC hpcai_comm

@@ -268,6 +268,17 @@ void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments
 }
 
 }  // namespace
+
+void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream) {
+    const Tiling tiling = tiling_of(shape);
+    const Grid grid = grid_of(shape, tiling, stream);
+    float* pivots = workspace + partial_floats(shape);
+    with_type(shape.dtype, [&]<typename T>() {
+        launch(is_wide(shape) ? sum_kernel<T, kWide> : sum_kernel<T, 1>, grid, tiling,
+               static_cast<const T*>(x), workspace, pivots);
+    });
+}
+
 }  // namespace batch_norm
 
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
@@ -282,17 +293,11 @@ std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream) {
     using namespace batch_norm;
-    const Tiling tiling = tiling_of(shape);
-    const Grid grid = grid_of(shape, tiling, stream);
     auto* workspace = static_cast<float*>(arguments.workspace);
-    float* pivots = workspace + partial_floats(shape);
-    with_type(shape.dtype, [&]<typename T>() {
-        launch(is_wide(shape) ? sum_kernel<T, kWide> : sum_kernel<T, 1>, grid, tiling,
-               static_cast<const T*>(arguments.x), workspace, pivots);
-    });
-    launch(combine_kernel, final_grid(shape.channels, stream), tiling,
+    sum_differences(shape, arguments.x, workspace, stream);
+    launch(combine_kernel, final_grid(shape.channels, stream), tiling_of(shape),
            static_cast<int>(shape.spans), arguments.parameters, arguments.statistics, workspace,
-           pivots);
+           workspace + partial_floats(shape));
 }
 
 void batch_norm_statistics_of_sums(const BatchNormShape& shape,

@@ -200,11 +200,9 @@ float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArgum
 }
 
 }  // namespace
-}  // namespace batch_norm
 
-void batch_norm_gradient_sums(const BatchNormShape& shape,
-                              const BatchNormGradientArguments& arguments, Stream stream) {
-    using namespace batch_norm;
+void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
+                   Stream stream) {
     const Gate gate = arguments.mask != nullptr ? Gate::mask
                       : arguments.relu          ? Gate::affine
                                                 : Gate::none;
@@ -218,12 +216,20 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
                                 workspace);
                      });
     });
+}
+
+}  // namespace batch_norm
+
+void batch_norm_gradient_sums(const BatchNormShape& shape,
+                              const BatchNormGradientArguments& arguments, Stream stream) {
+    using namespace batch_norm;
+    sum_gradients(shape, arguments, stream);
     const BatchNormStatistics& statistics = arguments.statistics;
-    launch(combine_gradients_kernel, final_grid(shape.channels, stream), tiling,
+    launch(combine_gradients_kernel, final_grid(shape.channels, stream), tiling_of(shape),
            static_cast<int>(shape.spans),
            ChannelGradients{arguments.gamma, statistics.mean, statistics.inverse_deviation,
                             arguments.gamma_gradient, arguments.beta_gradient},
-           workspace, coefficients_at(shape, arguments));
+           static_cast<const float*>(arguments.workspace), coefficients_at(shape, arguments));
 }
 
 void batch_norm_gradient_apply(const BatchNormShape& shape,

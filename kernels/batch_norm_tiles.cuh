@@ -62,6 +62,13 @@ inline std::int64_t partial_floats(const BatchNormShape& shape) {
     return shape.spans * tiling_of(shape).chunks * 2 * shape.channels;
 }
 
+/// Enqueue the partial sums of every channel and span: of the differences of x from the span's
+/// first pixel, which is left as the pivot, and their squares; of the gradient g behind ReLU and of
+/// g (x - mean).
+void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
+void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
+                   Stream stream);
+
 /// kWidth neighbours as they lie in memory: under way they take half the registers of fp32.
 template <typename T, int kWidth>
 struct Raw {

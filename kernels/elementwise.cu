@@ -90,6 +90,20 @@ __global__ void fill_kernel(T* to, float value, std::int64_t count) {
 }
 
 template <typename T>
+__global__ void relu_of_f32_kernel(const float* x, T* y, std::int64_t count) {
+    constexpr int N = kLanes<T>;
+    const std::int64_t vectors = count / N;
+    for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
+        const Pack<N> in[1] = {load<N>(x + at * N)};
+        map_pack(in, y + at * N, Relu{});
+    }
+    for (std::int64_t at = vectors * N + first_item(); at < count; at += item_stride()) {
+        const Pack<1> in[1] = {load<1>(x + at)};
+        map_pack(in, y + at, Relu{});
+    }
+}
+
+template <typename T>
 const T* typed(const void* address) {
     return static_cast<const T*>(address);
 }
@@ -111,6 +125,13 @@ void add(const AddArguments& arguments, Stream stream) {
 void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Stream stream) {
     with_type(dtype,
               [&]<typename T>() { map(Sources<T, 1>{{typed<T>(x)}}, y, count, Relu{}, stream); });
+}
+
+void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream) {
+    with_type(dtype, [&]<typename T>() {
+        launch(relu_of_f32_kernel<T>, grid_over(count / kLanes<T>, stream), x, static_cast<T*>(y),
+               count);
+    });
 }
 
 void relu_gradient(const ReluGradientArguments& arguments, Stream stream) {

@@ -25,6 +25,10 @@ void add(const AddArguments& arguments, Stream stream);
 /// y = max(x, 0); a NaN stays one.
 void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Stream stream);
 
+/// y = max(x, 0) of fp32 x, rounded to `dtype`; a NaN stays one. Where `dtype` is not f32, x and y
+/// lie apart.
+void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream);
+
 struct ReluGradientArguments {
     tensor::DType dtype = tensor::DType::f32;
     const void* y = nullptr;    // the output
@@ -42,6 +46,7 @@ void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream
 namespace reference {
 void add(const AddArguments& arguments, Stream);
 void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Stream);
+void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream);
 void relu_gradient(const ReluGradientArguments& arguments, Stream);
 void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream);
 }  // namespace reference

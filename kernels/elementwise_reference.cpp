@@ -18,6 +18,10 @@ void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Strea
     }
 }
 
+void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream) {
+    for (std::int64_t i = 0; i < count; ++i) put(dtype, y, i, x[i] <= 0 ? 0 : x[i]);
+}
+
 void relu_gradient(const ReluGradientArguments& arguments, Stream) {
     for (std::int64_t i = 0; i < arguments.count; ++i) {
         double gradient = get(arguments.dtype, arguments.dy0, i);

@@ -26,8 +26,22 @@ struct NormalizeArguments {
 /// and 0 in the rest. Throws Error(internal) for a number of channels that does not fit.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
+struct StoreNumbersArguments {
+    tensor::DType from_dtype = tensor::DType::f32;  // f32, f16 or bf16, like `dtype`
+    const void* from = nullptr;                     // (count, channels)
+    tensor::DType dtype = tensor::DType::f32;
+    void* to = nullptr;      // (count, padded_channels)
+    std::int64_t count = 0;  // pixels
+    int channels = 0;
+    int padded_channels = 0;  // at least `channels`; fastest if equal
+};
+/// The same numbers, rounded to `dtype`, and 0 in the other channels. Both begin at multiples of 16
+/// bytes. Throws Error(internal) for a number of channels that does not fit.
+void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
+
 namespace reference {
 void input_normalize(const NormalizeArguments& arguments, Stream);
+void store_numbers(const StoreNumbersArguments& arguments, Stream);
 }  // namespace reference
 
 }  // namespace hpcai::kernels

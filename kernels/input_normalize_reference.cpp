@@ -19,4 +19,14 @@ void input_normalize(const NormalizeArguments& arguments, Stream) {
     }
 }
 
+void store_numbers(const StoreNumbersArguments& arguments, Stream) {
+    for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
+        for (int c = 0; c < arguments.padded_channels; ++c) {
+            const std::int64_t from = pixel * arguments.channels + c;
+            put(arguments.dtype, arguments.to, pixel * arguments.padded_channels + c,
+                c < arguments.channels ? get(arguments.from_dtype, arguments.from, from) : 0);
+        }
+    }
+}
+
 }  // namespace hpcai::kernels::reference

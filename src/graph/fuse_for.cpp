@@ -6,7 +6,9 @@
 namespace hpcai::graph {
 namespace {
 
+/// Whether its statistics in training are those of the batch before it.
 bool spans_batch(const ops::BatchNorm& norm) {
+    if (norm.frozen) return false;
     return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
 }
 

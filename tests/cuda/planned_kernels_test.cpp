@@ -71,6 +71,15 @@ TEST(PlannedLinear, KeepsWeightsInTheComputeTypeAndOnesThatSumTheSamples) {
     EXPECT_EQ(build_linear(op, inference, context)->memory().prepared_bytes, 0U);
 }
 
+TEST(PlannedLinear, HasRoomForTheFp32ResultBeforeItsRelu) {
+    const Context context = described_h200();
+    const KernelOptions half{.compute = DType::f16};
+    const auto workspace = [&](bool relu) {
+        return build_linear({{64, 2048}, 1000, relu}, half, context)->memory().workspace_bytes;
+    };
+    EXPECT_EQ(workspace(true), workspace(false) + 64U * 1000 * 4);
+}
+
 TEST(ChosenPlan, IsTheOneThatIsKnown) {
     Context context = described_h200();
     const ConvolutionShape shape{64, 14, 14, 256, 256, 3, 1, 1, DType::f16};

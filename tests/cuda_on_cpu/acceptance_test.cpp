@@ -46,6 +46,17 @@ TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
     EXPECT_EQ(context_of(*device).plans->find(key("norm")), "");
 }
 
+TEST(Acceptance, RefusesFrozenNorms) {
+    const auto device = make_cuda_device({.autotune = false});
+    ops::NormConvolution joined = kJoined;
+    joined.norm.frozen = true;
+    EXPECT_FALSE(device->accepts(joined, kHalf));
+    EXPECT_FALSE(device->accepts(joined.norm, kHalf));
+    ops::BatchNorm outer = joined.norm;
+    outer.add = true;
+    EXPECT_FALSE(device->accepts(ops::DualNorm{outer, kJoined.norm}, kHalf));
+}
+
 TEST(SecondsOf, AreThoseOfEveryOperationThatCanBeJoined) {
     const auto device = make_cuda_device({.autotune = false});
     const ops::BatchNorm inner{.input = {2, 5, 4, 8}, .from_sums = true};

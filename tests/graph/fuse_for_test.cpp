@@ -156,6 +156,16 @@ TEST(FuseFor, LeavesNormsOfVirtualBatchesAlone) {
     }
 }
 
+TEST(FuseFor, LeavesFrozenNormsAlone) {
+    Start make;
+    make.frozen = true;
+    const ValueId relu = make.relu("relu", make.norm("bn", make.x));
+    const ValueId a = make.norm("a", make.convolution("conv_a", relu, 8));
+    const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
+    const Graph plain = make.finish(make.relu("out", make.add("add", a, b)), 2);
+    EXPECT_EQ(census(fused(plain)), census(fuse(plain)));
+}
+
 TEST(FuseFor, LeavesInferenceAlone) {
     const Graph plain = small_resnet();
     EXPECT_EQ(census(fused(plain, everything, {Mode::inference})), census(fuse(plain)));

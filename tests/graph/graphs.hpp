@@ -12,6 +12,7 @@ namespace hpcai::graph {
 struct GraphMaker {
     Graph graph;
     std::int64_t statistics_samples = 0;  // of norms
+    bool frozen = false;                  // norms
 
     const tensor::Shape& shape(ValueId value) const { return graph.value(value).shape; }
 
@@ -38,8 +39,10 @@ struct GraphMaker {
             graph.add_parameter({name + ".bias", channels, ParameterKind::norm_shift});
         const auto statistics = graph.add_statistics({name, channels[0]});
         return graph.add_node(
-            name, ops::BatchNorm{.input = shape(x), .statistics_samples = statistics_samples}, {x},
-            {scale, shift}, statistics);
+            name,
+            ops::BatchNorm{
+                .input = shape(x), .statistics_samples = statistics_samples, .frozen = frozen},
+            {x}, {scale, shift}, statistics);
     }
     ValueId relu(const std::string& name, ValueId x) {
         return graph.add_node(name, ops::Relu{shape(x)}, {x});

@@ -59,6 +59,17 @@ TEST_P(ElementwiseKernels, ReluIsTheReferencesBitForBit) {
     }
 }
 
+TEST_P(ElementwiseKernels, ReluOfFp32IsTheReferencesBitForBit) {
+    for (const auto count : {1, 7, 8, 9, 1000, 4099}) {
+        Buffer x = contents_.normal(DType::f32, count);
+        x.set(count / 2, NAN);
+        Buffer got(GetParam(), count), expected(GetParam(), count);
+        relu_of_f32(x.as<float>(), GetParam(), got.data(), count, nullptr);
+        reference::relu_of_f32(x.as<float>(), GetParam(), expected.data(), count, nullptr);
+        EXPECT_TRUE(same(got, expected)) << count;
+    }
+}
+
 TEST_P(ElementwiseKernels, ReluGradientIsTheReferencesBitForBit) {
     for (const auto count : kCounts) {
         const Buffer y = numbers(count), dy0 = numbers(count), dy1 = numbers(count);

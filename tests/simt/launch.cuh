@@ -51,6 +51,16 @@ T __shfl_sync(unsigned mask, T value, int source) {
 }
 
 template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned lanes) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    const unsigned lane = threadIdx.x % 32;
+    bits = hpcai::simt::shuffle(mask, bits, lane >= lanes ? lane - lanes : lane);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned lanes) {
     const unsigned lane = threadIdx.x % 32;
     const unsigned source = lane + lanes < 32 ? lane + lanes : lane;
@@ -75,6 +85,10 @@ inline bool __all_sync(unsigned mask, bool vote) {
 
 inline int __popc(unsigned bits) {
     return __builtin_popcount(bits);
+}
+
+inline int __ffs(unsigned bits) {
+    return __builtin_ffs(static_cast<int>(bits));
 }
 
 template <typename T>

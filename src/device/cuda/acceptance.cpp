@@ -18,6 +18,7 @@ bool fills_vectors(std::int64_t channels) {
 }
 
 bool spans_batch(const ops::BatchNorm& op) {
+    if (op.frozen) return false;
     return op.statistics_samples == 0 || op.statistics_samples == op.input[0];
 }
 

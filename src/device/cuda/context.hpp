@@ -56,6 +56,14 @@ std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOpti
 std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution&, const KernelOptions&,
                                                const Context&);
 std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm&, const KernelOptions&, const Context&);
+/// For a frozen one.
+std::unique_ptr<Kernel> build_frozen_norm(const ops::BatchNorm&, const KernelOptions&,
+                                          const Context&);
+std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm&, const KernelOptions&,
+                                         const Context&);
+std::unique_ptr<Kernel> build_bias(const ops::Bias&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_upsample_add(const ops::UpsampleAdd&, const KernelOptions&,
+                                           const Context&);
 std::unique_ptr<Kernel> build_relu(const ops::Relu&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_add(const ops::Add&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize&, const KernelOptions&,
@@ -66,5 +74,16 @@ std::unique_ptr<Kernel> build_global_average_pool(const ops::GlobalAveragePool&,
 std::unique_ptr<Kernel> build_linear(const ops::Linear&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy&,
                                                     const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets&, const KernelOptions&,
+                                             const Context&);
+std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_proposals(const ops::Proposals&, const KernelOptions&,
+                                        const Context&);
+std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets&, const KernelOptions&,
+                                          const Context&);
+std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_detections(const ops::Detections&, const KernelOptions&,
+                                         const Context&);
 
 }  // namespace hpcai::device::cuda

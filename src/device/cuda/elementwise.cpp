@@ -10,11 +10,6 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// The second of two output gradients, or null.
-const void* second_of(const std::vector<void*>& gradients) {
-    return gradients.size() > 1 ? gradients[1] : nullptr;
-}
-
 class ReluKernel final : public Kernel {
 public:
     ReluKernel(const ops::Relu& op, const KernelOptions& options, const Context& context)
@@ -120,6 +115,32 @@ private:
     kernels::NormalizeArguments arguments_;
 };
 
+/// Of numbers that are normalized already.
+class StoreNumbersKernel final : public Kernel {
+public:
+    StoreNumbersKernel(const ops::InputNormalize& op, const KernelOptions& options,
+                       const Context& context)
+        : context_(context),
+          arguments_{.from_dtype = op.dtype,
+                     .dtype = options.compute,
+                     .count = op.input[0] * op.input[1] * op.input[2],
+                     .channels = static_cast<int>(op.input[3]),
+                     .padded_channels = static_cast<int>(stored_channels(op.input[3]))} {
+        ensure(is_floating(op.dtype), "images of {}", name_of(op.dtype));
+    }
+
+    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
+    void bind(const KernelTensors& tensors) override {
+        arguments_.from = tensors.inputs[0];
+        arguments_.to = tensors.output;
+    }
+    void run(ops::Pass) override { kernels::store_numbers(arguments_, context_.stream); }
+
+private:
+    const Context& context_;
+    kernels::StoreNumbersArguments arguments_;
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> build_relu(const ops::Relu& op, const KernelOptions& options,
@@ -135,7 +156,8 @@ std::unique_ptr<Kernel> build_add(const ops::Add& op, const KernelOptions& optio
 std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize& op,
                                               const KernelOptions& options,
                                               const Context& context) {
-    return std::make_unique<InputNormalizeKernel>(op, options, context);
+    if (op.dtype == DType::u8) return std::make_unique<InputNormalizeKernel>(op, options, context);
+    return std::make_unique<StoreNumbersKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

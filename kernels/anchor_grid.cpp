@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "anchor_grid.hpp"
+
+#include <algorithm>
+
+#include "failure.hpp"
+
+namespace hpcai::kernels {
+
+AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
+    constexpr std::int64_t kMostAnchors = 1 << 24;  // fp32 holds their numbers
+    AnchorGrid grid;
+    if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMostLevels) {
+        fail("kernels have no way for this number of levels of anchors");
+    }
+    std::int64_t count = 0;
+    for (const ops::Anchors::Level& from : anchors.levels) {
+        AnchorGrid::Level& to = grid.level[grid.levels++];
+        if (from.cell.empty() || from.cell.size() > AnchorGrid::kMostInCell ||
+            from.cell.size() != anchors.levels.front().cell.size()) {
+            fail("kernels have no way for this number of anchors in a cell");
+        }
+        to.first = static_cast<int>(count);
+        to.height = static_cast<int>(from.height);
+        to.width = static_cast<int>(from.width);
+        to.stride = static_cast<int>(from.stride);
+        for (std::size_t place = 0; place < from.cell.size(); ++place) {
+            std::copy(from.cell[place].begin(), from.cell[place].end(), to.cell[place]);
+        }
+        count += from.height * from.width * static_cast<std::int64_t>(from.cell.size());
+        if (count >= kMostAnchors) fail("kernels have no way for this number of anchors");
+    }
+    grid.per_cell = static_cast<int>(anchors.per_cell());
+    grid.count = static_cast<int>(count);
+    return grid;
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/ops/detection.hpp>
+#include <hpcai/tensor/dtype.hpp>
+
+#include "boxes.hpp"
+
+/// ops::Anchors as kernels are given them.
+namespace hpcai::kernels {
+
+struct AnchorGrid {
+    static constexpr int kMostLevels = 6, kMostInCell = 32;  // 4 KiB with what else kernels take
+
+    struct Level {
+        int first = 0;  // number of its first anchor
+        int height = 0;
+        int width = 0;
+        int stride = 0;
+        float cell[kMostInCell][4] = {};
+    };
+    int levels = 0;
+    int per_cell = 0;
+    int count = 0;  // of all levels
+    Level level[kMostLevels];
+
+    HPCAI_HOST_DEVICE int count_of(int index) const {
+        return level[index].height * level[index].width * per_cell;
+    }
+    HPCAI_HOST_DEVICE int level_of(int number) const {
+        int index = 0;
+        while (index + 1 < levels && number >= level[index + 1].first) ++index;
+        return index;
+    }
+    HPCAI_HOST_DEVICE Box box(int index, int number) const {
+        const Level& at = level[index];
+        const int local = number - at.first;
+        const int pixel = local / per_cell, place = local % per_cell;
+        const auto x = static_cast<float>(pixel % at.width * at.stride);
+        const auto y = static_cast<float>(pixel / at.width * at.stride);
+        const float* cell = at.cell[place];
+        return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
+    }
+    HPCAI_HOST_DEVICE Box box(int number) const { return box(level_of(number), number); }
+};
+
+/// Throws Error(internal) for more levels or anchors than fit, 2^24 of all.
+AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
+
+/// What a region proposal network says of anchors: of each level logits (N, H, W, A) and deltas
+/// (N, H, W, 4 A) of `dtype`, their pixels `logit_stride` and `delta_stride` numbers apart.
+struct AnchorNumbers {
+    tensor::DType dtype = tensor::DType::f32;
+    int logit_stride = 0;
+    int delta_stride = 0;
+    const void* logits[AnchorGrid::kMostLevels] = {};
+    const void* deltas[AnchorGrid::kMostLevels] = {};
+};
+
+/// Where in a tensor of AnchorNumbers the first number of anchor `number` is that has `numbers` of
+/// them.
+HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int number,
+                                                   int numbers, int stride) {
+    const AnchorGrid::Level& level = grid.level[grid.level_of(number)];
+    const int local = number - level.first;
+    const std::int64_t pixel =
+        std::int64_t{image} * level.height * level.width + local / grid.per_cell;
+    return pixel * stride + local % grid.per_cell * numbers;
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "anchor_targets.hpp"
+#include "carve.hpp"
+#include "elements.cuh"
+#include "select.cuh"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr int kMatchThreads = 256;
+constexpr int kTile = 64;  // boxes of an image looked at together
+
+enum Kind : std::uint8_t { neither, positive, negative };
+
+/// What kernels share of a call. Anchors are looked through in chunks, each a block's.
+struct Plan {
+    AnchorTargetsShape shape;
+    AnchorTargetsArguments of;
+    int chunks;
+    std::uint32_t* highest;   // (N, G): the bits of the highest IoU that an anchor has with a box
+    std::uint8_t* kinds;      // (N, anchors)
+    std::uint64_t* of_chunk;  // (N, 2, chunks, S): keys of positive and of negative anchors
+
+    __device__ const float* boxes(int image) const {
+        return of.boxes + std::int64_t{image} * shape.boxes * 5;
+    }
+};
+
+__global__ void clear_kernel(const __grid_constant__ Plan plan) {
+    const std::int64_t count = std::int64_t{plan.shape.images} * plan.shape.boxes;
+    for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
+}
+
+/// Blocks_y are images. Bits of numbers above 0 are in the order of the numbers.
+__global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
+    __shared__ float4 boxes[kTile];
+    __shared__ bool is_used[kTile];
+    __shared__ std::uint32_t highest[kTile];
+    const int image = static_cast<int>(blockIdx.y), thread = static_cast<int>(threadIdx.x);
+    const int stride = static_cast<int>(item_stride());
+    for (int first = 0; first < plan.shape.boxes; first += kTile) {
+        const int left = plan.shape.boxes - first, count = left < kTile ? left : kTile;
+        if (thread < count) {
+            const float* row = plan.boxes(image) + (first + thread) * 5;
+            boxes[thread] = {row[0], row[1], row[2], row[3]};
+            is_used[thread] = is_box(row);
+            highest[thread] = 0;
+        }
+        __syncthreads();
+        for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
+            const Box anchor = plan.shape.grid.box(i);
+            for (int g = 0; g < count; ++g) {
+                const float4 box = boxes[g];
+                const float iou = ops::iou_of({box.x, box.y, box.z, box.w}, anchor);
+                if (!is_used[g] || !(iou > 0)) continue;
+                const auto bits = __float_as_uint(iou);
+                if (bits > highest[g]) atomicMax(&highest[g], bits);
+            }
+        }
+        __syncthreads();
+        if (thread < count && highest[thread] != 0) {
+            atomicMax(&plan.highest[std::int64_t{image} * plan.shape.boxes + first + thread],
+                      highest[thread]);
+        }
+        __syncthreads();
+    }
+}
+
+/// Blocks_y are images.
+__global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_constant__ Plan plan) {
+    const int image = static_cast<int>(blockIdx.y), stride = static_cast<int>(item_stride());
+    const float* boxes = plan.boxes(image);
+    const std::uint32_t* highest = plan.highest + std::int64_t{image} * plan.shape.boxes;
+    std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count;
+    for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
+        const Box anchor = plan.shape.grid.box(i);
+        float best = 0;
+        bool is_highest = false;
+        for (int g = 0; g < plan.shape.boxes; ++g) {
+            if (!is_box(boxes + g * 5)) continue;
+            const float iou = ops::iou_of(box_of(boxes + g * 5), anchor);
+            if (!(iou > 0)) continue;
+            best = iou > best ? iou : best;
+            is_highest = is_highest || __float_as_uint(iou) == highest[g];
+        }
+        kinds[i] = is_highest || best >= plan.shape.foreground_iou ? positive
+                   : best < plan.shape.background_iou              ? negative
+                                                                   : neither;
+    }
+}
+
+/// Blocks_x are the chunks for positive, then those for negative anchors; blocks_y images.
+__global__ void __launch_bounds__(kSelectThreads, 1)
+    draw_of_chunk_kernel(const __grid_constant__ Plan plan) {
+    const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);
+    const bool of_positive = block < plan.chunks;
+    const int first = (of_positive ? block : block - plan.chunks) * kChunk;
+    const int left = plan.shape.grid.count - first, count = left < kChunk ? left : kChunk;
+    const std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count + first;
+    const Kind wanted = of_positive ? positive : negative;
+    const std::int32_t image_key = plan.of.keys[image];
+    const auto key_at = [&](int i) {
+        return kinds[i] == wanted ? draw_key(image_key, 0, static_cast<std::uint32_t>(first + i))
+                                  : kNoKey;
+    };
+    const int samples = plan.shape.samples;
+    std::uint64_t* drawn =
+        plan.of_chunk + (std::int64_t{image} * 2 * plan.chunks + block) * samples;
+    const int taken =
+        select_smallest(key_at, count, of_positive ? plan.shape.most_positive : samples,
+                        [&](int place, std::uint64_t key) { drawn[place] = key; });
+    for (int i = taken + static_cast<int>(threadIdx.x); i < samples; i += kSelectThreads) {
+        drawn[i] = kNoKey;
+    }
+}
+
+/// The deltas that the first of the boxes with which an anchor's IoU is highest makes of it.
+__device__ ops::BoxDeltas target_of(const Plan& plan, int image, const Box& anchor) {
+    const float* boxes = plan.boxes(image);
+    float best = 0;
+    int match = 0;
+    for (int g = 0; g < plan.shape.boxes; ++g) {
+        if (!is_box(boxes + g * 5)) continue;
+        const float iou = ops::iou_of(box_of(boxes + g * 5), anchor);
+        if (!(iou > best)) continue;
+        best = iou;
+        match = g;
+    }
+    return ops::encode(box_of(boxes + match * 5), anchor, {});
+}
+
+/// An image a block: what is drawn of its chunks.
+__global__ void __launch_bounds__(kSelectThreads, 1)
+    write_kernel(const __grid_constant__ Plan plan) {
+    __shared__ std::uint64_t numbers[kMostSorted];
+    const int image = static_cast<int>(blockIdx.x), samples = plan.shape.samples;
+    const int candidates = plan.chunks * samples;
+    float* targets = plan.of.targets + std::int64_t{image} * samples * 6;
+    int written = 0;
+    for (int part = 0; part < 2; ++part) {
+        const bool is_positive = part == 0;
+        const std::uint64_t* keys = plan.of_chunk + (std::int64_t{image} * 2 + part) * candidates;
+        const int count =
+            select_smallest([&](int i) { return keys[i]; }, candidates,
+                            is_positive ? plan.shape.most_positive : samples - written,
+                            [&](int place, std::uint64_t key) { numbers[place] = number_of(key); });
+        sort(numbers, count);
+        for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
+            const auto number = static_cast<int>(numbers[i]);
+            ops::BoxDeltas target;
+            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(number));
+            float* row = targets + (written + i) * 6;
+            row[0] = static_cast<float>(number);
+            row[1] = is_positive ? 1.0f : 0.0f;
+            row[2] = target.x;
+            row[3] = target.y;
+            row[4] = target.w;
+            row[5] = target.h;
+        }
+        __syncthreads();
+        written += count;
+    }
+    for (int i = written * 6 + static_cast<int>(threadIdx.x); i < samples * 6;
+         i += kSelectThreads) {
+        targets[i] = i % 6 == 0 ? -1.0f : 0.0f;
+    }
+}
+
+Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
+    if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
+        shape.samples > kMostSorted || shape.most_positive < 0 ||
+        shape.most_positive > shape.samples) {
+        fail("anchor_targets has no way for this number of images, boxes or samples");
+    }
+    const std::int64_t images = shape.images;
+    Plan plan{.shape = shape};
+    plan.chunks = static_cast<int>(divide_up(shape.grid.count, kChunk));
+    plan.highest = workspace.take<std::uint32_t>(images * shape.boxes);
+    plan.kinds = workspace.take<std::uint8_t>(images * shape.grid.count);
+    plan.of_chunk = workspace.take<std::uint64_t>(images * 2 * plan.chunks * shape.samples);
+    return plan;
+}
+
+}  // namespace
+
+std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape) {
+    Carve counted;
+    lay_out(shape, counted);
+    return counted.bytes();
+}
+
+void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
+                    Stream stream) {
+    Carve workspace(arguments.workspace);
+    Plan plan = lay_out(shape, workspace);
+    plan.of = arguments;
+    const auto images = static_cast<unsigned>(shape.images);
+    const Grid over_anchors{
+        .blocks_x = static_cast<unsigned>(divide_up(shape.grid.count, 4 * kMatchThreads)),
+        .blocks_y = images,
+        .threads = kMatchThreads,
+        .stream = stream};
+    launch(clear_kernel, grid_over(std::int64_t{images} * shape.boxes, stream), plan);
+    launch(highest_kernel, over_anchors, plan);
+    launch(kinds_kernel, over_anchors, plan);
+    launch(draw_of_chunk_kernel,
+           {.blocks_x = 2 * static_cast<unsigned>(plan.chunks),
+            .blocks_y = images,
+            .threads = kSelectThreads,
+            .stream = stream},
+           plan);
+    launch(write_kernel, {.blocks_x = images, .threads = kSelectThreads, .stream = stream}, plan);
+}
+
+}  // namespace hpcai::kernels

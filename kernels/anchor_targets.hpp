@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "anchor_grid.hpp"
+#include "stream.hpp"
+
+namespace hpcai::kernels {
+
+/// ops::AnchorTargets.
+struct AnchorTargetsShape {
+    AnchorGrid grid;
+    int images = 0;         // N, up to 65535
+    int boxes = 0;          // G
+    int samples = 0;        // S, up to 4096
+    int most_positive = 0;  // of them
+    float foreground_iou = 0;
+    float background_iou = 0;
+};
+
+/// What anchor_targets() needs of scratch.
+std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape);
+
+struct AnchorTargetsArguments {
+    const float* boxes = nullptr;        // (N, G, 5)
+    const std::int32_t* keys = nullptr;  // (N)
+    float* targets = nullptr;            // (N, S, 6)
+    void* workspace = nullptr;           // at a multiple of 256 bytes
+};
+/// Writes the targets of all images, as ops::AnchorTargets says. Throws Error(internal) for sizes
+/// beyond the above.
+void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
+                    Stream stream);
+
+namespace reference {
+void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
+                    Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "carve.hpp"
+#include "detections.hpp"
+#include "elements.cuh"
+#include "select.cuh"
+#include "suppression.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+/// What kernels share of a call. A list is of an image's class but background; a region is known
+/// to its image by class x regions + its row, which puts equal scores in order.
+struct Plan {
+    DetectionsShape shape;
+    DetectionsArguments of;
+    float* scores;         // (N R, K)
+    std::uint64_t* keys;   // (N, K - 1, R)
+    float* boxes;          // (N, K - 1, R, 4)
+    std::int32_t* counts;  // (N, K - 1)
+    unsigned long long* overlaps;
+};
+
+/// The softmax of a region's logits a thread.
+__global__ void scores_kernel(const Plan plan) {
+    const int classes = plan.shape.classes;
+    const std::int64_t rows = std::int64_t{plan.shape.images} * plan.shape.regions;
+    for (std::int64_t row = first_item(); row < rows; row += item_stride()) {
+        const float* logits = plan.of.logits + row * classes;
+        float* scores = plan.scores + row * classes;
+        float highest = logits[0];
+        for (int k = 1; k < classes; ++k) highest = highest < logits[k] ? logits[k] : highest;
+        double sum = 0;
+        for (int k = 0; k < classes; ++k) {
+            scores[k] = expf(logits[k] - highest);
+            sum += scores[k];
+        }
+        for (int k = 0; k < classes; ++k) scores[k] = static_cast<float>(scores[k] / sum);
+    }
+}
+
+__device__ Box moved_proposal(const Plan& plan, std::int64_t row, int label) {
+    const float* deltas = plan.of.deltas + (row * plan.shape.classes + label) * 4;
+    return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
+                       box_of(plan.of.proposals + row * 5), plan.shape.coder);
+}
+
+/// Blocks_x are classes but background, blocks_y images: the list of a class's boxes.
+__global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Plan plan) {
+    __shared__ std::uint64_t sorted[kMostSorted];
+    const int regions = plan.shape.regions, classes = plan.shape.classes;
+    const int label = static_cast<int>(blockIdx.x) + 1;
+    const std::int64_t first_row = std::int64_t{blockIdx.y} * regions;
+    const auto key_at = [&](int region) {
+        const std::int64_t row = first_row + region;
+        const float score = plan.scores[row * classes + label];
+        const bool counts =
+            plan.of.proposals[row * 5 + 4] >= 0 && score > plan.shape.score_threshold;
+        return counts ? rank_key(score, static_cast<std::uint32_t>(label * regions + region))
+                      : kNoKey;
+    };
+    const int count = sorted_smallest(key_at, regions, regions, sorted);
+    const std::int64_t list = std::int64_t{blockIdx.y} * (classes - 1) + blockIdx.x;
+    if (threadIdx.x == 0) plan.counts[list] = count;
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
+        const int region = static_cast<int>(number_of(sorted[i])) - label * regions;
+        Box box = moved_proposal(plan, first_row + region, label);
+        const bool counts = fits(box, plan.shape.bounds);
+        plan.keys[list * regions + i] = counts ? sorted[i] : kNoKey;
+        reinterpret_cast<float4*>(plan.boxes)[list * regions + i] =
+            counts ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
+    }
+    for (int i = count + static_cast<int>(threadIdx.x); i < regions; i += kSelectThreads) {
+        plan.keys[list * regions + i] = kNoKey;
+    }
+}
+
+/// An image a block: the best of its lists.
+__global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan plan) {
+    __shared__ std::uint64_t sorted[kMostSorted];
+    const int regions = plan.shape.regions, candidates = (plan.shape.classes - 1) * regions;
+    const std::int64_t image = blockIdx.x;
+    const std::uint64_t* keys = plan.keys + image * candidates;
+    const int count =
+        sorted_smallest([&](int i) { return keys[i]; }, candidates, plan.shape.limit, sorted);
+    for (int i = static_cast<int>(threadIdx.x); i < plan.shape.limit; i += kSelectThreads) {
+        Box box;
+        float score = 0;
+        int label = 0;
+        if (i < count) {
+            const int number = static_cast<int>(number_of(sorted[i]));
+            label = number / regions;
+            box = moved_proposal(plan, image * regions + number % regions, label);
+            fits(box, plan.shape.bounds);
+            score = score_of(sorted[i]);
+        }
+        float* row = plan.of.detections + (image * plan.shape.limit + i) * 6;
+        row[0] = box.x1;
+        row[1] = box.y1;
+        row[2] = box.x2;
+        row[3] = box.y2;
+        row[4] = score;
+        row[5] = static_cast<float>(label);
+    }
+}
+
+Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
+    constexpr int kMostClasses = 1 << 12;  // numbers of regions fit into 31 bits
+    if (shape.images < 1 || shape.classes < 2 || shape.classes > kMostClasses ||
+        shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
+        shape.regions > kMostSorted || shape.limit < 1 || shape.limit > kMostSorted) {
+        fail("detections has no way for this number of images, regions, classes or detections");
+    }
+    const std::int64_t lists = std::int64_t{shape.images} * (shape.classes - 1);
+    const std::int64_t boxes = lists * shape.regions;
+    Plan plan{.shape = shape};
+    plan.scores = workspace.take<float>(std::int64_t{shape.images} * shape.regions * shape.classes);
+    plan.keys = workspace.take<std::uint64_t>(boxes);
+    plan.boxes = workspace.take<float>(boxes * 4);
+    plan.counts = workspace.take<std::int32_t>(lists);
+    plan.overlaps = workspace.take<unsigned long long>(boxes * divide_up(shape.regions, 64));
+    return plan;
+}
+
+}  // namespace
+
+std::size_t detections_workspace_bytes(const DetectionsShape& shape) {
+    Carve counted;
+    lay_out(shape, counted);
+    return counted.bytes();
+}
+
+void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream) {
+    Carve workspace(arguments.workspace);
+    Plan plan = lay_out(shape, workspace);
+    plan.of = arguments;
+    const auto images = static_cast<unsigned>(shape.images);
+    const auto labels = static_cast<unsigned>(shape.classes - 1);
+    launch(scores_kernel, grid_over(std::int64_t{shape.images} * shape.regions, stream), plan);
+    launch(class_boxes_kernel,
+           {.blocks_x = labels, .blocks_y = images, .threads = kSelectThreads, .stream = stream},
+           plan);
+    suppress({.lists = std::int64_t{images} * labels,
+              .length = shape.regions,
+              .largest_iou = shape.nms_iou,
+              .counts = plan.counts,
+              .boxes = plan.boxes,
+              .keys = plan.keys,
+              .overlaps = plan.overlaps},
+             stream);
+    launch(write_kernel, {.blocks_x = images, .threads = kSelectThreads, .stream = stream}, plan);
+}
+
+}  // namespace hpcai::kernels

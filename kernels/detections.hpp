@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "boxes.hpp"
+#include "stream.hpp"
+
+namespace hpcai::kernels {
+
+/// ops::Detections.
+struct DetectionsShape {
+    int images = 0;   // N
+    int regions = 0;  // R, up to 4096
+    int classes = 0;  // K, background among them; N (K - 1) up to 65535
+    int limit = 0;    // up to 4096
+    float score_threshold = 0;
+    float nms_iou = 0;  // rounded down
+    Bounds bounds;
+    ops::BoxCoder coder;
+};
+
+/// What detections() needs of scratch.
+std::size_t detections_workspace_bytes(const DetectionsShape& shape);
+
+struct DetectionsArguments {
+    const float* logits = nullptr;     // (N R, K)
+    const float* deltas = nullptr;     // (N R, 4 K)
+    const float* proposals = nullptr;  // (N, R, 5)
+    float* detections = nullptr;       // (N, limit, 6)
+    void* workspace = nullptr;         // at a multiple of 256 bytes
+};
+/// Writes the detections of all images, as ops::Detections says. Throws Error(internal) for sizes
+/// beyond the above.
+void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream);
+
+namespace reference {
+void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numeric>
+
+#include "batch_norm_tiles.cuh"
+
+/// What depends on an element's channel only, for numbers of channels that fill no vector too.
+namespace hpcai::kernels {
+
+/// Some neighbouring pixels as one, so that their channels fill vectors together. Where the pixels
+/// do not come out even they stay apart.
+struct Folded {
+    BatchNormShape shape;   // one span
+    std::int64_t fold = 1;  // pixels in one
+
+    Folded(tensor::DType dtype, std::int64_t pixels, std::int64_t channels) {
+        const std::int64_t together =
+            std::lcm(channels, std::int64_t{batch_norm::kWide}) / channels;
+        if (pixels % together == 0) fold = together;
+        shape = {dtype, 1, pixels / fold, channels * fold};
+    }
+};
+
+/// An output and its gradient, which is dy0 + dy1.
+template <typename T>
+struct GatedTensors {
+    const T *y, *dy0, *dy1;
+};
+
+/// The gradient behind a ReLU, if kGated, of kWidth elements.
+template <typename T, int kWidth, bool kGated, bool kTwo>
+struct GatedGradient {
+    using Elements = batch_norm::Raw<T, kWidth>;
+    Elements y, dy0, dy1;
+
+    __device__ static GatedGradient load(const GatedTensors<T>& from, std::int64_t at) {
+        GatedGradient loaded;
+        if constexpr (kGated) loaded.y = Elements::load(from.y + at);
+        loaded.dy0 = Elements::load(from.dy0 + at);
+        if constexpr (kTwo) loaded.dy1 = Elements::load(from.dy1 + at);
+        return loaded;
+    }
+    __device__ Pack<kWidth> numbers() const {
+        Pack<kWidth> result = dy0.numbers();
+        if constexpr (kTwo) {
+            const Pack<kWidth> second = dy1.numbers();
+            for (int i = 0; i < kWidth; ++i) result.lane[i] += second.lane[i];
+        }
+        if constexpr (kGated) {
+            const Pack<kWidth> output = y.numbers();
+            for (int i = 0; i < kWidth; ++i) {
+                if (output.lane[i] <= 0) result.lane[i] = 0;
+            }
+        }
+        return result;
+    }
+};
+
+/// Calls `body` with the width, whether there is a ReLU and whether there are two gradients.
+template <typename Body>
+void with_gradients(bool wide, bool gated, bool two, const Body& body) {
+    const auto with_width = [&]<int kWidth>() {
+        if (gated) {
+            return two ? body.template operator()<kWidth, true, true>()
+                       : body.template operator()<kWidth, true, false>();
+        }
+        return two ? body.template operator()<kWidth, false, true>()
+                   : body.template operator()<kWidth, false, false>();
+    };
+    return wide ? with_width.template operator()<batch_norm::kWide>()
+                : with_width.template operator()<1>();
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "folded.cuh"
+#include "frozen_norm.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+using namespace batch_norm;
+
+template <typename T, int kWidth, bool kGated, bool kTwo>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    gradient_kernel(const Tiling tiling, const GatedTensors<T> tensors,
+                    const FrozenNormGradientArguments arguments, int channels) {
+    using Gradient = GatedGradient<T, kWidth, kGated, kTwo>;
+    const Place<kWidth> place(tiling);
+    if (!place.works) return;
+    Pack<kWidth> scale;
+    for (int i = 0; i < kWidth; ++i) {
+        scale.lane[i] = arguments.scale[(place.channel + i) % channels];
+    }
+    T* dx = static_cast<T*>(arguments.dx);
+    T* residual_gradient = static_cast<T*>(arguments.residual_gradient);
+    place.template walk<kInFlight<T>>(
+        tiling.pixels,
+        [&](std::int64_t pixel) {
+            return Gradient::load(tensors, pixel * tiling.channels + place.channel);
+        },
+        [&](std::int64_t pixel, const Gradient& loaded) {
+            const std::int64_t at = pixel * tiling.channels + place.channel;
+            Pack<kWidth> gradient = loaded.numbers();
+            if (residual_gradient != nullptr) store(residual_gradient + at, gradient);
+            if (dx == nullptr) return;
+            for (int i = 0; i < kWidth; ++i) gradient.lane[i] *= scale.lane[i];
+            store(dx + at, gradient);
+        });
+}
+
+}  // namespace
+
+void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
+                          Stream stream) {
+    const BatchNormShape tiled = Folded(shape.dtype, shape.pixels, shape.channels).shape;
+    const Tiling tiling = tiling_of(tiled);
+    with_type(shape.dtype, [&]<typename T>() {
+        const GatedTensors<T> tensors{static_cast<const T*>(arguments.y),
+                                      static_cast<const T*>(arguments.dy0),
+                                      static_cast<const T*>(arguments.dy1)};
+        with_gradients(is_wide(tiled), arguments.y != nullptr, arguments.dy1 != nullptr,
+                       [&]<int kWidth, bool kGated, bool kTwo>() {
+                           launch(gradient_kernel<T, kWidth, kGated, kTwo>,
+                                  grid_of(tiled, tiling, stream), tiling, tensors, arguments,
+                                  static_cast<int>(shape.channels));
+                       });
+    });
+}
+
+}  // namespace hpcai::kernels

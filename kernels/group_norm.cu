@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch_norm_tiles.cuh"
+#include "group_norm.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+using namespace batch_norm;
+
+constexpr unsigned kGroupThreads = 256;
+constexpr int kGroupWarps = kGroupThreads / kWarp;
+
+/// A block's group of one sample. Behind the last group may lie channels that are only stored.
+struct Group {
+    int first, end;          // channels
+    std::int64_t of_sample;  // channel 0 in (samples, stored C)
+    int warp, lane;
+
+    __device__ Group(const Tiling& tiling, int per_group, int channels)
+        : first(static_cast<int>(blockIdx.x) * per_group),
+          end(first < channels ? first + per_group : tiling.channels),
+          of_sample(static_cast<std::int64_t>(blockIdx.y) * tiling.channels),
+          warp(static_cast<int>(threadIdx.x / kWarp)),
+          lane(static_cast<int>(threadIdx.x % kWarp)) {}
+
+    __device__ double count() const { return end - first; }
+};
+
+/// Both sums of a channel of the block's sample, at every lane of the warp.
+__device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* workspace) {
+    const std::int64_t channels = tiling.channels;
+    const float* from =
+        workspace + static_cast<std::int64_t>(blockIdx.y) * tiling.chunks * 2 * channels + channel;
+    Sums sums;
+    for (int chunk = static_cast<int>(threadIdx.x % kWarp); chunk < tiling.chunks;
+         chunk += static_cast<int>(kWarp)) {
+        sums.first += from[2 * chunk * channels];
+        sums.second += from[(2 * chunk + 1) * channels];
+    }
+    return {reduce_warp(sums.first, Sum{}), reduce_warp(sums.second, Sum{})};
+}
+
+/// The sum of what the warps have, each at all its lanes, at every thread.
+__device__ double sum_of_warps(const Group& group, double value) {
+    return reduce_block(group.lane == 0 ? value : 0.0, 0.0, Sum{});
+}
+
+struct Affine {
+    const float *gamma, *beta;
+    double epsilon;
+    int channels, per_group;
+};
+
+__global__ void __launch_bounds__(kGroupThreads)
+    combine_groups_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics to,
+                          const float* workspace, const float* pivots) {
+    const Group group(tiling, of.per_group, of.channels);
+    const auto pixels = static_cast<double>(tiling.pixels);
+    // Means are taken from the first channel's pivot, so that their squares do not cancel.
+    const double pivot = pivots[group.of_sample + group.first];
+    double offset = 0, squares = 0;
+    for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
+        const Sums sums = sums_of_channel(tiling, channel, workspace);
+        const double moved = sums.first / pixels;
+        const double from_pivot = pivots[group.of_sample + channel] - pivot + moved;
+        offset += from_pivot;
+        squares += sums.second / pixels - moved * moved + from_pivot * from_pivot;
+    }
+    offset = sum_of_warps(group, offset) / group.count();
+    const double difference = sum_of_warps(group, squares) / group.count() - offset * offset;
+    // Not a maximum, which would make a variance of 0 out of a NaN.
+    const double variance = difference < 0 ? 0 : difference, mean = pivot + offset;
+    const double inverse = 1 / sqrt(variance + of.epsilon);
+    for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
+         channel += static_cast<int>(kGroupThreads)) {
+        const std::int64_t at = group.of_sample + channel;
+        const bool real = channel < of.channels;
+        const double scale = real ? of.gamma[channel] * inverse : 0;
+        to.scale[at] = static_cast<float>(scale);
+        to.shift[at] = real ? static_cast<float>(of.beta[channel] - mean * scale) : 0;
+        to.mean[at] = static_cast<float>(mean);
+        to.inverse_deviation[at] = static_cast<float>(inverse);
+    }
+}
+
+/// Leaves the sums of every sample and channel in `sums_to`, (2, samples, stored C).
+__global__ void __launch_bounds__(kGroupThreads)
+    combine_gradients_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics from,
+                             const float* workspace, float* coefficients, float* sums_to) {
+    const Group group(tiling, of.per_group, of.channels);
+    const std::int64_t all = static_cast<std::int64_t>(gridDim.y) * tiling.channels;
+    double sum = 0, products = 0;
+    for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
+        const Sums sums = sums_of_channel(tiling, channel, workspace);
+        const double gamma = channel < of.channels ? of.gamma[channel] : 0;
+        sum += gamma * sums.first;
+        products += gamma * sums.second;
+        if (group.lane != 0) continue;
+        sums_to[group.of_sample + channel] = static_cast<float>(sums.first);
+        sums_to[all + group.of_sample + channel] = static_cast<float>(sums.second);
+    }
+    sum = sum_of_warps(group, sum);
+    products = sum_of_warps(group, products);
+    const std::int64_t index = group.of_sample + group.first;
+    const double inverse = from.inverse_deviation[index];
+    const double count = group.count() * static_cast<double>(tiling.pixels);
+    const double by_input = -inverse * inverse * inverse * products / count;
+    const double rest = -inverse * sum / count - by_input * from.mean[index];
+    for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
+         channel += static_cast<int>(kGroupThreads)) {
+        const std::int64_t at = group.of_sample + channel;
+        const double gamma = channel < of.channels ? of.gamma[channel] : 0;
+        coefficients[at] = static_cast<float>(gamma * inverse);
+        coefficients[all + at] = static_cast<float>(by_input);
+        coefficients[2 * all + at] = static_cast<float>(rest);
+    }
+}
+
+struct ParameterGradients {
+    float *gamma, *beta;
+};
+
+__global__ void parameter_kernel(const GroupNormShape shape, const float* inverse_deviation,
+                                 const float* sums, const ParameterGradients to) {
+    const std::int64_t channel = first_item(), stored = shape.spans.channels;
+    if (channel >= shape.channels) return;
+    double of_gamma = 0, of_beta = 0;
+    for (std::int64_t sample = 0; sample < shape.spans.spans; ++sample) {
+        const std::int64_t at = sample * stored + channel;
+        of_beta += sums[at];
+        of_gamma +=
+            static_cast<double>(sums[shape.spans.spans * stored + at]) * inverse_deviation[at];
+    }
+    to.gamma[channel] = static_cast<float>(of_gamma);
+    to.beta[channel] = static_cast<float>(of_beta);
+}
+
+Grid grid_over_groups(const GroupNormShape& shape, Stream stream) {
+    const bool more_stored = shape.spans.channels > shape.channels;
+    return {.blocks_x = static_cast<unsigned>(shape.groups + (more_stored ? 1 : 0)),
+            .blocks_y = static_cast<unsigned>(shape.spans.spans),
+            .threads = kGroupThreads,
+            .stream = stream};
+}
+
+int per_group(const GroupNormShape& shape) {
+    return static_cast<int>(shape.channels / shape.groups);
+}
+
+}  // namespace
+
+void group_norm_statistics(const GroupNormShape& shape,
+                           const GroupNormStatisticsArguments& arguments, Stream stream) {
+    auto* workspace = static_cast<float*>(arguments.workspace);
+    sum_differences(shape.spans, arguments.x, workspace, stream);
+    launch(combine_groups_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
+           Affine{arguments.gamma, arguments.beta, arguments.epsilon,
+                  static_cast<int>(shape.channels), per_group(shape)},
+           arguments.statistics, workspace, workspace + partial_floats(shape.spans));
+}
+
+void group_norm_gradient_sums(const GroupNormShape& shape,
+                              const GroupNormGradientArguments& arguments, Stream stream) {
+    const BatchNormStatistics& statistics = arguments.statistics;
+    sum_gradients(shape.spans,
+                  {.x = arguments.x,
+                   .dy0 = arguments.dy0,
+                   .dy1 = arguments.dy1,
+                   .statistics = statistics,
+                   .relu = arguments.relu,
+                   .workspace = arguments.workspace},
+                  stream);
+    auto* workspace = static_cast<float*>(arguments.workspace);
+    float* sums = workspace + partial_floats(shape.spans);  // where the coefficients would be
+    launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
+           Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
+           statistics, workspace, arguments.coefficients, sums);
+    constexpr unsigned kThreadsPerBlock = 128;
+    launch(parameter_kernel,
+           Grid{.blocks_x = static_cast<unsigned>(divide_up(shape.channels, kThreadsPerBlock)),
+                .threads = kThreadsPerBlock,
+                .stream = stream},
+           shape, statistics.inverse_deviation, sums,
+           ParameterGradients{arguments.gamma_gradient, arguments.beta_gradient});
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "anchor_grid.hpp"
+#include "boxes.hpp"
+#include "stream.hpp"
+
+namespace hpcai::kernels {
+
+/// ops::Proposals.
+struct ProposalsShape {
+    AnchorGrid grid;
+    int images = 0;     // N
+    int per_level = 0;  // up to 4096
+    int limit = 0;      // up to 4096
+    float nms_iou = 0;  // rounded down
+    Bounds bounds;
+};
+
+/// What proposals() needs of scratch.
+std::size_t proposals_workspace_bytes(const ProposalsShape& shape);
+
+struct ProposalsArguments {
+    AnchorNumbers numbers;
+    float* proposals = nullptr;  // (N, limit, 5)
+    void* workspace = nullptr;   // at a multiple of 256 bytes
+};
+/// Writes the proposals of all images, as ops::Proposals says. Throws Error(internal) for sizes
+/// beyond the above.
+void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream);
+
+namespace reference {
+void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/ops/box_math.hpp>
+
+/// 64-bit keys of things that are put in order. They differ, since the low half is a number.
+namespace hpcai::kernels {
+
+/// Of something that takes no part; above all others.
+inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+
+/// Ascending keys are falling scores, and of equals the lower number first. A NaN has none.
+HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t number) {
+    if (score != score) return kNoKey;
+    const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 is 0
+    const std::uint32_t falling = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
+    return std::uint64_t{falling} << 32 | number;
+}
+HPCAI_HOST_DEVICE inline float score_of(std::uint64_t rank_key) {
+    const auto falling = static_cast<std::uint32_t>(rank_key >> 32);
+    return __builtin_bit_cast(float, falling >> 31 != 0 ? falling : ~falling & 0x7fffffffu);
+}
+HPCAI_HOST_DEVICE inline std::uint32_t number_of(std::uint64_t key) {
+    return static_cast<std::uint32_t>(key);
+}
+
+/// By which candidates are drawn, the smallest first (ops::sampling_key).
+HPCAI_HOST_DEVICE inline std::uint64_t draw_key(std::int32_t image_key, std::uint32_t stage,
+                                                std::uint32_t candidate) {
+    const std::uint32_t high =
+        ops::sampling_key(static_cast<std::uint32_t>(image_key), stage, candidate);
+    return std::uint64_t{high} << 32 | candidate;
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "reduce.cuh"
+#include "roi_align.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr int kLevels = RoiAlignShape::kLevels, kMostBins = RoiAlignShape::kMostBins;
+constexpr int kThreads = 256;
+
+/// A region a block; V neighbouring channels of a bin a thread.
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads)
+    roi_align_kernel(const __grid_constant__ RoiAlignShape shape,
+                     const __grid_constant__ RoiAlignArguments of) {
+    __shared__ AxisSample rows[RoiAlignShape::kMostSamples], columns[RoiAlignShape::kMostSamples];
+    const std::int64_t region = blockIdx.x;
+    const int thread = static_cast<int>(threadIdx.x), ratio = shape.sampling_ratio;
+    const RoiPlace place = roi_place(shape, of.regions + region * shape.region_columns);
+    if (thread == 0 && of.places != nullptr) of.places[region] = place;
+    const int vectors = shape.channels / V, pooled = shape.pooled;
+    T* output = static_cast<T*>(of.output) + region * pooled * pooled * shape.channels;
+    const bool is_used = place.level >= 0;
+    const int width = is_used ? shape.width[place.level] : 0;
+    if (is_used && thread < pooled * ratio) {
+        const int height = shape.height[place.level];
+        rows[thread] = axis_sample(place.y, place.bin_height, thread, ratio, height);
+        columns[thread] = axis_sample(place.x, place.bin_width, thread, ratio, width);
+    }
+    __syncthreads();
+    const int stride = shape.stored_channels;
+    const T* image = nullptr;
+    if (is_used) {
+        image = static_cast<const T*>(of.pyramid[place.level]) +
+                region / shape.regions * shape.height[place.level] * width * stride;
+    }
+    const float share = 1.0f / static_cast<float>(ratio * ratio);
+    for (int item = thread; item < pooled * pooled * vectors; item += kThreads) {
+        const int vector = item % vectors, bin = item / vectors;
+        const int first_row = bin / pooled * ratio, first_column = bin % pooled * ratio;
+        Pack<V> sum{};
+        for (int sample = 0; is_used && sample < ratio * ratio; ++sample) {
+            const AxisSample row = rows[first_row + sample / ratio];
+            const AxisSample column = columns[first_column + sample % ratio];
+            const T* low = image + std::int64_t{row.low} * width * stride + vector * V;
+            const T* high = image + std::int64_t{row.high} * width * stride + vector * V;
+            const Pack<V> corner[4] = {
+                load<V>(low + column.low * stride), load<V>(low + column.high * stride),
+                load<V>(high + column.low * stride), load<V>(high + column.high * stride)};
+            const float weight[4] = {
+                row.low_weight * column.low_weight, row.low_weight * column.high_weight,
+                row.high_weight * column.low_weight, row.high_weight * column.high_weight};
+            for (int i = 0; i < V; ++i) {
+                for (int k = 0; k < 4; ++k) sum.lane[i] += weight[k] * corner[k].lane[i];
+            }
+        }
+        for (int i = 0; i < V; ++i) sum.lane[i] *= share;
+        store<V>(output + std::int64_t{bin} * shape.channels + vector * V, sum);
+    }
+}
+
+constexpr int kTile = 8;   // pixels a side
+constexpr int kStrip = 4;  // pixels of a row that a warp sums
+constexpr int kStrips = kTile / kStrip;
+constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
+constexpr int kBatch = 16;  // regions weighed together
+
+/// What a tile's lines have of the bins of a batch of regions.
+struct Weights {
+    float of_row[kBatch][kTile][kMostBins];
+    float of_column[kBatch][kTile][kMostBins];
+    unsigned row_bins[kBatch][kTile];      // a bit for each bin with a weight
+    unsigned strip_bins[kBatch][kStrips];  // with a weight in one of the strip's columns
+};
+
+struct TilePlace {
+    int level, y, x;
+};
+
+/// The coarsest level's tiles first: they have the most regions each.
+__device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
+    for (int level = kLevels - 1; level > 0; --level) {
+        const int across = (shape.width[level] + kTile - 1) / kTile;
+        const int tiles = across * ((shape.height[level] + kTile - 1) / kTile);
+        if (tile < tiles) return {level, tile / across * kTile, tile % across * kTile};
+        tile -= tiles;
+    }
+    const int across = (shape.width[0] + kTile - 1) / kTile;
+    return {0, tile / across * kTile, tile % across * kTile};
+}
+
+/// Whether samples may reach lines [first, first + kTile): they reach lines up to 1 away.
+__device__ inline bool reaches(float begin, float bin, int pooled, int first) {
+    const float end = begin + static_cast<float>(pooled) * bin;
+    return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));
+}
+
+/// Where a region's samples lie along one axis of a level.
+struct Axis {
+    float begin, bin_size;
+    int extent;
+};
+
+/// The weight of a pixel's line in a bin along one axis.
+__device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bin, int line) {
+    const int ratio = shape.sampling_ratio;
+    float weight = 0;
+    for (int i = bin * ratio; i < (bin + 1) * ratio; ++i) {
+        const AxisSample sample = axis_sample(axis.begin, axis.bin_size, i, ratio, axis.extent);
+        weight += sample.low == line ? sample.low_weight : 0;
+        weight += sample.high == line ? sample.high_weight : 0;
+    }
+    return weight / static_cast<float>(ratio);
+}
+
+/// Regions that are weighed together.
+struct Batch {
+    const int* regions;
+    int count;
+};
+
+/// All threads of a block; ends in step.
+__device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const Batch& batch,
+                      const TilePlace& tile, Weights& weights) {
+    const int thread = static_cast<int>(threadIdx.x), pooled = shape.pooled;
+    const int height = shape.height[tile.level], width = shape.width[tile.level];
+    for (int i = thread; i < batch.count * kTile * pooled; i += kGradientThreads) {
+        const int bin = i % pooled, line = i / pooled % kTile, index = i / pooled / kTile;
+        const RoiPlace place = places[batch.regions[index]];
+        weights.of_row[index][line][bin] =
+            bin_weight(shape, {place.y, place.bin_height, height}, bin, tile.y + line);
+        weights.of_column[index][line][bin] =
+            bin_weight(shape, {place.x, place.bin_width, width}, bin, tile.x + line);
+    }
+    __syncthreads();
+    constexpr int kMasks = kTile + kStrips;
+    for (int i = thread; i < batch.count * kMasks; i += kGradientThreads) {
+        const int index = i / kMasks, which = i % kMasks;
+        const int strip = which - kTile;
+        unsigned bins = 0;
+        for (int bin = 0; bin < pooled; ++bin) {
+            bool has = which < kTile && weights.of_row[index][which % kTile][bin] != 0;
+            for (int k = 0; which >= kTile && k < kStrip; ++k) {
+                has = has || weights.of_column[index][strip * kStrip + k][bin] != 0;
+            }
+            if (has) bins |= 1u << bin;
+        }
+        if (which < kTile) {
+            weights.row_bins[index][which] = bins;
+        } else {
+            weights.strip_bins[index][strip] = bins;
+        }
+    }
+    __syncthreads();
+}
+
+/// Those of kGradientThreads regions from `first` on that reach the tile, in their order. Gives how
+/// many they are. All threads of a block; begins and ends in step.
+__device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, int first,
+                            const TilePlace& tile, int* found) {
+    __shared__ int of_warp[kGradientThreads / kWarp];
+    const int region = first + static_cast<int>(threadIdx.x);
+    const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+    bool meets = false;
+    if (region < shape.regions) {
+        const RoiPlace place = places[region];
+        meets = place.level == tile.level &&
+                reaches(place.y, place.bin_height, shape.pooled, tile.y) &&
+                reaches(place.x, place.bin_width, shape.pooled, tile.x);
+    }
+    const unsigned votes = __ballot_sync(kAllLanes, meets);
+    __syncthreads();
+    if (lane == 0) of_warp[warp] = __popc(votes);
+    __syncthreads();
+    int before = __popc(votes & ((1u << lane) - 1)), all = 0;
+    for (unsigned other = 0; other < kGradientThreads / kWarp; ++other) {
+        if (other < warp) before += of_warp[other];
+        all += of_warp[other];
+    }
+    if (meets) found[before] = region;
+    __syncthreads();
+    return all;
+}
+
+/// A tile of a level of an image a block, and kWarp V channels of it: blocks_x are the tiles of all
+/// levels, blocks_y images and parts of the channels. A warp sums kStrip pixels.
+template <typename T, int V>
+__global__ void __launch_bounds__(kGradientThreads, 1)
+    roi_align_gradient_kernel(const __grid_constant__ RoiAlignShape shape,
+                              const __grid_constant__ RoiAlignGradientArguments of, int parts) {
+    __shared__ Weights weights;
+    __shared__ int found[kGradientThreads];
+    const TilePlace tile = tile_place(shape, static_cast<int>(blockIdx.x));
+    T* dx = static_cast<T*>(of.dx[tile.level]);
+    if (dx == nullptr) return;
+    const int image = static_cast<int>(blockIdx.y) / parts,
+              part = static_cast<int>(blockIdx.y) % parts;
+    const int warp = static_cast<int>(threadIdx.x / kWarp);
+    const int row = warp / kStrips, strip = warp % kStrips;
+    const int channel =
+        (part * static_cast<int>(kWarp) + static_cast<int>(threadIdx.x % kWarp)) * V;
+    const int bins = shape.pooled * shape.pooled;
+    const RoiPlace* places = of.places + std::int64_t{image} * shape.regions;
+    const T* dy = static_cast<const T*>(of.dy) +
+                  std::int64_t{image} * shape.regions * bins * shape.channels + channel;
+    Pack<V> sums[kStrip] = {};
+    for (int first = 0; first < shape.regions; first += kGradientThreads) {
+        const int count = find_regions(shape, places, first, tile, found);
+        for (int start = 0; start < count; start += kBatch) {
+            const int size = count - start < kBatch ? count - start : kBatch;
+            weigh(shape, places, {found + start, size}, tile, weights);
+            for (int index = 0; channel < shape.channels && index < size; ++index) {
+                const T* of_region =
+                    dy + std::int64_t{found[start + index]} * bins * shape.channels;
+                for (unsigned y = weights.row_bins[index][row]; y != 0; y &= y - 1) {
+                    const int bin_row = __ffs(y) - 1;
+                    const float row_weight = weights.of_row[index][row][bin_row];
+                    for (unsigned x = weights.strip_bins[index][strip]; x != 0; x &= x - 1) {
+                        const int bin_column = __ffs(x) - 1;
+                        const int bin = bin_row * shape.pooled + bin_column;
+                        const Pack<V> g = load<V>(of_region + std::int64_t{bin} * shape.channels);
+                        for (int k = 0; k < kStrip; ++k) {
+                            const float weight =
+                                row_weight *
+                                weights.of_column[index][strip * kStrip + k][bin_column];
+                            for (int i = 0; i < V; ++i) sums[k].lane[i] += weight * g.lane[i];
+                        }
+                    }
+                }
+            }
+            __syncthreads();
+        }
+    }
+    const int height = shape.height[tile.level], width = shape.width[tile.level];
+    const int to_y = tile.y + row;
+    if (to_y >= height || channel >= shape.stored_channels) return;
+    for (int k = 0; k < kStrip; ++k) {
+        const int to_x = tile.x + strip * kStrip + k;
+        if (to_x >= width) return;
+        const std::int64_t pixel = (std::int64_t{image} * height + to_y) * width + to_x;
+        store<V>(dx + pixel * shape.stored_channels + channel, sums[k]);
+    }
+}
+
+/// Calls `body` with the type and with how many channels a thread takes at once.
+template <typename Body>
+void with_vectors(const RoiAlignShape& shape, const Body& body) {
+    if (shape.images < 1 || shape.images > 1023 || shape.regions < 1 ||
+        std::int64_t{shape.images} * shape.regions > 0x7fffffff || shape.region_columns < 5 ||
+        shape.channels < 1 || shape.channels > shape.stored_channels || shape.pooled < 1 ||
+        shape.pooled > kMostBins || shape.sampling_ratio < 1 ||
+        shape.pooled * shape.sampling_ratio > RoiAlignShape::kMostSamples) {
+        fail("roi_align has no way for this number of images, regions, channels, bins or samples");
+    }
+    with_type(shape.dtype, [&]<typename T>() {
+        const bool fills = shape.channels % kLanes<T> == 0;
+        if (fills && shape.stored_channels == shape.channels) {
+            body.template operator()<T, kLanes<T>>();
+        } else {
+            body.template operator()<T, 1>();
+        }
+    });
+}
+
+}  // namespace
+
+void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream) {
+    with_vectors(shape, [&]<typename T, int V>() {
+        launch(roi_align_kernel<T, V>,
+               {.blocks_x = static_cast<unsigned>(shape.images * shape.regions),
+                .threads = kThreads,
+                .stream = stream},
+               shape, arguments);
+    });
+}
+
+void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
+                        Stream stream) {
+    std::int64_t tiles = 0;
+    for (int level = 0; level < kLevels; ++level) {
+        tiles += divide_up(shape.height[level], kTile) * divide_up(shape.width[level], kTile);
+    }
+    with_vectors(shape, [&]<typename T, int V>() {
+        const std::int64_t parts = divide_up(shape.stored_channels, kWarp * V);
+        const std::int64_t blocks_y = shape.images * parts;
+        if (blocks_y > 65535) fail("roi_align_gradient has no way for this number of channels");
+        launch(roi_align_gradient_kernel<T, V>,
+               {.blocks_x = static_cast<unsigned>(tiles),
+                .blocks_y = static_cast<unsigned>(blocks_y),
+                .threads = kGradientThreads,
+                .stream = stream},
+               shape, arguments, static_cast<int>(parts));
+    });
+}
+
+}  // namespace hpcai::kernels

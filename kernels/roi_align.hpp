@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/ops/box_math.hpp>
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// ops::RoiAlign on levels that lie channels last. Samples and sums are fp32.
+namespace hpcai::kernels {
+
+struct RoiAlignShape {
+    static constexpr int kLevels = 4, kMostBins = 16, kMostSamples = 64;  // a side
+
+    tensor::DType dtype = tensor::DType::f32;
+    int images = 0;           // N, up to 1023
+    int regions = 0;          // R, of an image
+    int region_columns = 0;   // numbers of a region, 5 or more
+    int channels = 0;         // C
+    int stored_channels = 0;  // numbers of a pixel
+    int pooled = 0;
+    int sampling_ratio = 0;
+    int height[kLevels] = {};
+    int width[kLevels] = {};
+};
+
+/// Where a region's bins lie on its level, in pixels of that.
+struct RoiPlace {
+    int level;  // 0 is the finest; -1: unused
+    float y, x;
+    float bin_height, bin_width;
+};
+
+/// What a sample along one axis is made of.
+struct AxisSample {
+    int low, high;
+    float low_weight, high_weight;
+};
+
+HPCAI_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignShape& shape, const float* region) {
+    if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
+    const ops::Box box{region[0], region[1], region[2], region[3]};
+    const int level = ops::pyramid_level(box);
+    const float scale = 1.0f / static_cast<float>(1 << level);
+    const float height = (box.y2 - box.y1) * scale, width = (box.x2 - box.x1) * scale;
+    const auto bins = static_cast<float>(shape.pooled);
+    return {level - 2, box.y1 * scale, box.x1 * scale, (height < 1.0f ? 1.0f : height) / bins,
+            (width < 1.0f ? 1.0f : width) / bins};
+}
+
+/// Sample `index` of those that begin at `begin`, `ratio` to a bin of size `bin`.
+HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int index, int ratio,
+                                                int extent) {
+    const float bins = ops::rounded_product(static_cast<float>(index / ratio), bin);
+    const float within = static_cast<float>(index % ratio) + 0.5f;
+    const float at =
+        ops::rounded_sum(ops::rounded_sum(begin, bins),
+                         ops::rounded_product(within, bin) / static_cast<float>(ratio));
+    // Further outside there is nothing; a NaN is nowhere.
+    if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
+    const int last = extent - 1;
+    const float inside = fmaxf(at, 0.0f);
+    const int low = static_cast<int>(inside);
+    if (low >= last) return {last, last, 1, 0};
+    const float rest = inside - static_cast<float>(low);
+    return {low, low + 1, 1 - rest, rest};
+}
+
+struct RoiAlignArguments {
+    const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, C), the finest first
+    const float* regions = nullptr;                    // (N R, region_columns)
+    void* output = nullptr;                            // (N R, pooled pooled C)
+    RoiPlace* places = nullptr;                        // (N R), or null
+};
+/// Writes the output and the places.
+void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream);
+
+struct RoiAlignGradientArguments {
+    const RoiPlace* places = nullptr;
+    const void* dy = nullptr;               // (N R, pooled pooled C)
+    void* dx[RoiAlignShape::kLevels] = {};  // null: not wanted
+};
+/// Overwrites the gradients of the levels. The sum of a pixel is in the order of the regions.
+void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
+                        Stream stream);
+
+namespace reference {
+void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream);
+void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
+                        Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

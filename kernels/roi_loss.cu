@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/ops/box_math.hpp>
+
+#include "elements.cuh"
+#include "reduce.cuh"
+#include "roi_loss.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / static_cast<int>(kWarp), kColumns = 9;
+
+/// The class of a region, -1 of an unused one.
+__device__ inline int label_of(const RoiLossShape& shape, const float* target) {
+    const bool is_used = target[4] >= 0 && target[4] < static_cast<float>(shape.classes);
+    return is_used ? static_cast<int>(target[4]) : -1;
+}
+
+/// The number of an image's regions, 1 where there are none.
+__device__ double count_of(const RoiLossShape& shape, const float* targets) {
+    double count = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
+        if (label_of(shape, targets + i * kColumns) >= 0) ++count;
+    }
+    count = reduce_block(count, 0.0, Sum{});
+    return count < 1 ? 1 : count;
+}
+
+/// The logarithm of the sum of the exponentials of a row, at every lane of a warp.
+__device__ double log_sum(const RoiLossShape& shape, const float* logits) {
+    const int lane = static_cast<int>(threadIdx.x % kWarp);
+    double highest = -INFINITY, sum = 0;
+    for (int k = lane; k < shape.classes; k += kWarp)
+        highest = fmax(highest, static_cast<double>(logits[k]));
+    highest = reduce_warp(highest, Maximum{});
+    for (int k = lane; k < shape.classes; k += kWarp) sum += exp(logits[k] - highest);
+    return highest + log(reduce_warp(sum, Sum{}));
+}
+
+/// An image a block, a region a warp at a time.
+__global__ void __launch_bounds__(kThreads)
+    roi_loss_kernel(const RoiLossShape shape, const RoiLossArguments of) {
+    const std::int64_t first = std::int64_t{blockIdx.x} * shape.samples;
+    const int warp = static_cast<int>(threadIdx.x / kWarp);
+    const bool is_first_lane = threadIdx.x % kWarp == 0;
+    double classes = 0, boxes = 0;
+    for (std::int64_t row = first + warp; row < first + shape.samples; row += kWarps) {
+        const float* target = of.targets + row * kColumns;
+        const int label = label_of(shape, target);
+        if (label < 0) continue;
+        const float* logits = of.logits + row * shape.classes;
+        const double total = log_sum(shape, logits);
+        if (!is_first_lane) continue;
+        classes += total - logits[label];
+        const float* deltas = of.deltas + (row * shape.classes + label) * 4;
+        for (int k = 0; label > 0 && k < 4; ++k) boxes += ops::smooth_l1(deltas[k] - target[5 + k]);
+    }
+    const double count = count_of(shape, of.targets + first * kColumns);
+    classes = reduce_block(classes, 0.0, Sum{});
+    boxes = reduce_block(boxes, 0.0, Sum{});
+    if (threadIdx.x != 0) return;
+    of.losses[2 * blockIdx.x] = static_cast<float>(classes / count);
+    of.losses[2 * blockIdx.x + 1] = static_cast<float>(boxes / count);
+}
+
+/// Blocks_y are images, blocks_x parts of their regions, a region a warp.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    roi_loss_gradient_kernel(const RoiLossShape shape, const RoiLossArguments of) {
+    const std::int64_t first = std::int64_t{blockIdx.y} * shape.samples;
+    const double scale = *of.loss_scale / count_of(shape, of.targets + first * kColumns);
+    const int index = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarp);
+    if (index >= shape.samples) return;
+    const int lane = static_cast<int>(threadIdx.x % kWarp), classes = shape.classes;
+    const std::int64_t row = first + index;
+    const float* target = of.targets + row * kColumns;
+    const int label = label_of(shape, target);
+    const float* logits = of.logits + row * classes;
+    const double total = label >= 0 ? log_sum(shape, logits) : 0;
+    T* logit_gradients = static_cast<T*>(of.logit_gradients);
+    for (int k = lane; logit_gradients != nullptr && k < classes; k += kWarp) {
+        const double slope = label >= 0 ? exp(logits[k] - total) - (k == label ? 1 : 0) : 0;
+        logit_gradients[row * classes + k] = from_float<T>(static_cast<float>(scale * slope));
+    }
+    T* delta_gradients = static_cast<T*>(of.delta_gradients);
+    for (int k = lane; delta_gradients != nullptr && k < 4 * classes; k += kWarp) {
+        const std::int64_t at = row * 4 * classes + k;
+        const bool counts = label > 0 && k / 4 == label;
+        const double slope =
+            counts ? ops::smooth_l1_slope(of.deltas[at] - target[5 + k % 4]) : 0.0f;
+        delta_gradients[at] = from_float<T>(static_cast<float>(scale * slope));
+    }
+}
+
+void check(const RoiLossShape& shape) {
+    if (shape.images < 1 || shape.images > 65535 || shape.samples < 1 || shape.classes < 1) {
+        fail("roi_loss has no way for this number of images, regions or classes");
+    }
+}
+
+}  // namespace
+
+void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream) {
+    check(shape);
+    launch(roi_loss_kernel,
+           {.blocks_x = static_cast<unsigned>(shape.images), .threads = kThreads, .stream = stream},
+           shape, arguments);
+}
+
+void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments,
+                       Stream stream) {
+    check(shape);
+    const Grid grid{.blocks_x = static_cast<unsigned>(divide_up(shape.samples, kWarps)),
+                    .blocks_y = static_cast<unsigned>(shape.images),
+                    .threads = kThreads,
+                    .stream = stream};
+    with_type(arguments.dtype,
+              [&]<typename T>() { launch(roi_loss_gradient_kernel<T>, grid, shape, arguments); });
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// ops::RoiLoss. Sums are formed in fp64, in an order that never changes.
+namespace hpcai::kernels {
+
+struct RoiLossShape {
+    int images = 0;   // N, up to 65535
+    int samples = 0;  // S, of an image
+    int classes = 0;  // K
+};
+
+struct RoiLossArguments {
+    const float* logits = nullptr;   // (N S, K)
+    const float* deltas = nullptr;   // (N S, 4 K)
+    const float* targets = nullptr;  // (N, S, 9)
+    float* losses = nullptr;         // (N, 2), what roi_loss() writes
+
+    // What roi_loss_gradient() reads and writes beside them.
+    const float* loss_scale = nullptr;  // one number in device memory
+    tensor::DType dtype = tensor::DType::f32;
+    void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not wanted
+    void* delta_gradients = nullptr;  // (N S, 4 K) likewise
+};
+/// Writes the losses.
+void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);
+/// Overwrites the gradients with those of the losses times the loss scale.
+void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);
+
+namespace reference {
+void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream);
+void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "carve.hpp"
+#include "elements.cuh"
+#include "roi_targets.hpp"
+#include "select.cuh"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
+
+/// The rows of an image.
+struct Image {
+    const float* proposals;
+    const float* boxes;
+    std::int32_t* matches;  // of candidates: a box, kBackground or kNoCandidate
+    float* targets;
+};
+
+__device__ const float* candidate_row(const RoiTargetsShape& shape, const Image& image,
+                                      int candidate) {
+    return candidate < shape.proposals ? image.proposals + candidate * 5
+                                       : image.boxes + (candidate - shape.proposals) * 5;
+}
+
+__device__ std::int32_t match(const RoiTargetsShape& shape, const Image& image, int candidate) {
+    const float* row = candidate_row(shape, image, candidate);
+    if (candidate < shape.proposals ? !(row[4] >= 0) : !is_box(row)) return kNoCandidate;
+    const Box region = box_of(row);
+    float best = 0;
+    std::int32_t found = kBackground;
+    for (int g = 0; g < shape.boxes; ++g) {
+        if (!is_box(image.boxes + g * 5)) continue;
+        const float iou = ops::iou_of(box_of(image.boxes + g * 5), region);
+        if (!(iou > best)) continue;
+        best = iou;
+        found = g;
+    }
+    return best >= shape.foreground_iou ? found : kBackground;
+}
+
+__device__ void write(const RoiTargetsShape& shape, const Image& image, int candidate, float* to) {
+    const float* row = candidate_row(shape, image, candidate);
+    const std::int32_t matched = image.matches[candidate];
+    ops::BoxDeltas target;
+    if (matched >= 0) {
+        target = ops::encode(box_of(image.boxes + matched * 5), box_of(row), shape.coder);
+    }
+    for (int i = 0; i < 4; ++i) to[i] = row[i];
+    to[4] = matched >= 0 ? image.boxes[matched * 5 + 4] : 0.0f;
+    to[5] = target.x;
+    to[6] = target.y;
+    to[7] = target.w;
+    to[8] = target.h;
+}
+
+/// An image a block.
+__global__ void __launch_bounds__(kSelectThreads, 1)
+    roi_targets_kernel(const RoiTargetsShape shape, const RoiTargetsArguments of,
+                       std::int32_t* matches) {
+    __shared__ std::uint64_t numbers[kMostSorted];
+    const std::int64_t index = blockIdx.x;
+    const int candidates = shape.proposals + shape.boxes, samples = shape.samples;
+    const Image image{of.proposals + index * shape.proposals * 5,
+                      of.boxes + index * shape.boxes * 5, matches + index * candidates,
+                      of.targets + index * samples * 9};
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread; i < candidates; i += kSelectThreads) {
+        image.matches[i] = match(shape, image, i);
+    }
+    __syncthreads();
+    const std::int32_t image_key = of.keys[index];
+    int written = 0;
+    for (int part = 0; part < 2; ++part) {
+        const bool foreground = part == 0;
+        const auto key_at = [&](int i) {
+            const std::int32_t matched = image.matches[i];
+            return (foreground ? matched >= 0 : matched == kBackground)
+                       ? draw_key(image_key, 1, static_cast<std::uint32_t>(i))
+                       : kNoKey;
+        };
+        const int count = select_smallest(
+            key_at, candidates, foreground ? shape.most_foreground : samples - written,
+            [&](int place, std::uint64_t key) { numbers[place] = number_of(key); });
+        sort(numbers, count);
+        for (int i = thread; i < count; i += kSelectThreads) {
+            write(shape, image, static_cast<int>(numbers[i]), image.targets + (written + i) * 9);
+        }
+        __syncthreads();
+        written += count;
+    }
+    for (int i = written * 9 + thread; i < samples * 9; i += kSelectThreads) {
+        image.targets[i] = i % 9 == 4 ? -1.0f : 0.0f;
+    }
+}
+
+std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
+    if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
+        shape.samples > kMostSorted || shape.most_foreground < 0 ||
+        shape.most_foreground > shape.samples) {
+        fail("roi_targets has no way for this number of images, candidates or samples");
+    }
+    return workspace.take<std::int32_t>(std::int64_t{shape.images} *
+                                        (shape.proposals + shape.boxes));
+}
+
+}  // namespace
+
+std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape) {
+    Carve counted;
+    lay_out(shape, counted);
+    return counted.bytes();
+}
+
+void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments,
+                 Stream stream) {
+    Carve workspace(arguments.workspace);
+    std::int32_t* matches = lay_out(shape, workspace);
+    launch(roi_targets_kernel,
+           {.blocks_x = static_cast<unsigned>(shape.images),
+            .threads = kSelectThreads,
+            .stream = stream},
+           shape, arguments, matches);
+}
+
+}  // namespace hpcai::kernels

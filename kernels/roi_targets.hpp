@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "boxes.hpp"
+#include "stream.hpp"
+
+namespace hpcai::kernels {
+
+/// ops::RoiTargets.
+struct RoiTargetsShape {
+    int images = 0;           // N
+    int proposals = 0;        // R
+    int boxes = 0;            // G
+    int samples = 0;          // S, up to 4096
+    int most_foreground = 0;  // of them
+    float foreground_iou = 0;
+    ops::BoxCoder coder;
+};
+
+/// What roi_targets() needs of scratch.
+std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape);
+
+struct RoiTargetsArguments {
+    const float* proposals = nullptr;    // (N, R, 5)
+    const float* boxes = nullptr;        // (N, G, 5)
+    const std::int32_t* keys = nullptr;  // (N)
+    float* targets = nullptr;            // (N, S, 9)
+    void* workspace = nullptr;           // at a multiple of 256 bytes
+};
+/// Writes the regions and targets of all images, as ops::RoiTargets says. Throws Error(internal)
+/// for sizes beyond the above.
+void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream stream);
+
+namespace reference {
+void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "reduce.cuh"
+#include "rpn_loss.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr int kThreads = 256, kColumns = 6;
+
+__device__ inline bool is_used(const RpnLossShape& shape, const float* row) {
+    return row[0] >= 0 && row[0] < static_cast<float>(shape.grid.count);
+}
+
+/// The number of an image's sampled anchors, 1 where there are none.
+__device__ double count_of(const RpnLossShape& shape, const float* targets) {
+    double count = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
+        if (is_used(shape, targets + i * kColumns)) ++count;
+    }
+    count = reduce_block(count, 0.0, Sum{});
+    return count < 1 ? 1 : count;
+}
+
+template <typename T>
+__device__ double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
+                           int number) {
+    const void* logits = numbers.logits[shape.grid.level_of(number)];
+    const std::int64_t at = anchor_index(shape.grid, image, number, 1, numbers.logit_stride);
+    return to_float(static_cast<const T*>(logits)[at]);
+}
+
+/// An image a block.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    rpn_loss_kernel(const __grid_constant__ RpnLossShape shape,
+                    const __grid_constant__ RpnLossArguments of) {
+    const int image = static_cast<int>(blockIdx.x);
+    const float* targets = of.targets + std::int64_t{image} * shape.samples * kColumns;
+    double objectness = 0, boxes = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
+        const float* row = targets + i * kColumns;
+        if (!is_used(shape, row)) continue;
+        const int number = static_cast<int>(row[0]);
+        // log(1 + exp(x)) - label x, without overflow
+        const double logit = logit_of<T>(shape, of.numbers, image, number);
+        objectness += fmax(logit, 0.0) - row[1] * logit + log1p(exp(-fabs(logit)));
+        if (row[1] == 0) continue;
+        const T* deltas = static_cast<const T*>(of.numbers.deltas[shape.grid.level_of(number)]) +
+                          anchor_index(shape.grid, image, number, 4, of.numbers.delta_stride);
+        for (int k = 0; k < 4; ++k) boxes += ops::smooth_l1(to_float(deltas[k]) - row[2 + k]);
+    }
+    const double count = count_of(shape, targets);
+    objectness = reduce_block(objectness, 0.0, Sum{});
+    boxes = reduce_block(boxes, 0.0, Sum{});
+    if (threadIdx.x != 0) return;
+    of.losses[2 * image] = static_cast<float>(objectness / count);
+    of.losses[2 * image + 1] = static_cast<float>(boxes / count);
+}
+
+/// Blocks_y are the levels' logits and then their deltas.
+template <typename T>
+__global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
+                             const __grid_constant__ RpnLossGradientArguments of) {
+    const int levels = shape.grid.levels, tensor = static_cast<int>(blockIdx.y);
+    const int level = tensor % levels;
+    const bool of_logits = tensor < levels;
+    T* to = static_cast<T*>(of_logits ? of.logits[level] : of.deltas[level]);
+    if (to == nullptr) return;
+    const int stride = of_logits ? of.numbers.logit_stride : of.numbers.delta_stride;
+    const std::int64_t count = std::int64_t{shape.images} * shape.grid.level[level].height *
+                               shape.grid.level[level].width * stride;
+    const std::int64_t vectors = count / kLanes<T>;
+    for (std::int64_t i = first_item(); i < vectors; i += item_stride()) {
+        reinterpret_cast<uint4*>(to)[i] = uint4{0, 0, 0, 0};
+    }
+    for (std::int64_t i = vectors * kLanes<T> + first_item(); i < count; i += item_stride()) {
+        to[i] = from_float<T>(0);
+    }
+}
+
+/// An image a block, a sampled anchor a thread.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    rpn_loss_gradient_kernel(const __grid_constant__ RpnLossShape shape,
+                             const __grid_constant__ RpnLossGradientArguments of) {
+    const int image = static_cast<int>(blockIdx.x);
+    const float* targets = of.targets + std::int64_t{image} * shape.samples * kColumns;
+    const double scale = *of.loss_scale / count_of(shape, targets);
+    for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
+        const float* row = targets + i * kColumns;
+        if (!is_used(shape, row)) continue;
+        const int number = static_cast<int>(row[0]), level = shape.grid.level_of(number);
+        const double logit = logit_of<T>(shape, of.numbers, image, number);
+        const double slope = 1 / (1 + exp(-logit)) - row[1];
+        if (of.logits[level] != nullptr) {
+            const std::int64_t at =
+                anchor_index(shape.grid, image, number, 1, of.numbers.logit_stride);
+            static_cast<T*>(of.logits[level])[at] =
+                from_float<T>(static_cast<float>(scale * slope));
+        }
+        if (row[1] == 0 || of.deltas[level] == nullptr) continue;
+        const std::int64_t at = anchor_index(shape.grid, image, number, 4, of.numbers.delta_stride);
+        for (int k = 0; k < 4; ++k) {
+            const T delta = static_cast<const T*>(of.numbers.deltas[level])[at + k];
+            const double box_slope = ops::smooth_l1_slope(to_float(delta) - row[2 + k]);
+            static_cast<T*>(of.deltas[level])[at + k] =
+                from_float<T>(static_cast<float>(scale * box_slope));
+        }
+    }
+}
+
+Grid block_per_image(const RpnLossShape& shape, Stream stream) {
+    if (shape.images < 1 || shape.samples < 1) fail("rpn_loss has no images or no samples");
+    return {.blocks_x = static_cast<unsigned>(shape.images), .threads = kThreads, .stream = stream};
+}
+
+}  // namespace
+
+void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream stream) {
+    with_type(arguments.numbers.dtype, [&]<typename T>() {
+        launch(rpn_loss_kernel<T>, block_per_image(shape, stream), shape, arguments);
+    });
+}
+
+void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
+                       Stream stream) {
+    const AnchorGrid& grid = shape.grid;
+    Grid over_tensors =
+        grid_over(std::int64_t{shape.images} * grid.count_of(0) / grid.per_cell, stream);
+    over_tensors.blocks_y = 2 * static_cast<unsigned>(grid.levels);
+    with_type(arguments.numbers.dtype, [&]<typename T>() {
+        launch(clear_kernel<T>, over_tensors, shape, arguments);
+        launch(rpn_loss_gradient_kernel<T>, block_per_image(shape, stream), shape, arguments);
+    });
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "anchor_grid.hpp"
+#include "stream.hpp"
+
+/// ops::RpnLoss. Sums are formed in fp64, in an order that never changes.
+namespace hpcai::kernels {
+
+struct RpnLossShape {
+    AnchorGrid grid;
+    int images = 0;   // N
+    int samples = 0;  // S, of an image
+};
+
+struct RpnLossArguments {
+    AnchorNumbers numbers;
+    const float* targets = nullptr;  // (N, S, 6)
+    float* losses = nullptr;         // (N, 2)
+};
+/// Writes the losses.
+void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream stream);
+
+struct RpnLossGradientArguments {
+    AnchorNumbers numbers;
+    const float* targets = nullptr;              // (N, S, 6), no anchor twice in an image
+    const float* loss_scale = nullptr;           // one number in device memory
+    void* logits[AnchorGrid::kMostLevels] = {};  // gradients laid out as what they are of; null:
+    void* deltas[AnchorGrid::kMostLevels] = {};  // not wanted
+};
+/// Overwrites the gradients of all anchors with those of the losses times the loss scale.
+void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
+                       Stream stream);
+
+namespace reference {
+void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream);
+void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
+                       Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

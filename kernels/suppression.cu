@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "boxes.hpp"
+#include "elements.cuh"
+#include "rank_key.hpp"
+#include "suppression.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+using Word = unsigned long long;
+
+constexpr int kTile = 64;  // boxes, a bit of a word each
+constexpr int kMostWords = 64;
+constexpr int kReducers = 256;
+
+__device__ inline Box box_of(const float4& numbers) {
+    return {numbers.x, numbers.y, numbers.z, numbers.w};
+}
+
+/// A tile of boxes against a tile of later ones: blocks_x are pairs of tiles, blocks_y lists.
+__global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int words) {
+    __shared__ float4 later[kTile];
+    const int row_tile = static_cast<int>(blockIdx.x) / words;
+    const int column_tile = static_cast<int>(blockIdx.x) % words;
+    const std::int64_t list = blockIdx.y;
+    const int count = of.counts[list];
+    if (column_tile < row_tile || column_tile * kTile >= count) return;
+    const auto* boxes = reinterpret_cast<const float4*>(of.boxes) + list * of.length;
+    const int thread = static_cast<int>(threadIdx.x);
+    const int row = row_tile * kTile + thread, column = column_tile * kTile + thread;
+    later[thread] = column < count ? boxes[column] : float4{0, 0, 0, 0};
+    __syncthreads();
+    if (row >= count) return;
+    const Box box = box_of(boxes[row]);
+    const int first = column_tile == row_tile ? thread + 1 : 0;
+    const int left = count - column_tile * kTile, end = left < kTile ? left : kTile;
+    Word word = 0;
+    for (int i = first; i < end; ++i) {
+        if (ops::iou_of(box_of(later[i]), box) > of.largest_iou) word |= Word{1} << i;
+    }
+    of.overlaps[(list * of.length + row) * words + column_tile] = word;
+}
+
+/// A list a block. `gone` are the boxes without a key and those that a better one overlaps.
+__global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int words) {
+    __shared__ Word gone[kMostWords], within[kTile], kept;
+    const std::int64_t list = blockIdx.x;
+    const int count = of.counts[list], thread = static_cast<int>(threadIdx.x);
+    std::uint64_t* keys = of.keys + list * of.length;
+    const Word* overlaps = of.overlaps + list * of.length * words;
+    if (thread < kMostWords) gone[thread] = 0;
+    __syncthreads();
+    for (int tile = 0; tile * kTile < count; ++tile) {
+        const int row = tile * kTile + thread;
+        const bool is_row = thread < kTile && row < count;
+        if (thread < kTile) {
+            within[thread] = is_row ? overlaps[std::int64_t{row} * words + tile] : 0;
+            if (!is_row || keys[row] == kNoKey) atomicOr(&gone[tile], Word{1} << thread);
+        }
+        __syncthreads();
+        if (thread == 0) {
+            Word without = gone[tile];
+            for (int i = 0; i < kTile; ++i) {
+                if (!(without >> i & 1)) without |= within[i];
+            }
+            kept = ~without;
+        }
+        __syncthreads();
+        if (is_row && !(kept >> thread & 1)) keys[row] = kNoKey;
+        constexpr int kRows = kTile * kMostWords / kReducers;  // of a thread
+        const int word = thread % kMostWords, first = thread / kMostWords * kRows;
+        if (word > tile && word * kTile < count) {
+            Word all = 0;
+            for (int i = first; i < first + kRows; ++i) {
+                if (!(kept >> i & 1)) continue;
+                all |= overlaps[(std::int64_t{tile} * kTile + i) * words + word];
+            }
+            if (all != 0) atomicOr(&gone[word], all);
+        }
+        __syncthreads();
+    }
+}
+
+}  // namespace
+
+void suppress(const RankedLists& lists, Stream stream) {
+    if (lists.length < 1 || lists.length > kTile * kMostWords || lists.lists < 1 ||
+        lists.lists > 65535) {
+        fail("suppress has no way for lists of this number or length");
+    }
+    const auto words = static_cast<unsigned>(lists.overlap_words());
+    const auto count = static_cast<unsigned>(lists.lists);
+    launch(overlap_kernel,
+           {.blocks_x = words * words, .blocks_y = count, .threads = kTile, .stream = stream},
+           lists, static_cast<int>(words));
+    launch(suppress_kernel, {.blocks_x = count, .threads = kReducers, .stream = stream}, lists,
+           static_cast<int>(words));
+}
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elements.cuh"
+#include "upsample_add.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr unsigned kRowThreads = 256;
+constexpr int kBlocksPerProcessor = 4;
+
+/// Elements of a row's images before it, and where the threads of its blocks begin and go on.
+__device__ inline unsigned first_of_row() {
+    return blockIdx.y * kRowThreads + threadIdx.x;
+}
+__device__ inline unsigned row_stride() {
+    return gridDim.y * kRowThreads;
+}
+
+/// The coarse place that a fine one reads, along one side.
+__device__ inline unsigned coarse_of(unsigned at, int fine, int coarse) {
+    return at * static_cast<unsigned>(coarse) / static_cast<unsigned>(fine);
+}
+/// The first fine place that reads coarse place `at` or one behind it.
+__device__ inline unsigned first_fine(unsigned at, int fine, int coarse) {
+    const auto sides = static_cast<unsigned>(coarse);
+    return (at * static_cast<unsigned>(fine) + sides - 1) / sides;
+}
+
+/// A row of the fine image a block, or several blocks.
+template <int N, typename T>
+__global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
+    add_kernel(const UpsampleShape shape, const T* fine, const T* coarse, T* y) {
+    const auto height = static_cast<unsigned>(shape.height);
+    const std::int64_t image = blockIdx.x / height, channels = shape.channels;
+    const unsigned row = coarse_of(blockIdx.x % height, shape.height, shape.coarse_height);
+    const std::int64_t first = blockIdx.x * shape.width * channels;
+    const T* from = coarse + (image * shape.coarse_height + row) * shape.coarse_width * channels;
+    const unsigned vectors = static_cast<unsigned>(shape.channels / N);
+    const unsigned items = static_cast<unsigned>(shape.width) * vectors;
+    for (unsigned item = first_of_row(); item < items; item += row_stride()) {
+        const unsigned column = item / vectors, vector = item - column * vectors;
+        const unsigned read = coarse_of(column, shape.width, shape.coarse_width);
+        const std::int64_t at = first + static_cast<std::int64_t>(item) * N;
+        Pack<N> sum = load<N>(fine + at);
+        const Pack<N> other = load<N>(from + read * channels + vector * N);
+        for (int i = 0; i < N; ++i) sum.lane[i] += other.lane[i];
+        store(y + at, sum);
+    }
+}
+
+template <typename T>
+struct GradientTensors {
+    const T *dy0, *dy1;
+    T *fine, *coarse;
+};
+
+/// Passes the gradient of one fine pixel on and returns it.
+template <int N, bool kTwo, typename T>
+__device__ Pack<N> pass_on(const GradientTensors<T>& of, std::int64_t at) {
+    Pack<N> gradient = load<N>(of.dy0 + at);
+    if constexpr (kTwo) {
+        const Pack<N> second = load<N>(of.dy1 + at);
+        for (int i = 0; i < N; ++i) gradient.lane[i] += second.lane[i];
+    }
+    if (of.fine != nullptr) store(of.fine + at, gradient);
+    return gradient;
+}
+
+/// A row of the coarse image a block, or several blocks. Every fine pixel reads one coarse one.
+template <int N, bool kTwo, typename T>
+__global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
+    gradient_kernel(const UpsampleShape shape, const GradientTensors<T> of) {
+    const auto coarse_height = static_cast<unsigned>(shape.coarse_height);
+    const unsigned row = blockIdx.x % coarse_height;
+    const std::int64_t image = blockIdx.x / coarse_height, channels = shape.channels;
+    const unsigned top = first_fine(row, shape.height, shape.coarse_height);
+    const unsigned bottom = first_fine(row + 1, shape.height, shape.coarse_height);
+    const unsigned vectors = static_cast<unsigned>(shape.channels / N);
+    const unsigned items = static_cast<unsigned>(shape.coarse_width) * vectors;
+    for (unsigned item = first_of_row(); item < items; item += row_stride()) {
+        const unsigned column = item / vectors, vector = item - column * vectors;
+        const unsigned left = first_fine(column, shape.width, shape.coarse_width);
+        const unsigned right = first_fine(column + 1, shape.width, shape.coarse_width);
+        Pack<N> sum = {};
+        for (unsigned i = top; i < bottom; ++i) {
+            const std::int64_t pixels = (image * shape.height + i) * shape.width;
+#pragma unroll 2  // of more, registers run out
+            for (unsigned j = left; j < right; ++j) {
+                const Pack<N> gradient = pass_on<N, kTwo>(of, (pixels + j) * channels + vector * N);
+                for (int lane = 0; lane < N; ++lane) sum.lane[lane] += gradient.lane[lane];
+            }
+        }
+        if (of.coarse == nullptr) continue;
+        const std::int64_t first = blockIdx.x * shape.coarse_width * channels;
+        store(of.coarse + first + static_cast<std::int64_t>(item) * N, sum);
+    }
+}
+
+/// `rows` rows of `items` vectors each, of which a thread takes some.
+Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
+    constexpr std::int64_t kItems = 2;
+    constexpr std::int64_t kMostBlocks = 65535;
+    const std::int64_t blocks =
+        std::clamp<std::int64_t>(divide_up(items, kItems * kRowThreads), 1, kMostBlocks);
+    return {.blocks_x = static_cast<unsigned>(rows),
+            .blocks_y = static_cast<unsigned>(blocks),
+            .threads = kRowThreads,
+            .stream = stream};
+}
+
+void check_sides(const UpsampleShape& shape) {
+    for (const int side : {shape.height, shape.width, shape.coarse_height, shape.coarse_width}) {
+        if (side < 1 || side > 32768) fail("upsample_add has no way for a side of this length");
+    }
+}
+
+template <typename T>
+bool fills_vectors(const UpsampleShape& shape) {
+    return shape.channels % kLanes<T> == 0;
+}
+
+}  // namespace
+
+void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
+                  Stream stream) {
+    check_sides(shape);
+    with_type(shape.dtype, [&]<typename T>() {
+        const bool wide = fills_vectors<T>(shape);
+        const std::int64_t items = shape.width * shape.channels / (wide ? kLanes<T> : 1);
+        launch(wide ? add_kernel<kLanes<T>, T> : add_kernel<1, T>,
+               grid_over_rows(shape.images * shape.height, items, stream), shape,
+               static_cast<const T*>(fine), static_cast<const T*>(coarse), static_cast<T*>(y));
+    });
+}
+
+void upsample_add_gradient(const UpsampleShape& shape,
+                           const UpsampleAddGradientArguments& arguments, Stream stream) {
+    check_sides(shape);
+    with_type(shape.dtype, [&]<typename T>() {
+        const bool wide = fills_vectors<T>(shape), two = arguments.dy1 != nullptr;
+        const std::int64_t items = shape.coarse_width * shape.channels / (wide ? kLanes<T> : 1);
+        const GradientTensors<T> tensors{
+            static_cast<const T*>(arguments.dy0), static_cast<const T*>(arguments.dy1),
+            static_cast<T*>(arguments.fine_gradient), static_cast<T*>(arguments.coarse_gradient)};
+        launch(wide ? (two ? gradient_kernel<kLanes<T>, true, T>
+                           : gradient_kernel<kLanes<T>, false, T>)
+                    : (two ? gradient_kernel<1, true, T> : gradient_kernel<1, false, T>),
+               grid_over_rows(shape.images * shape.coarse_height, items, stream), shape, tensors);
+    });
+}
+
+}  // namespace hpcai::kernels

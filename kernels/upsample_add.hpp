@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// The sum of an image and a coarse one that is enlarged to it: pixel (i, j) of the fine one reads
+/// pixel (i H' / H, j W' / W), rounded down, of the coarse one. Images begin at multiples of 16
+/// bytes. Fast for C a multiple of 8, correct for any. Throws Error(internal) for a side over
+/// 32768.
+namespace hpcai::kernels {
+
+struct UpsampleShape {
+    tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
+    std::int64_t images = 1;
+    int height = 1, width = 1;                // of the fine image, H and W
+    int coarse_height = 1, coarse_width = 1;  // H' and W'
+    int channels = 1;
+};
+
+/// y = fine + enlarged coarse, in fp32, rounded once. `y` may be `fine`.
+void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
+                  Stream stream);
+
+struct UpsampleAddGradientArguments {
+    const void* dy0 = nullptr;        // the output's gradient is dy0 + dy1
+    const void* dy1 = nullptr;        // null: none
+    void* fine_gradient = nullptr;    // null: not wanted; may be dy0 or dy1
+    void* coarse_gradient = nullptr;  // null: not wanted
+};
+/// The fine image's gradient is the output's; the coarse one's is its sum over the pixels that read
+/// a pixel, in fp32, always in the same order.
+void upsample_add_gradient(const UpsampleShape& shape,
+                           const UpsampleAddGradientArguments& arguments, Stream stream);
+
+namespace reference {
+void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
+                  Stream);
+void upsample_add_gradient(const UpsampleShape& shape,
+                           const UpsampleAddGradientArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

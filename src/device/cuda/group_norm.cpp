@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/group_norm.hpp"
+
+#include "layout.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+/// Numbers of a sample's channel are fp32 arrays of (N, stored C). Saved: the statistics. Backward,
+/// three coefficients lie behind the kernels' own scratch.
+class GroupNormKernel final : public Kernel {
+public:
+    GroupNormKernel(const ops::GroupNorm& op, const KernelOptions& options, const Context& context)
+        : op_(op),
+          context_(context),
+          mode_(options.mode),
+          shape_{.spans = {options.compute, op.input[0], op.input[1] * op.input[2],
+                           stored_channels(op.input[3])},
+                 .channels = op.input[3],
+                 .groups = op.groups} {}
+
+    KernelMemory memory() const override {
+        const std::size_t coefficients = mode_ == Mode::training ? 3 * array_bytes() : 0;
+        return {4 * array_bytes(), 0, scratch_bytes() + coefficients};
+    }
+    std::size_t max_output_gradients() const override { return 2; }
+    bool backward_reads_inputs() const override { return true; }
+    std::vector<ops::Pass> passes() const override {
+        if (mode_ == Mode::inference) return {ops::Pass::forward};
+        return {ops::Pass::forward, ops::Pass::input_gradient};
+    }
+    void bind(const KernelTensors& tensors) override {
+        tensors_ = tensors;
+        const auto saved = [&](std::size_t index) {
+            return reinterpret_cast<float*>(static_cast<std::byte*>(tensors.saved) +
+                                            index * array_bytes());
+        };
+        statistics_ = {saved(0), saved(1), saved(2), saved(3)};
+        coefficients_ =
+            reinterpret_cast<float*>(static_cast<std::byte*>(tensors.workspace) + scratch_bytes());
+    }
+
+    void run(ops::Pass pass) override {
+        if (pass == ops::Pass::forward) {
+            forward();
+        } else {
+            sum_gradients();
+            if (tensors_.input_gradients[0] != nullptr) apply_gradients();
+        }
+    }
+
+private:
+    std::size_t array_bytes() const {
+        return rounded_up(static_cast<std::size_t>(shape_.spans.spans * shape_.spans.channels) *
+                          sizeof(float));
+    }
+    std::size_t scratch_bytes() const {
+        return rounded_up(batch_norm_workspace_bytes(shape_.spans));
+    }
+
+    void forward() const {
+        kernels::group_norm_statistics(shape_,
+                                       {.x = tensors_.inputs[0],
+                                        .gamma = tensors_.parameters[0],
+                                        .beta = tensors_.parameters[1],
+                                        .epsilon = op_.epsilon,
+                                        .statistics = statistics_,
+                                        .workspace = tensors_.workspace},
+                                       context_.stream);
+        kernels::batch_norm_apply(shape_.spans,
+                                  {.x = tensors_.inputs[0],
+                                   .scale = statistics_.scale,
+                                   .shift = statistics_.shift,
+                                   .y = tensors_.output,
+                                   .relu = op_.relu},
+                                  context_.stream);
+    }
+
+    void sum_gradients() const {
+        kernels::group_norm_gradient_sums(shape_,
+                                          {.x = tensors_.inputs[0],
+                                           .dy0 = tensors_.output_gradients[0],
+                                           .dy1 = second_of(tensors_.output_gradients),
+                                           .gamma = tensors_.parameters[0],
+                                           .statistics = statistics_,
+                                           .relu = op_.relu,
+                                           .gamma_gradient = tensors_.parameter_gradients[0],
+                                           .beta_gradient = tensors_.parameter_gradients[1],
+                                           .coefficients = coefficients_,
+                                           .workspace = tensors_.workspace},
+                                          context_.stream);
+    }
+
+    void apply_gradients() const {
+        kernels::batch_norm_gradient_apply(shape_.spans,
+                                           {.x = tensors_.inputs[0],
+                                            .dy0 = tensors_.output_gradients[0],
+                                            .dy1 = second_of(tensors_.output_gradients),
+                                            .statistics = statistics_,
+                                            .relu = op_.relu,
+                                            .dx = tensors_.input_gradients[0],
+                                            .coefficients = coefficients_},
+                                           context_.stream);
+    }
+
+    ops::GroupNorm op_;
+    const Context& context_;
+    Mode mode_;
+    kernels::GroupNormShape shape_;
+    KernelTensors tensors_;
+    kernels::BatchNormStatistics statistics_;
+    float* coefficients_ = nullptr;  // (3, N, stored C)
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm& op, const KernelOptions& options,
+                                         const Context& context) {
+    return std::make_unique<GroupNormKernel>(op, options, context);
+}
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <group_norm.hpp>
+#include <gtest/gtest.h>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+constexpr double kStatisticsTolerance = 4e-6;
+
+/// (samples, pixels, C, stored C, groups)
+const std::vector<std::array<std::int64_t, 5>> kShapes{
+    {3, 30, 16, 16, 4},  {2, 7, 64, 64, 32},  {2, 50, 64, 64, 2}, {2, 30, 24, 24, 3},
+    {3, 10, 21, 21, 7},  {2, 9, 16, 16, 16},  {2, 20, 3, 4, 3},   {2, 20, 3, 4, 1},
+    {1, 5, 600, 600, 2}, {2, 3000, 32, 32, 4}};
+
+/// Of fp32 sums over so many numbers near 1, which cancel.
+double sum_tolerance(const BatchNormShape& spans) {
+    return 1e-5 + 1e-6 * std::sqrt(static_cast<double>(spans.spans * spans.pixels));
+}
+
+struct Statistics {
+    Buffer mean, inverse_deviation, scale, shift;
+
+    explicit Statistics(std::int64_t count)
+        : mean(DType::f32, count),
+          inverse_deviation(DType::f32, count),
+          scale(DType::f32, count),
+          shift(DType::f32, count) {}
+    BatchNormStatistics addresses() {
+        return {mean.as<float>(), inverse_deviation.as<float>(), scale.as<float>(),
+                shift.as<float>()};
+    }
+};
+
+class GroupNormKernels : public ForEachDtype {
+protected:
+    Contents contents_{35};
+
+    GroupNormShape shape_of(const std::array<std::int64_t, 5>& extents) const {
+        const auto& [samples, pixels, channels, stored, groups] = extents;
+        return {{GetParam(), samples, pixels, stored}, channels, groups};
+    }
+    /// About `mean`, and zeros where channels are only stored.
+    Buffer image(const GroupNormShape& shape, double mean) {
+        const BatchNormShape& spans = shape.spans;
+        Buffer numbers = contents_.normal(GetParam(), spans.spans * spans.pixels * spans.channels);
+        for (std::int64_t i = 0; i < numbers.count(); ++i) {
+            numbers.set(i, i % spans.channels < shape.channels ? numbers[i] + mean : 0);
+        }
+        return numbers;
+    }
+    static Buffer workspace_of(const GroupNormShape& shape) {
+        return {DType::u8, static_cast<std::int64_t>(batch_norm_workspace_bytes(shape.spans))};
+    }
+};
+
+TEST_P(GroupNormKernels, StatisticsAreTheReferences) {
+    for (const auto& extents : kShapes) {
+        const GroupNormShape shape = shape_of(extents);
+        const Buffer x = image(shape, 0.5), gamma = contents_.normal(DType::f32, shape.channels);
+        const Buffer beta = contents_.normal(DType::f32, shape.channels);
+        Buffer workspace = workspace_of(shape);
+        const std::int64_t count = shape.spans.spans * shape.spans.channels;
+        Statistics got(count), expected(count);
+        GroupNormStatisticsArguments arguments{x.data(),
+                                               static_cast<const float*>(gamma.data()),
+                                               static_cast<const float*>(beta.data()),
+                                               1e-5,
+                                               got.addresses(),
+                                               workspace.data()};
+        group_norm_statistics(shape, arguments, nullptr);
+        arguments.statistics = expected.addresses();
+        reference::group_norm_statistics(shape, arguments, nullptr);
+        SCOPED_TRACE(testing::PrintToString(extents));
+        EXPECT_TRUE(near(got.mean, expected.mean, kStatisticsTolerance));
+        EXPECT_TRUE(workspace.fence_stands());
+        if (extents[2] < extents[3]) continue;  // of no variance, nothing is compared
+        EXPECT_TRUE(near(got.inverse_deviation, expected.inverse_deviation, kStatisticsTolerance));
+        EXPECT_TRUE(near(got.scale, expected.scale, kStatisticsTolerance));
+        EXPECT_TRUE(near(got.shift, expected.shift, kStatisticsTolerance));
+    }
+}
+
+TEST_P(GroupNormKernels, ChannelsThatAreOnlyStoredStayZero) {
+    const GroupNormShape shape = shape_of({2, 20, 3, 4, 3});
+    const Buffer x = image(shape, 0.5), gamma = contents_.normal(DType::f32, 3);
+    const Buffer beta = contents_.normal(DType::f32, 3);
+    Buffer workspace = workspace_of(shape);
+    Statistics got(8);
+    group_norm_statistics(
+        shape,
+        {x.data(), static_cast<const float*>(gamma.data()), static_cast<const float*>(beta.data()),
+         1e-5, got.addresses(), workspace.data()},
+        nullptr);
+    for (const std::int64_t at : {3, 7}) {
+        EXPECT_EQ(got.scale[at], 0);
+        EXPECT_EQ(got.shift[at], 0);
+    }
+}
+
+TEST_P(GroupNormKernels, ALargeMeanDoesNotEatTheVariance) {
+    if (GetParam() != DType::f32) GTEST_SKIP() << "half types cannot tell such numbers apart";
+    const GroupNormShape shape = shape_of({2, 500, 16, 16, 2});
+    const Buffer x = image(shape, 3000), gamma(DType::f32, std::vector<double>(16, 1.0));
+    const Buffer beta(DType::f32, std::vector<double>(16, 0.0));
+    Buffer workspace = workspace_of(shape);
+    Statistics got(32), expected(32);
+    GroupNormStatisticsArguments arguments{x.data(),
+                                           static_cast<const float*>(gamma.data()),
+                                           static_cast<const float*>(beta.data()),
+                                           1e-5,
+                                           got.addresses(),
+                                           workspace.data()};
+    group_norm_statistics(shape, arguments, nullptr);
+    arguments.statistics = expected.addresses();
+    reference::group_norm_statistics(shape, arguments, nullptr);
+    EXPECT_TRUE(near(got.inverse_deviation, expected.inverse_deviation, 1e-5));
+}
+
+TEST_P(GroupNormKernels, GradientSumsAreTheReferences) {
+    for (const auto& extents : kShapes) {
+        for (const auto& [relu, two] : std::vector<std::array<bool, 2>>{
+                 {false, false}, {true, false}, {false, true}, {true, true}}) {
+            const GroupNormShape shape = shape_of(extents);
+            const Buffer x = image(shape, 0.5), dy0 = image(shape, 0), dy1 = image(shape, 0);
+            const Buffer gamma = contents_.normal(DType::f32, shape.channels);
+            const Buffer beta = contents_.normal(DType::f32, shape.channels);
+            Buffer workspace = workspace_of(shape);
+            const std::int64_t count = shape.spans.spans * shape.spans.channels;
+            Statistics statistics(count);
+            const auto* factors = static_cast<const float*>(gamma.data());
+            reference::group_norm_statistics(
+                shape,
+                {x.data(), factors, static_cast<const float*>(beta.data()), 1e-5,
+                 statistics.addresses(), nullptr},
+                nullptr);
+            Buffer dgamma(DType::f32, shape.channels), dbeta(DType::f32, shape.channels);
+            Buffer coefficients(DType::f32, 3 * count);
+            Buffer expected_dgamma = dgamma, expected_dbeta = dbeta, expected = coefficients;
+            GroupNormGradientArguments arguments{.x = x.data(),
+                                                 .dy0 = dy0.data(),
+                                                 .dy1 = two ? dy1.data() : nullptr,
+                                                 .gamma = factors,
+                                                 .statistics = statistics.addresses(),
+                                                 .relu = relu,
+                                                 .gamma_gradient = dgamma.as<float>(),
+                                                 .beta_gradient = dbeta.as<float>(),
+                                                 .coefficients = coefficients.as<float>(),
+                                                 .workspace = workspace.data()};
+            group_norm_gradient_sums(shape, arguments, nullptr);
+            arguments.gamma_gradient = expected_dgamma.as<float>();
+            arguments.beta_gradient = expected_dbeta.as<float>();
+            arguments.coefficients = expected.as<float>();
+            reference::group_norm_gradient_sums(shape, arguments, nullptr);
+            SCOPED_TRACE(testing::PrintToString(extents));
+            const double tolerance = sum_tolerance(shape.spans);
+            EXPECT_TRUE(near(dgamma, expected_dgamma, tolerance));
+            EXPECT_TRUE(near(dbeta, expected_dbeta, tolerance));
+            EXPECT_TRUE(near(coefficients, expected, tolerance));
+            EXPECT_TRUE(workspace.fence_stands());
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, GroupNormKernels, testing::ValuesIn(kComputeDtypes), dtype_name);
+
+}  // namespace
+}  // namespace hpcai::kernels

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <upsample_add.hpp>
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/buffer.hpp"
+
+namespace hpcai::kernels {
+namespace {
+
+std::vector<UpsampleShape> shapes(DType dtype) {
+    std::vector<UpsampleShape> all;
+    for (const auto& [height, width] :
+         std::vector<std::array<int, 2>>{{3, 4}, {6, 8}, {5, 3}, {1, 1}, {7, 9}, {12, 30}}) {
+        for (const int channels : {1, 4, 21, 8, 24}) {
+            all.push_back({dtype, 2, 6, 8, height, width, channels});
+        }
+    }
+    all.push_back({dtype, 1, 2, 80, 1, 40, 512});  // several blocks a row
+    return all;
+}
+
+class UpsampleAddKernels : public ForEachDtype {
+protected:
+    Contents contents_{34};
+
+    Buffer fine(const UpsampleShape& of) {
+        return contents_.normal(of.dtype, of.images * of.height * of.width * of.channels);
+    }
+    Buffer coarse(const UpsampleShape& of) {
+        return contents_.normal(of.dtype,
+                                of.images * of.coarse_height * of.coarse_width * of.channels);
+    }
+};
+
+TEST_P(UpsampleAddKernels, SumIsTheReferencesBitForBitForAnyRatio) {
+    for (const UpsampleShape& shape : shapes(GetParam())) {
+        const Buffer x = fine(shape), z = coarse(shape);
+        Buffer got(GetParam(), x.count()), expected(GetParam(), x.count());
+        upsample_add(shape, x.data(), z.data(), got.data(), nullptr);
+        reference::upsample_add(shape, x.data(), z.data(), expected.data(), nullptr);
+        EXPECT_TRUE(same(got, expected)) << shape.coarse_height << " " << shape.channels;
+    }
+}
+
+TEST_P(UpsampleAddKernels, GradientsAreTheReferencesForAnyRatio) {
+    for (const UpsampleShape& shape : shapes(GetParam())) {
+        const Buffer dy0 = fine(shape), dy1 = fine(shape), like_coarse = coarse(shape);
+        for (const void* second : {dy1.data(), static_cast<const void*>(nullptr)}) {
+            Buffer dx(GetParam(), dy0.count()), dz(GetParam(), like_coarse.count());
+            Buffer expected_dx = dx, expected_dz = dz;
+            upsample_add_gradient(shape, {dy0.data(), second, dx.data(), dz.data()}, nullptr);
+            reference::upsample_add_gradient(
+                shape, {dy0.data(), second, expected_dx.data(), expected_dz.data()}, nullptr);
+            EXPECT_TRUE(same(dx, expected_dx)) << shape.coarse_height << " " << shape.channels;
+            // Of up to 48 terms, summed in fp32.
+            EXPECT_TRUE(near(dz, expected_dz, tolerance_of(GetParam()) + 4e-6))
+                << shape.coarse_height << " " << shape.channels;
+        }
+    }
+}
+
+TEST_P(UpsampleAddKernels, OnlyTheGradientThatIsWantedIsWritten) {
+    const UpsampleShape shape{GetParam(), 2, 6, 8, 3, 4, 16};
+    const Buffer dy = fine(shape);
+    Buffer dx(GetParam(), dy.count()), dz(GetParam(), dy.count() / 4), alone = dz;
+    upsample_add_gradient(shape, {dy.data(), nullptr, nullptr, alone.data()}, nullptr);
+    upsample_add_gradient(shape, {dy.data(), nullptr, dx.data(), dz.data()}, nullptr);
+    EXPECT_TRUE(same(alone, dz));
+    Buffer fine_alone(GetParam(), dy.count());
+    upsample_add_gradient(shape, {dy.data(), nullptr, fine_alone.data(), nullptr}, nullptr);
+    EXPECT_TRUE(same(fine_alone, dy));
+}
+
+TEST(UpsampleAddKernel, RefusesASideThatIsTooLong) {
+    Buffer nothing(DType::f32, 4);
+    const UpsampleShape shape{DType::f32, 1, 1, 32769, 1, 1, 1};
+    EXPECT_THROW(upsample_add(shape, nothing.data(), nothing.data(), nothing.data(), nullptr),
+                 Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(, UpsampleAddKernels, testing::ValuesIn(kComputeDtypes), dtype_name);
+
+}  // namespace
+}  // namespace hpcai::kernels
