@@ -113,7 +113,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
     ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
            "nothing needs {}'s output", node.name);
     for (const ValueId input : node.inputs) {
-        const bool wanted = has_inputs && graph_.needs_gradient(input);
+        const bool wanted = has_inputs && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
         if (wanted) {
             gradients_[static_cast<std::size_t>(input)].push_back(binding.input_gradients.back());
@@ -137,6 +137,13 @@ void Network::Builder::lay_out_backward(std::size_t index) {
         sum_parameter_gradients(binding);
         network_.backward_steps_.back().final_gradients = completed_parameters(node);
     }
+}
+
+/// What a kernel may write a gradient of, whether or not one before it needs that.
+bool Network::Builder::takes_gradient(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer != kNoNode &&
+           is_differentiable(graph_.nodes()[static_cast<std::size_t>(producer)].operation);
 }
 
 void Network::Builder::share_parameter_gradients(Binding& binding) {

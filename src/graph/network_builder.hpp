@@ -63,6 +63,7 @@ private:
     void add_step(std::vector<Step>& to, Step step);
     std::size_t value_bytes(ValueId value, bool gradient) const;
     bool is_trained(const Node& node) const;
+    bool takes_gradient(ValueId value) const;
     bool is_training() const { return options_.mode == device::Mode::training; }
     void* address(TensorId tensor) const;
 
