@@ -34,7 +34,8 @@ SampleSets make_synthetic_climate(const config::Config& config);
 /// wrote, or HDF5 files, which are slow to read and normalized as above, in
 /// data.climate_precision. A sample that is damaged or holds a value that is not finite is bad.
 /// Throws Error(data) naming the file when it is not sound, has another size than the workload, a
-/// sample with more than data.max_boxes boxes, or when both sets are not normalized alike.
+/// sample with more than data.max_boxes boxes, for HDF5 files with the height at 100 hPa, or when
+/// both sets have other channels or are not normalized alike.
 /// Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& group);
 
