@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -320,6 +321,20 @@ TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
     raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};
     test::write_raw(path(), raw);
     EXPECT_EXIT(open_changed(path()), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedWhereTheEndOfProcessesIsNotTold) {
+    RawClimateFile raw;
+    raw.chunk = {1, 4, 6, 8};
+    raw.deflate = true;
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};
+    test::write_raw(path(), raw);
+    EXPECT_EXIT(
+        {
+            std::signal(SIGCHLD, SIG_IGN);
+            open_changed(path());
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

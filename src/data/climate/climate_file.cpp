@@ -162,8 +162,14 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
     const auto trial = [&] { walk_chunks(open(path, settings)->images); };
-    require(check_file(path) || climate::survives(trial, kTrialSeconds), ExitCode::data,
-            "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+    if (!check_file(path)) {
+        const climate::TrialResult result = climate::try_apart(trial, kTrialSeconds);
+        require(result != climate::TrialResult::too_slow, ExitCode::data,
+                "'{}' is damaged or its disk too slow: opening it took more than {} s",
+                path.string(), kTrialSeconds);
+        require(result == climate::TrialResult::survived, ExitCode::data,
+                "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+    }
     state_ = open(path, settings);
 }
 
