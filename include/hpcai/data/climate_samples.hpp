@@ -26,7 +26,8 @@ inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
 
 /// data.synthetic_samples and data.synthetic_validation_samples of the ClimateGenerator with its
 /// default settings and run.seed, on windows of workload.image_size x image_width, in
-/// data.climate_precision. With data.decoded_cache_mib > 0 each set keeps that much of them.
+/// data.climate_precision. Of data.decoded_cache_mib each set has a share by its number
+/// of samples, to keep those it made.
 /// Throws Error(usage) for a size that the generator does not make.
 SampleSets make_synthetic_climate(const config::Config& config);
 
