@@ -63,10 +63,17 @@ data::ClimateReport survey_files(const SurveyOptions& options,
                                 threads_or_all(options.threads));
 }
 
-void require_sound(const data::ClimateReport& report, const std::string& path) {
-    const std::size_t bad = report.bad_samples.size();
-    require(bad == 0, ExitCode::data, "{}: {} of {} samples {} bad", printable(path), bad,
-            report.samples, bad == 1 ? "is" : "are");
+void print_bad(const std::vector<std::string>& names, std::ostream& out) {
+    for (const std::string& name : names) {
+        out << "bad      " << printable(name) << ": not all values are finite\n";
+    }
+}
+
+void require_none(const std::vector<std::string>& bad_samples, std::int64_t samples,
+                  const std::string& path) {
+    const std::size_t bad = bad_samples.size();
+    require(bad == 0, ExitCode::data, "{}: {} of {} samples {} bad", printable(path), bad, samples,
+            bad == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -110,21 +117,23 @@ ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSett
         out << json_text(json_of(report, options.path));
     } else {
         out << printable(options.path) << ": " << describe(report) << '\n';
-        for (const std::string& name : report.bad_samples) {
-            out << "bad      " << printable(name) << ": not all values are finite\n";
-        }
+        print_bad(report.bad_samples, out);
     }
-    require_sound(report, options.path);
+    require_none(report.bad_samples, report.samples, options.path);
     return ExitCode::ok;
 }
 
 ExitCode check_records(const SurveyOptions& options, std::ostream& out) {
     const data::RecordSet records(options.path);
-    for (std::int64_t i = 0; i < records.samples(); ++i) records.record(i);
+    std::vector<std::string> bad_samples;
+    for (std::int64_t i = 0; i < records.samples(); ++i) {
+        if (!records.is_finite(i)) bad_samples.push_back(records.name(i));
+    }
     const std::string dtype(tensor::name_of(records.dtype()));
     if (options.json) {
         out << json_text({{"path", options.path},
                           {"samples", records.samples()},
+                          {"bad_samples", bad_samples},
                           {"height", records.height()},
                           {"width", records.width()},
                           {"channels", records.channel_names()},
@@ -133,7 +142,9 @@ ExitCode check_records(const SurveyOptions& options, std::ostream& out) {
         out << fmt::format("{}: {} records of {} channels, {} x {} pixels, {}\n",
                            printable(options.path), format_count(records.samples()),
                            records.channels(), records.height(), records.width(), dtype);
+        print_bad(bad_samples, out);
     }
+    require_none(bad_samples, records.samples(), options.path);
     return ExitCode::ok;
 }
 
@@ -157,7 +168,7 @@ ExitCode print_climate_statistics(const SurveyOptions& options,
                                report.maximum[c]);
         }
     }
-    require_sound(report, options.path);
+    require_none(report.bad_samples, report.samples, options.path);
     return ExitCode::ok;
 }
 

@@ -23,7 +23,8 @@ void add_box_order(CLI::App& command, data::ClimateFileSettings& settings);
 /// `data check`: reads every value. Throws Error(data) after printing when samples are bad.
 ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSettings& settings,
                        std::ostream& out);
-/// Compares every checksum. Throws Error(data) for the first that differs.
+/// Compares every checksum and looks at every number. Throws Error(data) for the first checksum
+/// that differs, or after printing when samples are bad.
 ExitCode check_records(const SurveyOptions& options, std::ostream& out);
 
 /// `data stats`: mean, deviation and range of each channel in physical units.

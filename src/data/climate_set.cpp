@@ -127,6 +127,10 @@ std::string ClimateSet::class_name(std::int32_t category) const {
     return kClimateCategoryNames[static_cast<std::size_t>(category) - 1];
 }
 
+std::vector<std::string> ClimateSet::channel_names() const {
+    return {kClimateChannelNames.begin(), kClimateChannelNames.end()};
+}
+
 std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const {
     std::string reason;
     try {

@@ -48,6 +48,8 @@ public:
                                 const SampleView& view) const override;
     std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override;
 
+    /// kClimateChannelNames, unless the set has its own.
+    virtual std::vector<std::string> channel_names() const;
     const Normalization& normalization() const { return normalization_; }
 
 protected:

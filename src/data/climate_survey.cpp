@@ -38,6 +38,7 @@ std::vector<fs::path> climate_files_at(const fs::path& path) {
     if (!fs::is_directory(path, error)) return {path};
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(path, error)) {
+        if (entry.path().filename().string().starts_with('.')) continue;
         const fs::path extension = entry.path().extension();
         if (extension == ".h5" || extension == ".hdf5") files.push_back(entry.path());
     }

@@ -69,6 +69,7 @@ public:
         }
     }
 
+    std::vector<std::string> channel_names() const override { return records_.channel_names(); }
     std::int64_t samples() const override { return records_.samples(); }
     std::vector<Box> boxes(std::uint32_t sample) const override { return records_.boxes(sample); }
     std::string name(std::uint32_t sample) const override { return records_.name(sample); }
@@ -97,6 +98,11 @@ public:
             files_.emplace_back(path);
             const ClimateFile& file = files_.back();
             require_grid(wanted, {file.height(), file.width()}, path.string());
+            require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
+                    "{}: channel 13 is Z100, but HDF5 files are normalized by what is usual for "
+                    "Z1000; make records of it (data transcode)",
+                    path.string());
+            dropped_boxes_ += file.dropped_boxes();
             firsts_.push_back(samples_);
             samples_ += file.samples();
         }
@@ -105,6 +111,8 @@ public:
             require_boxes(wanted, boxes(number), name(number));
         }
     }
+
+    std::int64_t dropped_boxes() const { return dropped_boxes_; }
 
     std::int64_t samples() const override { return samples_; }
     std::vector<Box> boxes(std::uint32_t sample) const override {
@@ -135,7 +143,6 @@ private:
             const std::lock_guard lock(*library_);
             files_[file].read(number, 1, planes);
         }
-        if (!all_finite(std::as_bytes(std::span(planes)), tensor::DType::f32)) return kNotFinite;
         std::vector<float> numbers(planes.size());
         for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
             for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
@@ -144,22 +151,44 @@ private:
         }
         normalize(numbers, normalization());
         write_numbers(numbers, format().dtype, fields);
-        return "";
+        return all_finite(fields, format().dtype) ? "" : kNotFinite;
     }
 
     std::shared_ptr<std::mutex> library_;
     std::vector<ClimateFile> files_;
     std::vector<std::int64_t> firsts_;  // number of each file's first sample
     std::int64_t samples_ = 0;
+    std::int64_t dropped_boxes_ = 0;
+};
+
+/// What the sets of a run share.
+struct Opening {
+    std::shared_ptr<std::mutex> library = std::make_shared<std::mutex>();
+    std::vector<std::string> notes;
 };
 
 std::shared_ptr<const ClimateSet> open_set(const std::string& path, const Wanted& wanted,
-                                           const std::shared_ptr<std::mutex>& library) {
+                                           Opening& opening) {
     std::error_code error;
     if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
         return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
     }
-    return std::make_shared<Hdf5Climate>(climate_files_at(path), wanted, library);
+    auto set = std::make_shared<Hdf5Climate>(climate_files_at(path), wanted, opening.library);
+    if (set->dropped_boxes() > 0) {
+        opening.notes.push_back(fmt::format(
+            "{}: boxes left out: {} without area inside the picture", path, set->dropped_boxes()));
+    }
+    return set;
+}
+
+void require_same_channels(const ClimateSet& training, const ClimateSet& validation,
+                           const config::DataConfig& data) {
+    const std::vector<std::string> wanted = training.channel_names();
+    const std::vector<std::string> names = validation.channel_names();
+    for (std::size_t c = 0; c < wanted.size(); ++c) {
+        require(names[c] == wanted[c], ExitCode::data, "{}: channel {} is {}, but in {} it is {}",
+                data.validation_path, c, names[c], data.path, wanted[c]);
+    }
 }
 
 }  // namespace
@@ -170,10 +199,11 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group)
         const SampleFormat format{config.workload.image_size, config::image_width(config),
                                   kClimateChannels, dtype_of(config.data.climate_precision),
                                   config.data.max_boxes};
-        const auto library = std::make_shared<std::mutex>();
+        Opening opening;
         const auto training =
-            open_set(config.data.path, {format, config.data.climate_augmentation}, library);
-        const auto validation = open_set(config.data.validation_path, {format, false}, library);
+            open_set(config.data.path, {format, config.data.climate_augmentation}, opening);
+        const auto validation = open_set(config.data.validation_path, {format, false}, opening);
+        require_same_channels(*training, *validation, config.data);
         require(training->normalization() == validation->normalization(), ExitCode::data,
                 "{}: its mean and deviation differ from those of {}; transcode it with the "
                 "statistics of the training set",
@@ -182,7 +212,7 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group)
                 "{}: its numbers are {}, those of {} are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
-        sets = {training, validation, {}};
+        sets = {training, validation, std::move(opening.notes)};
     });
     return sets;
 }

@@ -184,4 +184,17 @@ RecordIndex read_record_index(const std::filesystem::path& folder) {
     return IndexReader(path).read(document);
 }
 
+void require_source_name(const std::filesystem::path& file) {
+    const std::string name = file.filename().string();
+    require(!name.empty() && name[0] != '.', ExitCode::data,
+            "'{}': records cannot be made of a file whose name begins with a dot", file.string());
+    try {
+        (void)json(name).dump();
+    } catch (const json::exception&) {
+        throw Error(
+            ExitCode::data,
+            fmt::format("'{}': its name is not UTF-8; records cannot name it", file.string()));
+    }
+}
+
 }  // namespace hpcai::data

@@ -41,4 +41,7 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 /// Throws Error(data) naming the file for anything that write_record_index would not write.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
+/// Throws Error(data) for a file of samples whose name the index cannot hold: hidden, or not UTF-8.
+void require_source_name(const std::filesystem::path& file);
+
 }  // namespace hpcai::data

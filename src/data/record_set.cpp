@@ -5,6 +5,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 
+#include "climate_set.hpp"
 #include "mapped_file.hpp"
 #include "record_index.hpp"
 
@@ -94,6 +95,10 @@ std::span<const std::byte> RecordSet::record(std::int64_t sample) const {
             (s.folder / file.name).string(), place.record, name(sample));
     checked.store(true, std::memory_order_relaxed);
     return bytes;
+}
+
+bool RecordSet::is_finite(std::int64_t sample) const {
+    return all_finite(record(sample), dtype());
 }
 
 const std::vector<Box>& RecordSet::boxes(std::int64_t sample) const {

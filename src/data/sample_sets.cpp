@@ -81,16 +81,19 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
     const ImageSize size{config::image_width(config), config.workload.image_size};
+    config::DataConfig uncached = config.data;
+    uncached.decoded_cache_mib = 0;  // which is for training pictures
     SampleSets sets;
-    const auto add = [&](AnnotatedPictures& read, const char* which) {
+    const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
+                         const char* which) {
         const LeftOut left_out = read.left_out;
-        ResizedPictures resized = make_annotated_samples(std::move(read), config.data, size);
+        ResizedPictures resized = make_annotated_samples(std::move(read), data, size);
         const std::string note = left_out_note(left_out, resized.narrow_boxes, which);
         if (!note.empty()) sets.notes.push_back(note);
         return std::move(resized.samples);
     };
-    sets.training = add(training, "training");
-    sets.validation = add(validation, "test");
+    sets.training = add(training, config.data, "training");
+    sets.validation = add(validation, uncached, "test");
     return sets;
 }
 

@@ -36,6 +36,18 @@ SampleFormat format_of(const config::Config& config) {
             dtype_of(config.data.climate_precision), config.data.max_boxes};
 }
 
+std::int64_t samples_of(const config::DataConfig& data, Split split) {
+    return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
+}
+
+/// Both sets share the budget by their numbers of samples.
+std::size_t cache_bytes(const config::DataConfig& data, Split split) {
+    const std::size_t budget = static_cast<std::size_t>(data.decoded_cache_mib) << 20;
+    const auto all = samples_of(data, Split::training) + samples_of(data, Split::validation);
+    const double share = static_cast<double>(samples_of(data, split)) / static_cast<double>(all);
+    return static_cast<std::size_t>(share * static_cast<double>(budget));
+}
+
 class SyntheticClimate final : public ClimateSet {
 public:
     SyntheticClimate(const config::Config& config, Split split)
@@ -43,9 +55,8 @@ public:
                      split == Split::training && config.data.climate_augmentation),
           generator_(settings_of(config)),
           split_(split),
-          samples_(split == Split::training ? config.data.synthetic_samples
-                                            : config.data.synthetic_validation_samples),
-          cache_(static_cast<std::size_t>(config.data.decoded_cache_mib) << 20) {}
+          samples_(samples_of(config.data, split)),
+          cache_(cache_bytes(config.data, split)) {}
 
     std::int64_t samples() const override { return samples_; }
     std::string name(std::uint32_t sample) const override {

@@ -11,6 +11,7 @@
 #include <hpcai/tensor/half.hpp>
 
 #include "climate_scan.hpp"
+#include "climate_set.hpp"
 #include "parallel.hpp"
 #include "record_index.hpp"
 
@@ -65,13 +66,16 @@ public:
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
-    void write(const ScannedSample& sample) {
+    /// False, and nothing is written, when a normalized number is not finite in the records' type.
+    bool write(const ScannedSample& sample) {
         fill(sample.fields);
+        if (!all_finite(record_, index_.dtype)) return false;
         out_.write(reinterpret_cast<const char*>(record_.data()),
                    static_cast<std::streamsize>(record_.size()));
         require_written();
         index_.files.back().records.push_back(
             {sample.number, checksum_of(record_), sample.file.boxes(sample.number)});
+        return true;
     }
     void finish() {
         close();
@@ -119,32 +123,53 @@ private:
     std::ofstream out_;
 };
 
-ChannelStatistics statistics_for(const TranscodeOptions& options) {
+/// What records are normalized by.
+struct ChosenStatistics {
+    ChannelStatistics values;
+    std::vector<std::string> channels;  // whose they are; empty: those of the files themselves
+};
+
+ChosenStatistics statistics_for(const TranscodeOptions& options) {
     if (!options.statistics_from.empty()) {
         RecordIndex index = read_record_index(options.statistics_from);
         require(index.channels.size() == kClimateChannels, ExitCode::data,
                 "'{}' has {} channels, expected {}", options.statistics_from.string(),
                 index.channels.size(), kClimateChannels);
-        return {index.mean, index.standard_deviation};
+        return {{index.mean, index.standard_deviation}, index.channels};
     }
     ClimateReport report = survey_climate(options.files, options.source, options.threads);
-    require(options.skip_bad_samples || report.bad_samples.empty(), ExitCode::data,
-            "{}: not all values are finite ({} such samples)", report.bad_samples.front(),
-            report.bad_samples.size());
+    if (!options.skip_bad_samples && !report.bad_samples.empty()) {
+        throw Error(ExitCode::data,
+                    fmt::format("{}: not all values are finite ({} such samples)",
+                                report.bad_samples.front(), report.bad_samples.size()));
+    }
     for (double& deviation : report.statistics.standard_deviation) {
         if (deviation == 0) deviation = 1;
     }
-    return report.statistics;
+    return {report.statistics, {}};
+}
+
+void require_channels(const TranscodeOptions& options, const ChosenStatistics& statistics,
+                      const ClimateFile& file) {
+    if (statistics.channels.empty() || file.level() == GeopotentialLevel::unknown) return;
+    const std::vector<std::string> names = climate::channel_names(file.level());
+    for (std::size_t c = 0; c < names.size(); ++c) {
+        require(names[c] == statistics.channels[c], ExitCode::data,
+                "'{}': channel {} is {}, but in '{}', whose statistics are wanted, it is {}",
+                file.path().string(), c, names[c], options.statistics_from.string(),
+                statistics.channels[c]);
+    }
 }
 
 RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& first,
-                        ChannelStatistics statistics) {
+                        ChosenStatistics statistics) {
     return {options.dtype,
             first.height(),
             first.width(),
-            climate::channel_names(first.level()),
-            std::move(statistics.mean),
-            std::move(statistics.standard_deviation),
+            statistics.channels.empty() ? climate::channel_names(first.level())
+                                        : std::move(statistics.channels),
+            std::move(statistics.values.mean),
+            std::move(statistics.values.standard_deviation),
             {}};
 }
 
@@ -161,30 +186,31 @@ void require_new(const fs::path& output) {
 TranscodeReport transcode(const TranscodeOptions& options) {
     require_new(options.output);
     store_for(options.dtype);
-    ChannelStatistics statistics = statistics_for(options);
+    for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
+    ChosenStatistics statistics = statistics_for(options);
     std::error_code error;
-    fs::create_directory(pending.path(), error);
-    require(!error, ExitCode::usage, "cannot write '{}': {}", options.output.string(),
-            error.message());
+    require(fs::create_directory(pending.path(), error), ExitCode::usage, "cannot write '{}': {}",
+            options.output.string(), error ? error.message() : "somebody else does");
     TranscodeReport report;
     std::optional<RecordWriter> writer;
     climate::FileSeries series(options.files, options.source);
     series.for_each([&](const ClimateFile& file) {
-        if (!writer) {
-            writer.emplace(options, empty_index(options, file, std::move(statistics)),
-                           pending.path());
-        }
+        require_channels(options, statistics, file);
+        if (!writer)
+            writer.emplace(options, empty_index(options, file, statistics), pending.path());
         writer->begin(file);
         report.dropped_boxes += file.dropped_boxes();
         climate::for_each_sample(file, [&](const ScannedSample& sample) {
-            if (is_finite(climate::moments_of(sample, options.threads))) {
-                writer->write(sample);
+            const bool is_sound = is_finite(climate::moments_of(sample, options.threads));
+            if (is_sound && writer->write(sample)) {
                 ++report.samples;
                 return;
             }
-            require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite",
-                    climate::name_of(sample));
+            require(
+                options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
+                climate::name_of(sample),
+                is_sound ? fmt::format(" as normalized {}", tensor::name_of(options.dtype)) : "");
             ++report.skipped_samples;
         });
     });

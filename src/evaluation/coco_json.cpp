@@ -18,7 +18,8 @@ namespace {
 using nlohmann::json;
 using Place = storage::JsonPlace;
 
-constexpr std::size_t kLimitBytes = std::size_t{1} << 30;
+constexpr std::size_t kLimitBytes = std::size_t{4} << 30;
+constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
 /// An object of a list and where it stands.
 class Item {
@@ -224,7 +225,7 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
 }
 
 Annotations parse_coco_annotations(std::string_view text, std::string_view name) {
-    const json document = storage::parse_strict_json(text, name);
+    const json document = storage::parse_strict_json(text, name, kLimits);
     const Place place(name);
     const Item whole(document, place);
     Annotations annotations;
@@ -247,7 +248,7 @@ Annotations parse_coco_annotations(std::string_view text, std::string_view name)
 
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations) {
-    const json document = storage::parse_strict_json(text, name);
+    const json document = storage::parse_strict_json(text, name, kLimits);
     const Ids images(annotations.images);
     const Ids categories(annotations.categories);
     std::vector<Detection> detections;

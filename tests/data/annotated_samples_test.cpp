@@ -160,6 +160,24 @@ TEST_F(AnnotatedSamples, TheCacheChangesNothingAndReadsFilesOnce) {
     EXPECT_EQ(trained(*set, 3).pixels, before.pixels);
 }
 
+TEST_F(AnnotatedSamples, OfARunKeepTrainingPicturesOnly) {
+    test::write_text(folder_.list("test"), "a\n");
+    config::Config config;
+    config.workload.image_size = kHeight;
+    config.workload.image_width = kWidth;
+    config.workload.classes = 1;
+    config.data.kind = config::DataKind::voc;
+    config.data.path = folder_.path().string();
+    config.data.decoded_cache_mib = 1;
+    const auto group = comm::make_self_communicator();
+    const SampleSets sets = make_sample_sets(config, *group);
+    EXPECT_EQ(trained(*sets.training, 0).reason, "");
+    EXPECT_EQ(evaluated(*sets.validation).reason, "");
+    std::filesystem::remove(folder_.picture("a"));
+    EXPECT_EQ(trained(*sets.training, 0).reason, "");
+    EXPECT_NE(evaluated(*sets.validation).reason, "");
+}
+
 TEST_F(AnnotatedSamples, OfARunHaveTheClassesOfItsTrainingSet) {
     folder_.add("c", 40, 30, voc_object("c", "1", "1", "30", "30"));
     test::write_text(folder_.list("test"), "c\n");

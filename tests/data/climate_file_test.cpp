@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -123,6 +125,23 @@ TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
                 HasSubstr("within 6 x 8 pixels"));
 }
 
+TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
+    ClimateFileWriter writer(path(), {1, 6, 8, {}});
+    writer.write(0, std::vector<float>(16 * 6 * 8), std::vector<Box>{{5, 1, 7, 3, 1}});
+    writer.finish();
+    EXPECT_EQ(ClimateFile(path()).box_order(), BoxOrder::corners);
+    const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t boxes = H5Dopen2(file, "boxes", H5P_DEFAULT);
+    std::vector<std::int32_t> rows(kMaximumClimateBoxes * 5, -1);
+    std::copy_n(std::array{1, 3, 5, 7, 0}.begin(), 5, rows.begin());
+    std::copy_n(std::array{4, 6, 1, 3, 0}.begin(), 5, rows.begin() + 5);  // only as ranges
+    H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
+    H5Dclose(boxes);
+    H5Fclose(file);
+    EXPECT_THAT(refusal(), HasSubstr("sample 0, row 1: cannot be what the file says"));
+    EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[1], (Box{1, 4, 3, 6, 1}));
+}
+
 TEST_F(ClimateFiles, WithoutAnyBoxAreSound) {
     const ClimateFile file = open({});
     EXPECT_TRUE(file.boxes(0).empty());
@@ -196,6 +215,15 @@ TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
                 HasSubstr("images: expected floating-point numbers"));
     EXPECT_THAT(refusal_of([](auto& raw) { raw.box_type = H5T_IEEE_F32LE; }),
                 HasSubstr("boxes: expected whole numbers"));
+}
+
+TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
+    EXPECT_THAT(refusal_of([](auto& raw) {
+                    raw.image_extents = {2, 16, 8192, 8193};
+                    raw.chunk = {1, 1, 64, 64};
+                    raw.has_values = false;
+                }),
+                HasSubstr("2 x 16 x 8192 x 8193 is more than 4 GiB a sample"));
 }
 
 TEST_F(ClimateFiles, RefuseLinksToOtherFiles) {
@@ -293,6 +321,20 @@ TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedOrRead) {
     raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};
     test::write_raw(path(), raw);
     EXPECT_EXIT(open_changed(path()), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ClimateFiles, WithAnyBytesChangedAreRefusedWhereTheEndOfProcessesIsNotTold) {
+    RawClimateFile raw;
+    raw.chunk = {1, 4, 6, 8};
+    raw.deflate = true;
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};
+    test::write_raw(path(), raw);
+    EXPECT_EXIT(
+        {
+            std::signal(SIGCHLD, SIG_IGN);
+            open_changed(path());
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

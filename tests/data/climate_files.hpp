@@ -26,6 +26,7 @@ struct RawClimateFile {
     std::string images_name = "images";
     std::string boxes_name = "boxes";
     bool deflate = false;
+    bool has_values = true;        // of the images; false: nothing is written of them
     std::vector<StoredBox> boxes;  // of the first sample, the rest is padding
     std::vector<float> values;     // empty: element i is i
 };
@@ -47,11 +48,13 @@ inline void write_raw(const std::filesystem::path& path, const RawClimateFile& r
                                    raw.image_extents.data(), nullptr);
     hid_t dataset = H5Dcreate2(file, raw.images_name.c_str(), raw.image_type, space, H5P_DEFAULT,
                                list, H5P_DEFAULT);
-    std::vector<float> values = raw.values;
-    for (hsize_t i = values.size(); i < elements_of(raw.image_extents); ++i) {
-        values.push_back(static_cast<float>(i));
+    if (raw.has_values) {
+        std::vector<float> values = raw.values;
+        for (hsize_t i = values.size(); i < elements_of(raw.image_extents); ++i) {
+            values.push_back(static_cast<float>(i));
+        }
+        H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     }
-    H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     H5Dclose(dataset);
     H5Sclose(space);
     H5Pclose(list);

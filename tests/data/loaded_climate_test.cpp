@@ -173,6 +173,43 @@ TEST_F(LoadedClimate, ValuesThatAreNotFiniteMakeASampleBad) {
     EXPECT_EQ(skipping.bad_samples().count, 1);
 }
 
+TEST_F(LoadedClimate, ValuesThatThePrecisionCannotHoldMakeASampleBad) {
+    write("train/a.h5", {0, 1}, 1e30F);
+    config_.data.climate_precision = config::FieldPrecision::fp16;
+    EXPECT_EQ(Sample(*load().training, 0).reason, "not all of its values are finite");
+    EXPECT_EQ(Sample(*load().training, 2).reason, "");
+    config_.data.climate_precision = config::FieldPrecision::fp32;
+    EXPECT_EQ(Sample(*load().training, 0).reason, "");
+}
+
+TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
+    use_records();
+    const fs::path index = folder_.path() / "test_records" / kRecordIndexName;
+    std::ifstream in(index);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.replace(text.find("Z1000"), 5, "Z100");
+    std::ofstream(index) << text;
+    EXPECT_THAT(refusal([&] { load(); }),
+                AllOf(HasSubstr("test_records: channel 13 is Z100, but in"), HasSubstr("Z1000")));
+
+    std::vector<float> fields = fields_of(0);
+    std::fill_n(fields.begin() + 13 * kPixels, kPixels, 16000.0F);
+    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kHeight, kWidth, {}});
+    file.write(0, fields, {});
+    file.finish();
+    config_.data.path = (folder_.path() / "train").string();
+    EXPECT_THAT(refusal([&] { load(); }),
+                AllOf(HasSubstr("train/b.h5: channel 13 is Z100"), HasSubstr("data transcode")));
+}
+
+TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
+    EXPECT_TRUE(load().notes.empty());
+    ClimateFileWriter file(folder_.path() / "test/c.h5", {1, kHeight, kWidth, {}});
+    file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {3, 3, 3, 5, 1}});
+    file.finish();
+    EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
+}
+
 TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     use_records();
     fs::path records;  // of the first file: the first by name

@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <zlib.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
@@ -203,6 +205,69 @@ TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
     EXPECT_THAT(refusal(ExitCode::data), HasSubstr("no sample is sound"));
 }
 
+TEST_F(Transcode, BadSamplesMayBeSkippedOrAbsent) {
+    write_two_files();
+    options_.skip_bad_samples = true;
+    EXPECT_EQ(transcode(options_).samples, 5);
+}
+
+TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
+    write_two_files();
+    transcode(options_);  // whose statistics the next take
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 1);
+    raw.values[kOne + 5] = 1e30F;
+    options_.files.clear();
+    add_file("c.h5", raw);
+    options_.statistics_from = options_.output;
+    options_.output = folder_.path() / "more";
+    EXPECT_THAT(refusal(ExitCode::data),
+                HasSubstr("c.h5/1: not all values are finite as normalized fp16"));
+    options_.skip_bad_samples = true;
+    EXPECT_EQ(transcode(options_).skipped_samples, 1);
+    const RecordSet set(options_.output);
+    EXPECT_EQ(set.samples(), 1);
+    EXPECT_TRUE(set.is_finite(0));
+    options_.output = folder_.path() / "wide";
+    options_.dtype = tensor::DType::f32;
+    EXPECT_EQ(transcode(options_).samples, 2);
+}
+
+TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
+    write_two_files();
+    transcode(options_);
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 16000);
+    options_.files.clear();
+    add_file("high.h5", raw);
+    options_.statistics_from = options_.output;
+    options_.output = folder_.path() / "high";
+    EXPECT_THAT(refusal(ExitCode::data), testing::AllOf(HasSubstr("channel 13 is Z100, but in"),
+                                                        HasSubstr("records"), HasSubstr("Z1000")));
+}
+
+TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
+    for (const char* name : {".a.h5", "\xff.h5"}) {
+        options_.files = {folder_.path() / name};  // which nobody looks for
+        EXPECT_THAT(refusal(ExitCode::data), HasSubstr("name"));
+    }
+}
+
+TEST_F(Transcode, ALinkIsRefusedBeforeAnyWork) {
+    write_two_files();
+    std::filesystem::create_directory(folder_.path() / "real");
+    std::filesystem::create_directory_symlink(folder_.path() / "real", folder_.path() / "link");
+    options_.output = folder_.path() / "link";
+    options_.files = {"no such file"};
+    try {
+        transcode(options_);
+        ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_THAT(error.what(), HasSubstr("symbolic link"));
+    }
+}
+
 TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
     write_two_files();
     RawClimateFile other;
@@ -223,6 +288,7 @@ TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
 TEST_F(Transcode, FindsTheFilesOfAFolderInOrder) {
     write_two_files();
     std::ofstream(folder_.path() / "notes.txt") << "text";
+    std::ofstream(folder_.path() / ".a.h5.12.tmp.h5") << "text";
     EXPECT_EQ(climate_files_at(folder_.path()), options_.files);
     EXPECT_EQ(climate_files_at("x.h5"), (std::vector<std::filesystem::path>{"x.h5"}));
     std::filesystem::create_directory(folder_.path() / "empty");
@@ -264,6 +330,22 @@ TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
                         HasSubstr("records-00001.bin': record 1 (b.h5/1) is damaged"));
         }
     }
+}
+
+TEST_F(Records, TellWhetherAllNumbersAreFinite) {
+    auto bytes = test::read_file_bytes(file());
+    bytes[10] = 0x00;
+    bytes[11] = 0xFC;  // -infinity in fp16
+    test::write_file_bytes(file(), bytes);
+    const auto sum = ::crc32_z(0, bytes.data(), kOne * 2);
+    const std::filesystem::path path = options_.output / kRecordIndexName;
+    auto index = nlohmann::json::parse(std::ifstream(path));
+    index["files"][1]["records"][0]["crc32"] = fmt::format("{:08x}", sum);
+    std::ofstream(path) << index;
+    const RecordSet set(options_.output);
+    EXPECT_TRUE(set.is_finite(0));
+    EXPECT_FALSE(set.is_finite(2));
+    EXPECT_TRUE(set.is_finite(3));
 }
 
 TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {

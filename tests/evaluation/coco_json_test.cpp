@@ -61,6 +61,12 @@ TEST(CocoAnnotations, AreIndexedInTheOrderOfTheirIds) {
     EXPECT_EQ(got.truth.boxes, (std::vector<LabelledBox>{{1, 1, {1, 2, 3, 4}}}));
 }
 
+TEST(CocoDetections, MayBeMoreThanTenMillionValues) {
+    std::string text = R"([{"image_id":4,"category_id":1,"bbox":[1,2,3,4],"score":1,"more":[0)";
+    for (int value = 0; value < 10'000'000; ++value) text += ",0";
+    EXPECT_EQ(parse_coco_detections(text + "]}]", "d", annotations()).size(), 1U);
+}
+
 TEST(CocoDetections, ReadBackExactlyFromCornersInFp32) {
     CounterStream stream(1, RandomPurpose::test);
     const auto pixel = [&] { return static_cast<float>(stream.uniform() * 1152); };

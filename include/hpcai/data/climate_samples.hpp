@@ -26,7 +26,8 @@ inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
 
 /// data.synthetic_samples and data.synthetic_validation_samples of the ClimateGenerator with its
 /// default settings and run.seed, on windows of workload.image_size x image_width, in
-/// data.climate_precision. With data.decoded_cache_mib > 0 each set keeps that much of them.
+/// data.climate_precision. Of data.decoded_cache_mib each set has a share by its number
+/// of samples, to keep those it made.
 /// Throws Error(usage) for a size that the generator does not make.
 SampleSets make_synthetic_climate(const config::Config& config);
 
@@ -34,7 +35,8 @@ SampleSets make_synthetic_climate(const config::Config& config);
 /// wrote, or HDF5 files, which are slow to read and normalized as above, in
 /// data.climate_precision. A sample that is damaged or holds a value that is not finite is bad.
 /// Throws Error(data) naming the file when it is not sound, has another size than the workload, a
-/// sample with more than data.max_boxes boxes, or when both sets are not normalized alike.
+/// sample with more than data.max_boxes boxes, for HDF5 files with the height at 100 hPa, or when
+/// both sets have other channels or are not normalized alike.
 /// Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& group);
 

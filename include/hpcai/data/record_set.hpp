@@ -45,6 +45,8 @@ public:
     /// The first call for a sample compares its checksum; throws Error(data) naming file and
     /// sample where it differs.
     std::span<const std::byte> record(std::int64_t sample) const;
+    /// Whether all numbers of the record are finite; throws as record().
+    bool is_finite(std::int64_t sample) const;
     const std::vector<Box>& boxes(std::int64_t sample) const;
 
 private:

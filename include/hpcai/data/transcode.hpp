@@ -17,7 +17,8 @@ struct ChannelStatistics {
     std::vector<double> standard_deviation;
 };
 
-/// The files that `path` stands for: itself, or the *.h5 and *.hdf5 in a folder, sorted by name.
+/// The files that `path` stands for: itself, or the *.h5 and *.hdf5 in a folder, sorted by name;
+/// hidden ones are left out.
 /// Throws Error(data) when there are none.
 std::vector<std::filesystem::path> climate_files_at(const std::filesystem::path& path);
 
@@ -47,10 +48,11 @@ struct TranscodeOptions {
     std::filesystem::path output;              // new or empty folder
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
     /// Folder of other records whose mean and deviation are used, as a test set uses those of the
-    /// training set; empty: those of `files`.
+    /// training set; empty: those of `files`. Its channels must be those of `files`.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
-    /// skip: samples with values that are not finite are left out; otherwise they are an error.
+    /// skip: samples with values that are not finite, as stored or as normalized dtype, are left
+    /// out; otherwise they are an error.
     bool skip_bad_samples = false;
     int threads = 1;
 };

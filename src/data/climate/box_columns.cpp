@@ -47,9 +47,15 @@ void require_classes(const BoxTable& table) {
     }
 }
 
-BoxOrder order_of(const BoxTable& table, BoxOrder wanted) {
-    if (wanted != BoxOrder::detect) return wanted;
+BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
     const std::size_t rows = table.rows.size();
+    if (stated != BoxOrder::detect) {
+        const std::size_t wrong = first_impossible(table, stated);
+        require(wrong == rows, ExitCode::data,
+                "{}: cannot be what the file says its columns are; say which they are (box order)",
+                where(table, wrong));
+        return stated;
+    }
     const std::size_t corners = first_impossible(table, BoxOrder::corners);
     const std::size_t ranges = first_impossible(table, BoxOrder::ranges);
     const bool any = std::any_of(table.rows.begin(), table.rows.end(),

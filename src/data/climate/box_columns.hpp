@@ -26,10 +26,10 @@ struct BoxTable {
 /// Throws Error(data) for a class out of 0 to 3.
 void require_classes(const BoxTable& table);
 
-/// The order that `wanted` asks for or else, with `detect`, the only one in which no edge comes
+/// The order that the file states or else, with `detect`, the only one in which no edge comes
 /// after its opposite or leaves the picture; corners when there is no box at all. Throws
-/// Error(data) when both or neither are possible.
-BoxOrder order_of(const BoxTable& table, BoxOrder wanted);
+/// Error(data) when that stated is not possible, or both or neither are.
+BoxOrder order_of(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {
     std::vector<std::vector<Box>> of_sample;

@@ -22,6 +22,7 @@ using climate::Hdf5Handle;
 constexpr unsigned kTrialSeconds = 120;
 constexpr hsize_t kMostSamples = 200'000;
 constexpr hsize_t kLargestSide = 16'384;  // pixels
+constexpr hsize_t kLargestSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
@@ -57,6 +58,8 @@ void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
             "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
             "found {}",
             images.place, kClimateChannels, kMostSamples, kLargestSide, text_of(e));
+    require(e[1] * e[2] * e[3] * sizeof(float) <= kLargestSampleBytes, ExitCode::data,
+            "{}: {} is more than 4 GiB a sample", images.place, text_of(e));
     const std::vector<hsize_t> expected{e[0], kMaximumClimateBoxes, climate::kBoxColumns};
     require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.place,
             text_of(expected), text_of(boxes.extents));
@@ -70,9 +73,8 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
     return rows;
 }
 
-/// What the caller asks for, or the file's own word.
-BoxOrder wanted_order(const Hdf5Dataset& boxes, BoxOrder asked) {
-    if (asked != BoxOrder::detect) return asked;
+/// The file's own word, or detect.
+BoxOrder stated_order(const Hdf5Dataset& boxes) {
     const std::string columns = climate::text_attribute(boxes, climate::kColumnsName).value_or("");
     if (columns == climate::kCornerColumns) return BoxOrder::corners;
     if (columns == climate::kRangeColumns) return BoxOrder::ranges;
@@ -148,7 +150,9 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
     const climate::BoxTable table{read_rows(boxes), static_cast<int>(e[2]), static_cast<int>(e[3]),
                                   boxes.place};
     climate::require_classes(table);
-    s.order = climate::order_of(table, wanted_order(boxes, settings.box_order));
+    s.order = settings.box_order != BoxOrder::detect
+                  ? settings.box_order
+                  : climate::order_of(table, stated_order(boxes));
     s.boxes = climate::decode_boxes(table, s.order);
     s.level = level_of(s.images);
     return state;
@@ -158,8 +162,14 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
     const auto trial = [&] { walk_chunks(open(path, settings)->images); };
-    require(check_file(path) || climate::survives(trial, kTrialSeconds), ExitCode::data,
-            "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+    if (!check_file(path)) {
+        const climate::TrialResult result = climate::try_apart(trial, kTrialSeconds);
+        require(result != climate::TrialResult::too_slow, ExitCode::data,
+                "'{}' is damaged or its disk too slow: opening it took more than {} s",
+                path.string(), kTrialSeconds);
+        require(result == climate::TrialResult::survived, ExitCode::data,
+                "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+    }
     state_ = open(path, settings);
 }
 

@@ -4,12 +4,15 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <exception>
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::data::climate {
 
@@ -29,30 +32,57 @@ void become_expendable(unsigned seconds) {
     ::alarm(seconds);
 }
 
-[[noreturn]] void run_and_exit(const std::function<void()>& action) {
+[[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
     try {
         action();
-    } catch (const std::exception&) {
-        ::_exit(0);  // the caller meets the same error
+    } catch (const std::exception&) {  // the caller meets the same error
     }
-    ::_exit(0);
+    const char word = 1;
+    const bool is_said = ::write(out, &word, 1) == 1;
+    ::_exit(is_said ? 0 : 1);
 }
 
-}  // namespace
+/// Whether anything comes before the other end is closed.
+bool hears_a_word(int in) {
+    char word = 0;
+    ssize_t count = 0;
+    do {
+        count = ::read(in, &word, 1);
+    } while (count < 0 && errno == EINTR);
+    return count == 1;
+}
 
-bool survives(const std::function<void()>& action, unsigned seconds) {
-    const pid_t child = ::fork();
-    if (child < 0) return true;  // without a second process the trial is left out
-    if (child == 0) {
-        become_expendable(seconds);
-        run_and_exit(action);
-    }
+/// Whether the child's alarm ended it; false where its end is not told.
+bool was_alarmed(pid_t child) {
     int status = 0;
     pid_t ended = 0;
     do {
         ended = ::waitpid(child, &status, 0);
     } while (ended < 0 && errno == EINTR);
-    return ended < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return ended == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+}
+
+}  // namespace
+
+TrialResult try_apart(const std::function<void()>& action, unsigned seconds) {
+    std::array<int, 2> ends{};
+    require(::pipe2(ends.data(), O_CLOEXEC) == 0, ExitCode::launch,
+            "no pipe for a process that tries a file: {}", std::strerror(errno));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ends[0]);
+        become_expendable(seconds);
+        run_and_exit(action, ends[1]);
+    }
+    const int error = errno;
+    ::close(ends[1]);
+    const bool is_well = child > 0 && hears_a_word(ends[0]);
+    ::close(ends[0]);
+    require(child > 0, ExitCode::launch, "cannot start a process that tries a file: {}",
+            std::strerror(error));
+    const bool is_slow = was_alarmed(child);
+    if (is_well) return TrialResult::survived;
+    return is_slow ? TrialResult::too_slow : TrialResult::crashed;
 }
 
 }  // namespace hpcai::data::climate

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 namespace hpcai::data::climate {
 
-/// Runs `action` in a process of its own that prints nothing, and waits for it. False when it
-/// crashed or took longer than `seconds`; what it throws counts as survived.
-bool survives(const std::function<void()>& action, unsigned seconds);
+enum class TrialResult : std::uint8_t { survived, crashed, too_slow };
+
+/// Runs `action` in a process of its own that prints nothing, and waits for it. It survived when it
+/// said so itself, also of an action that throws; too_slow after `seconds`, or crashed where
+/// SIGCHLD is ignored. Throws Error(launch) when no process can be started.
+TrialResult try_apart(const std::function<void()>& action, unsigned seconds);
 
 }  // namespace hpcai::data::climate
