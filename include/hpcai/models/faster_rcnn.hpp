@@ -41,7 +41,7 @@ inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, 
 inline constexpr const char* kKeysInput = "keys";    // (N) int32, training: draws the samples
 
 /// The reference boxes of its five levels of strides 4 to 64: areas of the sizes' squares, sides
-/// rounded half to even.
+/// rounded half to even. Strides are torchvision's where the image's sides are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
 /// From images (N, H, W, C) and boxes to the losses "rpn_loss" and "roi_loss", (N, 2) each.
