@@ -158,7 +158,7 @@ TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
     for (int sample = 0; sample < group.rank(); ++sample) {
         mine.labels.push_back(10 * group.rank() + sample);
         mine.outputs.insert(mine.outputs.end(),
-                                  {static_cast<float>(group.rank()), static_cast<float>(sample)});
+                            {static_cast<float>(group.rank()), static_cast<float>(sample)});
     }
     const Predictions all = gather(group, mine);
     Predictions expected;
@@ -166,7 +166,7 @@ TEST(TrainingOverMpi, GathersPredictionsInTheOrderOfRanks) {
         for (int sample = 0; sample < rank; ++sample) {
             expected.labels.push_back(10 * rank + sample);
             expected.outputs.insert(expected.outputs.end(),
-                                          {static_cast<float>(rank), static_cast<float>(sample)});
+                                    {static_cast<float>(rank), static_cast<float>(sample)});
         }
     }
     EXPECT_EQ(all.labels, expected.labels);

@@ -149,8 +149,8 @@ TEST_P(ResNet50ThreeSteps, LeaveRunningStatisticsAndPredictionsOfPyTorchInDouble
     EXPECT_EQ(predictions.labels, labels(kBatches));
     tests::LargestError logits(fmt::format("ResNet-50 {} logits in inference, fp32", version),
                                2e-6);
-    logits.add(relative_distance(centred_logits(predictions.outputs),
-                                 file_.read("inference_logits")));
+    logits.add(
+        relative_distance(centred_logits(predictions.outputs), file_.read("inference_logits")));
 }
 
 /// Both versions in fp32.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-
 #include "flat_tiles.hpp"
 
 namespace hpcai::device::cpu {

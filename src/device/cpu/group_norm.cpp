@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-
 #include "flat_tiles.hpp"
 
 namespace hpcai::device::cpu {
