@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
@@ -247,6 +248,25 @@ TEST_F(ClimateFiles, RefuseWhatIsNoHdf5File) {
     std::filesystem::remove(path());
     std::ofstream(path()) << "text";
     EXPECT_THAT(refusal(), HasSubstr("cannot be opened as HDF5"));
+}
+
+TEST_F(ClimateFiles, AreNotBlamedWhenTheSystemHasNothingLeftToTryThemWith) {
+    test::write_raw(path(), {});
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none{0, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    ExitCode code = ExitCode::ok;
+    std::string message;
+    try {
+        const ClimateFile file(path());
+    } catch (const Error& error) {
+        code = error.code();
+        message = error.what();
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(code, ExitCode::internal);
+    EXPECT_EQ(message, "cannot start a process that tries a file: Too many open files");
 }
 
 TEST_F(ClimateFiles, AreComparedWithAManifestBeforeTheyAreOpened) {

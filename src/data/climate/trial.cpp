@@ -62,12 +62,17 @@ bool was_alarmed(pid_t child) {
     return ended == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
 }
 
+/// The system's failure, not the file's.
+[[noreturn]] void fail_to_start(int error) {
+    throw Error(ExitCode::internal,
+                fmt::format("cannot start a process that tries a file: {}", std::strerror(error)));
+}
+
 }  // namespace
 
 TrialResult try_apart(const std::function<void()>& action, unsigned seconds) {
     std::array<int, 2> ends{};
-    require(::pipe2(ends.data(), O_CLOEXEC) == 0, ExitCode::launch,
-            "no pipe for a process that tries a file: {}", std::strerror(errno));
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_to_start(errno);
     const pid_t child = ::fork();
     if (child == 0) {
         ::close(ends[0]);
@@ -78,8 +83,7 @@ TrialResult try_apart(const std::function<void()>& action, unsigned seconds) {
     ::close(ends[1]);
     const bool is_well = child > 0 && hears_a_word(ends[0]);
     ::close(ends[0]);
-    require(child > 0, ExitCode::launch, "cannot start a process that tries a file: {}",
-            std::strerror(error));
+    if (child < 0) fail_to_start(error);
     const bool is_slow = was_alarmed(child);
     if (is_well) return TrialResult::survived;
     return is_slow ? TrialResult::too_slow : TrialResult::crashed;
