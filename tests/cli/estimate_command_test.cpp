@@ -45,6 +45,18 @@ TEST(Plan, RefusesALayoutThatBreaksEquation5) {
                    "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
 }
 
+TEST(Plan, RefusesDetectorsThatAreJudgedOutOfBag) {
+    const std::vector<std::string> wrong{"--config", source("configs/extreme_weather.yaml"),
+                                         "--set", "bagging.out_of_bag=true"};
+    for (std::vector<std::string> command : {std::vector<std::string>{"plan", "--ranks", "8"},
+                                             std::vector<std::string>{"config", "print"}}) {
+        command.insert(command.end(), wrong.begin(), wrong.end());
+        expect_refused(run(command), 2,
+                       "bagging.out_of_bag: expected false, as workload.kind is extreme_weather, "
+                       "got 'true'");
+    }
+}
+
 TEST(Flops, HaveTheKnownTotals) {
     const std::vector<std::string> arguments{"flops", "--config",
                                              source("configs/imagenet_goyal.yaml")};
