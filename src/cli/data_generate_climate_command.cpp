@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <memory>
 #include <ostream>
 
@@ -19,6 +20,33 @@ struct Options {
     data::GenerateClimateOptions set;
     int threads = 0;
 };
+
+struct Knob {
+    const char* name;
+    double data::ClimateSettings::*setting;
+    const char* meaning;
+};
+constexpr std::array<Knob, 6> kDifficulty{{
+    {"--amplitude", &data::ClimateSettings::amplitude, "of what storms do to the fields, 0 to 10"},
+    {"--event-rate", &data::ClimateSettings::event_rate, "times the usual storms, 0 to 10"},
+    {"--distractor-rate", &data::ClimateSettings::distractor_rate,
+     "times the usual unlabelled look-alikes, 0 to 10"},
+    {"--intensity-spread", &data::ClimateSettings::intensity_spread,
+     "of what a snapshot shows of a storm's strength, standard deviation of the logarithm, 0 to 2"},
+    {"--extent-spread", &data::ClimateSettings::extent_spread,
+     "of a box's sides around what is visible, likewise"},
+    {"--label-dropout", &data::ClimateSettings::label_dropout,
+     "chance that a storm has no box, 0 to 1"},
+}};
+
+void add_difficulty(CLI::App& command, data::ClimateSettings& settings) {
+    for (const Knob& knob : kDifficulty) {
+        double& target = settings.*knob.setting;
+        add_number(
+            command, knob.name, [&target](double value) { target = value; },
+            fmt::format("{} ({})", knob.meaning, target));
+    }
+}
 
 ExitCode generate(const Options& options, std::ostream& out) {
     data::GenerateClimateOptions set = options.set;
@@ -75,6 +103,7 @@ void add_data_generate_climate_command(CLI::App& parent, Context& context) {
         {0, 9007199254740991},
         fmt::format("what is drawn follows from it ({})", set.settings.seed));
     add_split(command, set.split);
+    add_difficulty(command, set.settings);
     add_threads(command, options->threads);
     set_action(command, context, [options, &context] { return generate(*options, context.out); });
 }

@@ -44,6 +44,8 @@ TEST_F(ClimateCommands, GenerateWhatCheckFindsSound) {
     expect_refused(data({"generate", "climate", "--output", "x.h5", "--height", "63"}), 2,
                    "data generate climate: --height: expected an integer from 64 to 768");
     expect_refused(generate("x.h5", {"--split", "test"}), 2, "expected training or validation");
+    expect_refused(generate("x.h5", {"--label-dropout", "1.5"}), 2,
+                   "label_dropout: expected 0 to 1, got 1.5");
 }
 
 TEST_F(ClimateCommands, TranscodeToRecordsWithTheTrainingSetsStatistics) {

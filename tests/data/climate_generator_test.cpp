@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -173,7 +174,7 @@ TEST(ClimateGenerator, BoxesOfLowsReachAsFarAsTheLowsBothWays) {
     settings.width = 224;
     settings.event_rate = 0.3;
     settings.distractor_rate = 0;
-    settings.label_dropout = 0;
+    settings.label_dropout = settings.intensity_spread = settings.extent_spread = 0;
     settings.event_windows = settings.kept_share = 1;
     ClimateSettings nothing = settings;
     nothing.amplitude = 0;
@@ -204,6 +205,75 @@ TEST(ClimateGenerator, BoxesOfLowsReachAsFarAsTheLowsBothWays) {
     EXPECT_NEAR(shift_y / lows, 0, 0.04);
 }
 
+struct Moments {
+    double weight = 0, sum = 0, squares = 0;
+    double mean() const { return sum / weight; }
+    double deviation() const { return std::sqrt(squares / weight - mean() * mean()); }
+};
+
+/// What the only tropical low of a sample takes from the pressure, Pa, by category - 1.
+struct TropicalDepths {
+    std::vector<double> of_depressions, of_cyclones;
+};
+
+TropicalDepths tropical_depths(double intensity_spread) {
+    ClimateSettings settings = small_window();
+    settings.event_rate = 0.5;
+    settings.distractor_rate = settings.label_dropout = 0;
+    settings.event_windows = settings.kept_share = 1;
+    settings.intensity_spread = intensity_spread;
+    ClimateSettings nothing = settings;
+    nothing.amplitude = 0;
+    const ClimateGenerator painted(settings), unpainted(nothing);
+    TropicalDepths depths;
+    for (std::uint32_t number = 0; number < 150; ++number) {
+        const std::vector<Box> boxes = painted.boxes(Split::training, number);
+        if (boxes.size() != 1 || boxes[0].category > 2) continue;
+        const Sample sample = sample_of(painted, number), bare = sample_of(unpainted, number);
+        const PaintedLow low{sample, bare, settings.height, settings.width};
+        auto& list = boxes[0].category == 1 ? depths.of_depressions : depths.of_cyclones;
+        list.push_back(low.depth(low.middle_row(), low.middle_column()));
+    }
+    return depths;
+}
+
+TEST(ClimateGenerator, StrengthTellsDepressionsFromCyclonesUnlessItIsSpread) {
+    const TropicalDepths sharp = tropical_depths(0), spread = tropical_depths(0.6);
+    ASSERT_GE(std::min(sharp.of_depressions.size(), sharp.of_cyclones.size()), 10U);
+    EXPECT_LT(std::ranges::max(sharp.of_depressions), std::ranges::min(sharp.of_cyclones));
+    const double weakest_cyclone = std::ranges::min(spread.of_cyclones);
+    EXPECT_GT(std::ranges::count_if(spread.of_depressions,
+                                    [&](double depth) { return depth > weakest_cyclone; }),
+              2);
+}
+
+TEST(ClimateGenerator, SpreadBoxesHaveTheirSidesAroundTheVisibleOnes) {
+    ClimateSettings settings;
+    settings.label_dropout = 0;
+    settings.event_rate = 0.5;
+    settings.extent_spread = 0;
+    const ClimateGenerator exact(settings);
+    settings.extent_spread = 0.25;
+    const ClimateGenerator spread(settings);
+    Moments ratio;
+    for (std::uint32_t number = 0; number < 100; ++number) {
+        const std::vector<Box> seen = exact.boxes(Split::training, number);
+        const std::vector<Box> boxes = spread.boxes(Split::training, number);
+        if (seen.size() != boxes.size()) continue;  // one became smaller than 8 pixels
+        for (std::size_t i = 0; i < boxes.size(); ++i) {
+            ASSERT_EQ(boxes[i].category, seen[i].category);
+            if (boxes[i].category == 4) continue;
+            const double log_ratio =
+                std::log((boxes[i].x2 - boxes[i].x1) / (seen[i].x2 - seen[i].x1));
+            ratio.weight += 1;
+            ratio.sum += log_ratio;
+            ratio.squares += log_ratio * log_ratio;
+        }
+    }
+    EXPECT_NEAR(ratio.mean(), 0, 0.05);
+    EXPECT_NEAR(ratio.deviation(), 0.25, 0.05);  // 0.24 after cutting at two deviations
+}
+
 TEST(ClimateGenerator, WindowsHoldTheEventWhereverTheyAreLaid) {
     ClimateSettings settings = small_window();
     settings.event_windows = 1;
@@ -218,12 +288,6 @@ TEST(ClimateGenerator, WindowsHoldTheEventWhereverTheyAreLaid) {
     EXPECT_GT(events, 900);
     EXPECT_LT(at_the_edge, 20);
 }
-
-struct Moments {
-    double weight = 0, sum = 0, squares = 0;
-    double mean() const { return sum / weight; }
-    double deviation() const { return std::sqrt(squares / weight - mean() * mean()); }
-};
 
 /// Of the CAM5 snapshots that public training sets of DeepCAM state, area-weighted; PSL and Z1000
 /// there are extrapolated below mountains, so PSL's deviation is ClimateNet's and Z1000 is left

@@ -95,22 +95,22 @@ TEST(SyntheticClimate, IsTheGeneratorsWeatherNormalized) {
 
 TEST(SyntheticClimate, IsOfTheSizeThatNetworksExpect) {
     config::Config config = small_config();
-    config.data.synthetic_samples = 40;
+    config.data.synthetic_samples = 80;
     const SampleSets sets = make_synthetic_climate(config);
     std::array<double, 16> sum{}, squares{};
-    for (std::uint32_t sample = 0; sample < 40; ++sample) {
+    for (std::uint32_t sample = 0; sample < 80; ++sample) {
         const std::vector<float> numbers = evaluated(*sets.training, sample).numbers();
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             sum[i % 16] += numbers[i];
             squares[i % 16] += static_cast<double>(numbers[i]) * numbers[i];
         }
     }
-    const double count = 40.0 * kHeight * kWidth;
+    const double count = 80.0 * kHeight * kWidth;
     for (std::size_t channel = 0; channel < 16; ++channel) {
         const double mean = sum[channel] / count;
         const double deviation = std::sqrt(squares[channel] / count - mean * mean);
         EXPECT_LT(std::abs(mean), 1.0) << kClimateChannelNames[channel];
-        EXPECT_GT(deviation, 0.4) << kClimateChannelNames[channel];
+        EXPECT_GT(deviation, 0.3) << kClimateChannelNames[channel];
         EXPECT_LT(deviation, 2.5) << kClimateChannelNames[channel];
     }
 }

@@ -25,7 +25,11 @@ struct ClimateSettings {
     double amplitude = 1;         // of what an event does to the fields
     double event_rate = 1;        // times the usual number of events
     double distractor_rate = 1;   // times the usual number of unlabelled look-alikes
-    double label_dropout = 0.05;  // chance that an event's box is missing
+    /// Standard deviation of the logarithm of an event's strength in the snapshot over the strength
+    /// that decided its category: storms are named for what they are at their strongest.
+    double intensity_spread = 0.6;
+    double extent_spread = 0.25;  // likewise of a box's sides over those of the visible structure
+    double label_dropout = 0.1;   // chance that an event's box is missing
     double event_windows = 0.9;   // share of windows that are laid around an event
     double kept_share = 0.6;      // of a box that a window must hold for the label to stay
 };
@@ -40,11 +44,12 @@ struct ClimateWindow {
 /// data (CAM5, 0.23 x 0.31 degrees), with labelled boxes. A sample is a function of the settings,
 /// the split and its number alone; the planet's coasts and mountains are always the same. A
 /// window's fields are those of the whole grid at its pixels, and cost their share of it.
-/// Every box is a function of the visible structure; none crosses 0 degrees of longitude.
+/// No box crosses 0 degrees of longitude. With both spreads and the dropout 0 every box is a
+/// function of the visible structure; else no detector finds them all, as in labelled real data.
 class ClimateGenerator {
 public:
     /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152,
-    /// amplitude and rates from 0 to 10, the others from 0 to 1.
+    /// amplitude and rates from 0 to 10, spreads from 0 to 2, the others from 0 to 1.
     explicit ClimateGenerator(const ClimateSettings& settings);
     ~ClimateGenerator();
 

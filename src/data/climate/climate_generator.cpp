@@ -36,6 +36,8 @@ void check(const ClimateSettings& settings) {
     require_setting("amplitude", settings.amplitude, 0, 10);
     require_setting("event_rate", settings.event_rate, 0, 10);
     require_setting("distractor_rate", settings.distractor_rate, 0, 10);
+    require_setting("intensity_spread", settings.intensity_spread, 0, 2);
+    require_setting("extent_spread", settings.extent_spread, 0, 2);
     require_setting("label_dropout", settings.label_dropout, 0, 1);
     require_setting("event_windows", settings.event_windows, 0, 1);
     require_setting("kept_share", settings.kept_share, 0, 1);

@@ -15,16 +15,18 @@ constexpr double kSmallestSide = 8;       // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
+constexpr double kMostSpread = 2;    // standard deviations
+constexpr double kUsualDrop = 4000;  // Pa, of a cyclone
+
 struct VortexKind {
-    double drop_low, drop_high;      // Pa
+    double drop_low, drop_high;      // at its strongest, Pa
     double radius_low, radius_high;  // of the strongest wind, m
     double shape_low, shape_high;
     double outer_low, outer_high;  // m
-    double strength;
 };
-constexpr VortexKind kCyclone{1800, 6500, 5e4, 9e4, 1.1, 1.7, 4.5e5, 7.5e5, 1};
-constexpr VortexKind kDepression{500, 1100, 9e4, 1.6e5, 0.9, 1.2, 3.5e5, 5e5, 0.35};
-constexpr VortexKind kTropicalDistractor{120, 280, 9e4, 1.6e5, 0.9, 1.2, 3.5e5, 5e5, 0.12};
+constexpr VortexKind kCyclone{1500, 6500, 5e4, 1.2e5, 1.0, 1.7, 4e5, 7e5};
+constexpr VortexKind kDepression{500, 1300, 7e4, 1.6e5, 0.9, 1.4, 3.5e5, 5.5e5};
+constexpr VortexKind kTropicalDistractor{150, 450, 7e4, 1.6e5, 0.9, 1.4, 3.5e5, 5.5e5};
 
 double metres_between(double latitude, double longitude, double other_latitude,
                       double other_longitude) {
@@ -69,6 +71,14 @@ private:
     };
 
     double between(double low, double high) { return low + (high - low) * random_.uniform(); }
+    /// Factor exp(spread n) of a normal n; 1 without spread.
+    double spread_by(double spread) {
+        return std::exp(spread * std::clamp(random_.normal(), -kMostSpread, kMostSpread));
+    }
+    /// The snapshot's share of an event's strength; 1 in the mean.
+    double strength_seen(double spread) {
+        return spread_by(spread) * std::exp(-spread * spread / 2);
+    }
     bool one_of_two(double chance = 0.5) { return random_.uniform() < chance; }
 
     /// Calls `action` as often as a Poisson variable of that mean says (Knuth).
@@ -108,25 +118,37 @@ private:
         weather_.labels.push_back({category, extent, std::move(parts), dropped});
     }
 
+    /// What a box shows of an event's extent, `radius_y` and `radius_x` metres around its place.
+    Extent seen_extent(double latitude, double longitude, double radius_y, double radius_x) {
+        return extent_around(latitude, longitude, radius_y * spread_by(settings_.extent_spread),
+                             radius_x * spread_by(settings_.extent_spread));
+    }
+    /// Share of a plume's path that its box leaves out at one end.
+    double seen_end() {
+        return std::min(0.4, std::fabs(spread_by(settings_.extent_spread) - 1) / 2);
+    }
+
     void draw_vortex(const VortexKind& kind, std::optional<ClimateCategory> category) {
         for (int attempt = 0; attempt < kVortexTries; ++attempt) {
             const double hemisphere = one_of_two(0.5 + 0.35 * weather_.season) ? 1 : -1;
             Vortex vortex;
             vortex.latitude = hemisphere * between(8, 27);
             vortex.longitude = between(6, 354);
-            vortex.drop = settings_.amplitude * between(kind.drop_low, kind.drop_high);
+            const double drop =
+                between(kind.drop_low, kind.drop_high) * strength_seen(settings_.intensity_spread);
+            vortex.drop = settings_.amplitude * drop;
             vortex.wind_radius = between(kind.radius_low, kind.radius_high);
             vortex.shape = between(kind.shape_low, kind.shape_high);
             vortex.outer_radius = between(kind.outer_low, kind.outer_high);
             vortex.rotation = between(0, 2 * std::numbers::pi);
-            vortex.strength = settings_.amplitude * kind.strength;
+            vortex.strength = settings_.amplitude * std::pow(drop / kUsualDrop, 0.7);
             if (is_land(vortex.latitude, vortex.longitude)) continue;
             if (!take({vortex.latitude, vortex.longitude, 1.1 * vortex.outer_radius})) continue;
             weather_.vortices.push_back(vortex);
             const double radius = 0.62 * vortex.outer_radius;
             if (category) {
                 add_label(*category,
-                          extent_around(vortex.latitude, vortex.longitude, radius, radius));
+                          seen_extent(vortex.latitude, vortex.longitude, radius, radius));
             }
             return;
         }
@@ -137,8 +159,9 @@ private:
             Low low;
             low.latitude = (one_of_two() ? 1 : -1) * between(33, 64);
             low.longitude = between(12, 348);
-            low.drop = settings_.amplitude * (labelled ? between(1400, 4200) : between(300, 650));
-            low.size = between(3e5, 5.5e5) * (labelled ? 1 : 0.8);
+            low.drop = settings_.amplitude * (labelled ? between(1400, 4200) : between(400, 1100)) *
+                       strength_seen(settings_.intensity_spread);
+            low.size = between(3e5, 5.5e5);
             low.eccentricity = between(0.75, 1.3);
             low.tilt = between(3e5, 6e5);
             if (!take({low.latitude, low.longitude, 1.7 * low.size})) continue;
@@ -146,8 +169,8 @@ private:
             if (labelled) {
                 add_label(
                     ClimateCategory::extratropical_cyclone,
-                    extent_around(low.latitude, low.longitude, 1.7 * low.size / low.eccentricity,
-                                  1.7 * low.size * low.eccentricity));
+                    seen_extent(low.latitude, low.longitude, 1.7 * low.size / low.eccentricity,
+                                1.7 * low.size * low.eccentricity));
             }
             return;
         }
@@ -156,21 +179,21 @@ private:
     /// Landfall in North America, or in South America.
     Plume plume_path(bool labelled) {
         Plume plume{between(18, 26), between(185, 205), between(36, 52), between(228, 242)};
-        double sign = 1;
         if (one_of_two(0.45)) {
-            sign = -1;
             plume.latitude_0 *= -1;
             plume.latitude_1 *= -1;
             plume.longitude_0 = between(250, 262);
             plume.longitude_1 = between(281, 289);
         }
         if (!labelled) {
-            plume.latitude_1 = plume.latitude_0 + sign * between(5, 8);
-            plume.longitude_1 = plume.longitude_0 + between(5, 9);
+            const double share = between(0.3, 0.8);
+            plume.latitude_1 = plume.latitude_at(share);
+            plume.longitude_1 = plume.longitude_at(share);
         }
         plume.bend = between(-7, 7);
         plume.width = between(1.5e5, 2.6e5);
-        plume.water = settings_.amplitude * (labelled ? between(14, 26) : between(6, 10));
+        plume.water = settings_.amplitude * (labelled ? between(14, 26) : between(7, 13)) *
+                      strength_seen(0.5 * settings_.intensity_spread);
         return plume;
     }
 
@@ -193,8 +216,10 @@ private:
     void label(const Plume& plume) {
         std::vector<Extent> parts;
         Extent whole;
+        const double first = seen_end(), last = 1 - seen_end();
         for (int step = 0; step <= kPathSteps; ++step) {
             const double q = static_cast<double>(step) / kPathSteps;
+            if (q < first || q > last) continue;
             const double share = Plume::profile(q);
             if (share <= kVisibleShare) continue;
             const double reach = plume.width * std::sqrt(2 * std::log(share / kVisibleShare));
