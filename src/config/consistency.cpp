@@ -196,8 +196,31 @@ public:
         check(increasing, "training.schedule_epochs", "increasing epochs");
         check(training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
               fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
+    }
+
+    void check_optimizer() const {
+        const TrainingConfig& training = config_.training;
+        const Optimizer optimizer = training.optimizer;
+        const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
+        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
+                               optimizer == Optimizer::adamw;
+        check_use(has_momentum, {"momentum", "nesterov", "momentum_correction"});
+        check_use(has_betas, {"beta1", "beta2"});
+        check_use(optimizer != Optimizer::sgd, {"epsilon"});
+        check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
         check(!training.nesterov || training.momentum > 0, "training.momentum",
               "a number above 0, as training.nesterov is true");
+    }
+
+    /// Keys that the optimizer has no use for stay what they are.
+    void check_use(bool has_use, std::initializer_list<const char*> names) const {
+        for (const char* name : names) {
+            const std::string full_name = std::string("training.") + name;
+            const std::string usual = value_text(Config{}, full_name);
+            check(has_use || value_text(config_, full_name) == usual, full_name,
+                  fmt::format("{}, as training.optimizer is {}", usual,
+                              value_text(config_, "training.optimizer")));
+        }
     }
 
 private:
@@ -213,6 +236,7 @@ void check_consistency(const Config& config, const PlaceOf& place_of) {
     checker.check_data();
     checker.check_batch();
     checker.check_schedule();
+    checker.check_optimizer();
 }
 
 }  // namespace hpcai::config

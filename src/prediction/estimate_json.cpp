@@ -72,7 +72,7 @@ ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
     return {{"precision", memory.precision},
             {"parameter_bytes", number(memory.parameters)},
             {"gradient_bytes", number(memory.gradients)},
-            {"momentum_bytes", number(memory.momentum)},
+            {"optimizer_bytes", number(memory.optimizer_state)},
             {"statistics_bytes", number(memory.statistics)},
             {"working_copy_bytes", number(memory.working_copies)},
             {"activation_bytes", number(memory.activations)},

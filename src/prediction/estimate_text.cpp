@@ -100,7 +100,7 @@ void print_memory(Page& page, const Estimate& estimate) {
     page.title("memory of one rank, without library scratch");
     line("parameters", memory.parameters, "fp32");
     line("gradients", memory.gradients, "fp32");
-    line("momentum", memory.momentum, "fp32");
+    line("optimizer state", memory.optimizer_state, "fp32");
     line("statistics", memory.statistics, "fp32, running means and variances");
     line("working copies", memory.working_copies,
          memory.precision + ", filters and weights for forward and for backward");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,9 +58,6 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_EQ(message_of("training:\n  optimizer: lars\n"),
-              "f.yaml:2:14: training.optimizer: expected sgd, got 'lars', which this version does "
-              "not have");
     EXPECT_EQ(message_of("training:\n  precision: int8\n"),
               "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, got "
               "'int8', which this version does not have");
@@ -171,6 +171,50 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
     EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),
                 HasSubstr("training.momentum: expected a number above 0"));
+}
+
+TEST(Reader, RefusesSettingsThatTheOptimizerHasNoUseFor) {
+    EXPECT_EQ(message_of("training:\n  optimizer: adam\n  momentum: 0.5\n"),
+              "f.yaml:3:13: training.momentum: expected 0.9, as training.optimizer is adam, got "
+              "'0.5'");
+    const std::string with_momentum = "momentum: 0.5,nesterov: true,momentum_correction: true";
+    const std::string with_betas = "beta1: 0.5,beta2: 0.5";
+    const std::string of_lars = "trust_coefficient: 0.5", of_others = "epsilon: 0.5";
+    const std::map<std::string, std::vector<std::string>> useless{
+        {"sgd", {with_betas, of_lars, of_others}},
+        {"lars", {with_betas}},
+        {"lamb", {with_momentum, of_lars}},
+        {"adam", {with_momentum, of_lars}},
+        {"adamw", {with_momentum, of_lars}},
+        {"adagrad", {with_momentum, with_betas, of_lars}}};
+    for (const auto& [optimizer, groups] : useless) {
+        for (const std::string& group : {with_momentum, with_betas, of_lars, of_others}) {
+            const bool is_useless = std::ranges::count(groups, group) > 0;
+            std::istringstream settings(group);
+            for (std::string one; std::getline(settings, one, ',');) {
+                const std::string yaml = "training: {optimizer: " + optimizer + ", " + one + "}\n";
+                EXPECT_THAT(
+                    message_of(yaml),
+                    HasSubstr(is_useless ? "as training.optimizer is " + optimizer : "accepted"));
+            }
+        }
+    }
+}
+
+TEST(Reader, TakesNumbersAndBooleansThatMayBeAuto) {
+    const TrainingConfig training =
+        parse("training: {optimizer: lars, epsilon: 0.5, momentum_correction: false}\n", "f.yaml",
+              {})
+            .training;
+    EXPECT_EQ(training.epsilon, 0.5);
+    EXPECT_EQ(training.momentum_correction, false);
+    const TrainingConfig automatic =
+        parse("training: {epsilon: auto, momentum_correction: auto}\n", "f.yaml", {}).training;
+    EXPECT_FALSE(automatic.epsilon || automatic.momentum_correction);
+    EXPECT_THAT(message_of("training: {momentum_correction: 1}\n"),
+                HasSubstr("expected auto, true or false, got '1'"));
+    EXPECT_THAT(message_of("training: {epsilon: none}\n"),
+                HasSubstr("expected auto or a number at least 0 and at most 1, got 'none'"));
 }
 
 /// What reading says to a detector with these settings.

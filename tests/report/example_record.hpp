@@ -119,14 +119,14 @@ inline RunRecord partial_record() {
 /// The second group was lost because its ranks held different models.
 inline RunRecord diverged_record() {
     RunRecord record = partial_record();
-    const std::string why = "replica audit after step 4: momentum differs";
+    const std::string why = "replica audit after step 4: optimizer state differs";
     record.verdict = {Status::invalid,
                       {"rule 8: the ranks of a group must hold the same model", "group 1: " + why},
                       ExitCode::invalid,
                       false};
     GroupRecord& lost = record.work.groups[1];
     lost.failure = why;
-    lost.audit = {3, 4, {"momentum"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
+    lost.audit = {3, 4, {"optimizer state"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
     return record;
 }
 

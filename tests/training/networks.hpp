@@ -142,7 +142,7 @@ public:
                std::unique_ptr<device::Device> on, tensor::DType compute = tensor::DType::f32)
         : config(std::move(configuration)),
           device(std::move(on)),
-          store(graph, *device),
+          store(graph, *device, config::optimizer_states(config.training.optimizer)),
           network(graph, *device, store, {device::Mode::training, compute}),
           reducer(comm::make_mpi_reducer(ranks)) {
         initialize(graph, config.run.seed, 0, store);

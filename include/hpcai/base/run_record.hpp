@@ -108,7 +108,7 @@ struct DivergedRankRecord {
 struct AuditRecord {
     std::int64_t passed = 0;                // all ranks agreed; none in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done when they did not; 0: they always did
-    std::vector<std::string> differs;       // "parameters", "momentum", "statistics"
+    std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
     std::vector<DivergedRankRecord> ranks;  // against the majority, or all where there is none
     bool operator==(const AuditRecord&) const = default;
 };

@@ -21,7 +21,7 @@ enum class ParallelMode { data };
 enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 enum class FieldPrecision { fp32, fp16, bf16 };
 enum class BadSamplePolicy { fail, skip, count };
-enum class Optimizer { sgd };
+enum class Optimizer { sgd, lars, lamb, adam, adamw, adagrad };
 enum class Schedule { constant, step, cosine, polynomial };
 enum class Precision { automatic, fp32, tf32, mixed, bf16 };
 enum class CommunicationBackend { automatic, mpi, nccl };
@@ -120,9 +120,14 @@ struct TrainingConfig {
     double schedule_power = 2;                        // polynomial
     double final_learning_rate = 0;  // cosine, polynomial: behind the last step, scaled
     double warmup_epochs = 5;
-    double warmup_start = 0;  // share of the peak rate one step before step 0
-    double momentum = 0.9;
-    bool nesterov = false;
+    double warmup_start = 0;                  // share of the peak rate one step before step 0
+    double momentum = 0.9;                    // sgd, lars
+    bool nesterov = false;                    // sgd, lars
+    std::optional<bool> momentum_correction;  // sgd, lars; absent: as the optimizer is published
+    double beta1 = 0.9;                       // lamb, adam, adamw
+    double beta2 = 0.999;                     // lamb, adam, adamw
+    std::optional<double> epsilon;            // all but sgd; absent: as the optimizer is published
+    double trust_coefficient = 0.001;         // lars
     double weight_decay = 1e-4;
     bool weight_decay_on_norm_and_bias = false;
     double label_smoothing = 0;
@@ -165,6 +170,13 @@ struct Config {
 /// Whether the workload is to find boxes in images; otherwise it is to classify them.
 constexpr bool detects(const WorkloadConfig& workload) {
     return workload.kind != WorkloadKind::image_classification;
+}
+
+/// Numbers that the optimizer keeps for each parameter.
+constexpr int optimizer_states(Optimizer optimizer) {
+    const bool has_one = optimizer == Optimizer::sgd || optimizer == Optimizer::lars ||
+                         optimizer == Optimizer::adagrad;
+    return has_one ? 1 : 2;
 }
 
 /// Of the network's input, in pixels.

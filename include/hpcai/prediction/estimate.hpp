@@ -45,14 +45,14 @@ struct WorkEstimate {
 /// gradients of activations under way, library scratch, code. For ResNet-50 at 64 or 224 pixels and
 /// 32 samples or more a rank, the CPU engine's plan for activations is 2 to 6 % larger.
 struct MemoryEstimate {
-    std::string precision;      // of activations and working copies
-    double parameters = 0;      // fp32 masters
-    double gradients = 0;       // fp32
-    double momentum = 0;        // fp32
-    double statistics = 0;      // fp32 running means and variances
-    double working_copies = 0;  // filters and weights once for forward, once for backward
-    double activations = 0;     // values that the backward pass reads again, of the rank's samples
-    double input = 0;           // prefetched batches and the cache of decoded pictures
+    std::string precision;       // of activations and working copies
+    double parameters = 0;       // fp32 masters
+    double gradients = 0;        // fp32
+    double optimizer_state = 0;  // fp32
+    double statistics = 0;       // fp32 running means and variances
+    double working_copies = 0;   // filters and weights once for forward, once for backward
+    double activations = 0;      // values that the backward pass reads again, of the rank's samples
+    double input = 0;            // prefetched batches and the cache of decoded pictures
 
     double total() const;
 };

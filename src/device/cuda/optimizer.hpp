@@ -8,7 +8,7 @@
 namespace hpcai::device::cuda {
 
 /// Throws Error(internal) for buffers of different lengths and ranges that are not in them.
-std::unique_ptr<Update> build_sgd(const Sgd& sgd, const SgdTensors& tensors, const Context& context,
-                                  Device& device);
+std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
+                                     const Context& context, Device& device);
 
 }  // namespace hpcai::device::cuda
