@@ -10,6 +10,8 @@ constexpr int kUnit = 8;  // elements a thread takes at once; a range begins wit
 struct OfRange {
     float weight_decay;
     float trust_ratio;
+    std::int64_t begin;
+    void* working_copy;
 };
 
 // The rules: `Numbers` are those of one step, read once by each block.
@@ -114,16 +116,15 @@ __device__ inline std::int64_t range_at(const UpdateArguments& of, std::int64_t 
 }
 
 template <int N, typename T, typename Rule>
-__device__ void step_pack(const UpdateArguments& of, const Rule& rule, const UpdateRange& range,
-                          std::int64_t at, const typename Rule::Numbers& by,
-                          const OfRange& of_range) {
+__device__ void step_pack(const UpdateArguments& of, const Rule& rule, const OfRange& range,
+                          const typename Rule::Numbers& by, std::int64_t at) {
     Pack<N> weight = load<N>(of.parameters + at);
     const Pack<N> gradient = load<N>(of.gradients + at);
     Pack<N> first = load<N>(of.states[0] + at), second{};
     if constexpr (Rule::kStates == 2) second = load<N>(of.states[1] + at);
     for (int lane = 0; lane < N; ++lane) {
         float states[2] = {first.lane[lane], second.lane[lane]};
-        rule.step(weight.lane[lane], gradient.lane[lane], states, by, of_range);
+        rule.step(weight.lane[lane], gradient.lane[lane], states, by, range);
         first.lane[lane] = states[0];
         second.lane[lane] = states[1];
     }
@@ -151,12 +152,13 @@ __global__ void update_kernel(UpdateArguments of, Rule rule) {
         const UpdateRange range = is_whole ? UpdateRange{0, of.count} : of.ranges[index];
         if (first < range.begin || first >= range.end) continue;
         const OfRange of_range{range.decays ? of.weight_decay : 0.0f,
-                               of.trust_ratios == nullptr ? 1.0f : of.trust_ratios[index]};
+                               of.trust_ratios == nullptr ? 1.0f : of.trust_ratios[index],
+                               range.begin, range.working_copy};
         if (first + kUnit <= range.end) {
-            step_pack<kUnit, T>(of, rule, range, first, by, of_range);
+            step_pack<kUnit, T>(of, rule, of_range, by, first);
         } else {
             for (std::int64_t at = first; at < range.end; ++at) {
-                step_pack<1, T>(of, rule, range, at, by, of_range);
+                step_pack<1, T>(of, rule, of_range, by, at);
             }
         }
     }
