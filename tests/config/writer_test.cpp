@@ -39,11 +39,11 @@ Value another_value(const Key& key) {
         case KeyType::text:
             return std::string(key.is_file_name ? "b.2" : "it's \"a\\b\": # \xE2\x82\xAC");
         case KeyType::boolean:
-            return !std::get<bool>(usual);
+            return key.may_be_auto || !std::get<bool>(usual);
         case KeyType::integer:
             return key.may_be_auto ? std::int64_t{32} : std::get<std::int64_t>(usual) + 32;
         case KeyType::number:
-            return std::get<double>(usual) * 0.7 + 1.0 / (1 << 20);
+            return (key.may_be_auto ? 1 : std::get<double>(usual)) * 0.7 + 1.0 / (1 << 20);
         case KeyType::choice:
             return key.choices.back() == std::get<std::string>(usual) ? key.choices.front()
                                                                       : key.choices.back();
@@ -95,7 +95,15 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.detector.trained_stages = 5;
     config.detector.anchor_sizes = {10, 22.5, 30, 40, 50};
     config.training.label_smoothing = 0;
+    config.training.optimizer = Optimizer::lars;
+    config.training.beta1 = Config{}.training.beta1;  // as lars has no use for it
+    config.training.beta2 = Config{}.training.beta2;
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
+    Config other;
+    other.training.optimizer = Optimizer::lamb;
+    other.training.beta1 = 1.0 / 3;
+    other.training.beta2 = 2.0 / 3;
+    EXPECT_EQ(values_of(parse(to_yaml(other), "f.yaml", {})), values_of(other));
 }
 
 TEST(Writer, NumbersReadBackBitForBitAndAlsoInYaml1_1) {
