@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hpcai/comm/communicator.hpp"
+#include "hpcai/comm/sum_program.hpp"
 #include "hpcai/device/device.hpp"
 
 namespace hpcai::comm {
@@ -64,5 +65,13 @@ std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
 /// Over `group` by copies in host memory, for any device: for ranks that share a GPU, and where
 /// there is no NCCL. Sums are the same bits as make_mpi_reducer's. `group` and `device` outlive it.
 std::unique_ptr<GradientReducer> make_staged_reducer(Communicator& group, device::Device& device);
+
+/// Over `group` by messages of MPI, in the way and the format of `options`; through host memory
+/// where `device` is given, whose memory holds the gradients, else for devices whose memory is the
+/// host's. With int8, what rounding takes away is added to the same values in the next step (error
+/// feedback). Sums are the same bits on all ranks and in every run. `group` and `device` outlive
+/// it. Throws as place_in_sum.
+std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
+                                                       const SumOptions& options);
 
 }  // namespace hpcai::comm

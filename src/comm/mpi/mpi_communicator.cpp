@@ -281,6 +281,36 @@ void MpiCommunicator::receive(std::span<std::byte> bytes, int source, int tag) {
     staging.complete(bytes);
 }
 
+std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoing> sends,
+                                                         std::span<const Incoming> receives,
+                                                         int tag) {
+    Requests requests;
+    const auto add = [&](const Requests& more) {
+        requests.insert(requests.end(), more.begin(), more.end());
+    };
+    for (const Incoming& one : receives) {
+        add(in_parts(*channel_, one.bytes.size(), "MPI_Irecv",
+                     [&](std::size_t offset, int count, MPI_Request* request) {
+                         return MPI_Irecv(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
+                                          channel_->handle(), request);
+                     }));
+    }
+    for (const Outgoing& one : sends) {
+        add(in_parts(*channel_, one.bytes.size(), "MPI_Isend",
+                     [&](std::size_t offset, int count, MPI_Request* request) {
+                         return MPI_Isend(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
+                                          channel_->handle(), request);
+                     }));
+    }
+    return std::make_unique<MpiRequest>(channel_, Staging(std::span<std::byte>()),
+                                        std::move(requests), std::span<std::byte>());
+}
+
+void MpiCommunicator::wait_until(const std::function<bool()>& is_done) {
+    channel_->check_usable();
+    channel_->wait_until(is_done);
+}
+
 void MpiCommunicator::barrier() {
     channel_->check_usable();
     Requests requests(1, MPI_REQUEST_NULL);

@@ -31,6 +31,9 @@ public:
     void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override;
     void send(std::span<const std::byte> bytes, int destination, int tag) override;
     void receive(std::span<std::byte> bytes, int source, int tag) override;
+    std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
+                                            std::span<const Incoming> receives, int tag) override;
+    void wait_until(const std::function<bool()>& is_done) override;
     void barrier() override;
     std::unique_ptr<Communicator> split(int color, int key) override;
     void announce_failure(const Error& failure) noexcept override;
