@@ -15,12 +15,15 @@
 
 namespace hpcai::storage {
 
-/// An open file descriptor.
+/// An open file or folder, closed with the object; or none.
 class Descriptor {
 public:
     explicit Descriptor(int number) noexcept : number_(number) {}
     Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    Descriptor& operator=(Descriptor&&) = delete;
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
     ~Descriptor() {
         if (number_ >= 0) ::close(number_);
     }
