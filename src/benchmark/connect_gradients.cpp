@@ -8,6 +8,7 @@
 #include <hpcai/comm/nccl_reducer.hpp>
 #include <hpcai/comm/rank_device.hpp>
 #include <hpcai/device/cuda_library.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -26,26 +27,42 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
         group, {.host = host, .uuid = start.device->uuid(), .nccl_version = nccl_version()}));
 }
 
+/// Through host memory where a device is given.
+std::unique_ptr<comm::GradientReducer> connect_over_mpi(const comm::SumOptions& sums,
+                                                        comm::Communicator& group,
+                                                        device::Device* device) {
+    if (group.size() > 1 && !comm::is_library_sum(sums)) {
+        return comm::make_exchange_reducer(group, device, sums);
+    }
+    return device == nullptr ? comm::make_mpi_reducer(group)
+                             : comm::make_staged_reducer(group, *device);
+}
+
 }  // namespace
+
+comm::SumOptions sum_options_of(const Start& start) {
+    return prediction::sum_options(start.config.communication, start.controller, start.place.group);
+}
 
 std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
                                                          comm::Communicator& group, Logger& log) {
     const bool is_on_gpu = !start.device->uuid().empty();
-    if (group.size() == 1 || !is_on_gpu) return comm::make_mpi_reducer(group);
+    const comm::SumOptions sums = sum_options_of(start);
+    if (group.size() == 1 || !is_on_gpu) return connect_over_mpi(sums, group, nullptr);
     const auto library = device::CudaLibrary::open();
     const auto obstacle = reason_against_nccl(start, group, *library);
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
         std::unique_ptr<comm::GradientReducer> reducer(
-            make({.group = group, .device = *start.device}));
+            make({.group = group, .device = *start.device, .sums = sums}));
         if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
         return reducer;
     }
     require(start.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
             *obstacle);
-    auto reducer = comm::make_staged_reducer(group, *start.device);
+    auto reducer = connect_over_mpi(sums, group, start.device.get());
     if (group.rank() == 0) {
         log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
                  *obstacle);

@@ -6,6 +6,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/subset.hpp>
 #include <hpcai/report/json.hpp>
@@ -72,6 +73,18 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
+/// As if all gradients were one bucket, which differs by parts of blocks.
+void record_traffic(const Start& start, std::size_t gradients, GroupResult& result) {
+    const comm::SumTraffic bytes = comm::estimate_traffic(sum_options_of(start), gradients);
+    const auto between = [&](std::int64_t sent) -> Quantity {
+        if (bytes.are_nodes_known) return {static_cast<double>(sent), ""};
+        return {std::nullopt, "the library's own all_reduce chooses its messages"};
+    };
+    result.sent_bytes_per_step = bytes.sent;
+    result.between_nodes_bytes_per_step = between(bytes.between_nodes);
+    result.out_of_node_bytes_per_step = between(bytes.out_of_node);
+}
+
 struct Training {
     const Start& start;
     BaseModel& model;
@@ -131,6 +144,7 @@ void train(const Training& training, GroupResult& result) {
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
+    record_traffic(start, model.store().gradients().size(), result);
     result.bad_samples = bad_training_samples(group, source, log);
     trainer.average_statistics();
     trainer.audit_at_the_end();

@@ -11,6 +11,8 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::benchmark {
@@ -131,6 +133,18 @@ void check_residents(const config::Config& config, const device::Device& device)
             config.data.resident_mib);
 }
 
+/// The samples of the run, on each node's own disk where data.staging says so.
+data::SampleSets open_samples(const config::Config& config,
+                              const plan::ParallelismController& controller,
+                              comm::Communicator& everyone, int threads) {
+    if (config.data.staging == config::Staging::none) {
+        return data::make_sample_sets(config, everyone);
+    }
+    constexpr int kLeastThreads = 4;  // which wait for files more than they compute
+    data::DataDuplicator duplicator(config, controller, everyone, std::max(kLeastThreads, threads));
+    return data::make_sample_sets(config, everyone, &duplicator);
+}
+
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
@@ -151,6 +165,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
                                                   ranks_of_fullest_node(nodes));
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
+    prediction::sum_options(config.communication, controller, place.group);  // or throws
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
@@ -175,7 +190,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const int threads =
         device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 
-    data::SampleSets samples = data::make_sample_sets(config, everyone);
+    data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
             std::move(controller),
             place,

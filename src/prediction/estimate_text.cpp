@@ -106,16 +106,36 @@ void print_memory(Page& page, const Estimate& estimate) {
          memory.precision + ", filters and weights for forward and for backward");
     line("activations", memory.activations, memory.precision + ", what the backward pass reads");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
+    if (memory.exchange > 0) {
+        line("exchange", memory.exchange, "gradients on their way; with int8 also residuals");
+    }
     line("total", memory.total(), "");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
+}
+
+void print_staging(Page& page, const Estimate& estimate) {
+    const StagingEstimate& staging = estimate.staging;
+    if (staging.scope == "none") return;
+    page.title("staging to the node with most groups, training samples");
+    page.line("samples", text_of(staging.fullest_node_samples, count_text));
+    page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
     page.title("traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
-    page.line("sent a step", fmt::format("{:<12}2 (P - 1) / P x payload, and as much received",
-                                         bytes_text(traffic.per_step)));
+    page.line("sent a step",
+              fmt::format("{:<12}{} in {}, by the rank that sends most",
+                          bytes_text(traffic.per_step), traffic.algorithm, traffic.format));
+    page.line("between nodes", text_of(traffic.between_nodes, [](double bytes) {
+                  return fmt::format("{:<12}of that, by the rank that sends most there",
+                                     bytes_text(bytes));
+              }));
+    page.line("out of a node", text_of(traffic.out_of_node, [](double bytes) {
+                  return fmt::format("{:<12}a step, by its ranks of one group together",
+                                     bytes_text(bytes));
+              }));
     page.line("sent in the run", text_of(traffic.per_run, bytes_text));
     page.title("time of computation, nothing else");
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
@@ -136,6 +156,7 @@ std::string to_text(const Estimate& estimate) {
     print_data(page, estimate);
     print_work(page, estimate);
     print_memory(page, estimate);
+    print_staging(page, estimate);
     print_costs(page, estimate);
     if (!estimate.assumptions.empty()) page.title("assumed");
     for (const std::string& assumption : estimate.assumptions) page.line(assumption);

@@ -133,7 +133,7 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
 
 double MemoryEstimate::total() const {
     return parameters + gradients + optimizer_state + statistics + working_copies + activations +
-           input;
+           input + exchange;
 }
 
 }  // namespace hpcai::prediction

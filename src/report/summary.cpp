@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "fields.hpp"
@@ -167,7 +168,15 @@ void print_categories(Page& page, const RunRecord& record) {
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
-    if (record.topology.degree > 1) page.line("replica audits      : {} passed", passed);
+    if (record.topology.degree > 1) {
+        const CommunicationRecord& sums = record.communication;
+        page.line("replica audits      : {} passed", passed);
+        page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
+                  one_line(sums.algorithm), one_line(sums.precision),
+                  format_bytes(static_cast<std::uint64_t>(
+                      std::max<std::int64_t>(sums.sent_bytes_per_step, 0))),
+                  number(sums.exposed_seconds_per_step, "{:.4f}"));
+    }
     if (record.determinism.requested) {
         page.line("same bits again     : {}", one_line(record.determinism.guarantee));
     }

@@ -67,8 +67,8 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line : {"parallel: {mode: pipeline}", "communication: {algorithm: torus_2d}",
-                             "training: {precision: fp16}", "parallel: {micro_batches: 4}"}) {
+    for (const char* line : {"parallel: {mode: pipeline}", "training: {precision: fp16}",
+                             "parallel: {micro_batches: 4}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
 }

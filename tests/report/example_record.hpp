@@ -63,7 +63,8 @@ inline RunRecord example_record() {
     record.work = {384, 12, {example_group(0, 16), example_group(1, 12)}};
     record.time.started_utc = "2001-02-03T04:05:06Z";
     record.time.startup_seconds.value = 1;
-    record.time.staging_seconds.reason = "nothing is staged";
+    record.time.staging_seconds.value = 0.5;
+    record.staging = {"training", 200, 3000, 400, 3400, 1};
     record.time.training_seconds.value = 16;
     record.time.epoch_seconds = {8, 8};
     record.time.vote_seconds.value = 0.125;
@@ -90,7 +91,9 @@ inline RunRecord example_record() {
     record.quality.categories = {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
-    record.communication = {"mpi", "all_reduce", "fp32", 4096, 2, {0.5, ""}, {1e9, ""}};
+    record.communication = {
+        "mpi", "all_reduce",    "fp32",          4096,      2, {0.5, ""}, {1e9, ""},
+        4096,  {{}, "made up"}, {{}, "made up"}, {0.25, ""}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};

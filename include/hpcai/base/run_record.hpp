@@ -146,7 +146,10 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
-    Quantity bandwidth_bytes_per_second;  // of its sums, as in CommunicationRecord
+    Quantity bandwidth_bytes_per_second;    // of its sums, as in CommunicationRecord
+    std::int64_t sent_bytes_per_step = 0;   // likewise
+    Quantity between_nodes_bytes_per_step;  // likewise
+    Quantity out_of_node_bytes_per_step;    // likewise
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -155,6 +158,17 @@ struct WorkRecord {
     std::int64_t iterations = 0;       // likewise
     std::vector<GroupRecord> groups;   // in order, all M
     bool operator==(const WorkRecord&) const = default;
+};
+
+/// What the data duplicator did, on all nodes together.
+struct StagingRecord {
+    std::string scope = "none";           // data.staging
+    std::int64_t files = 0;               // of the source, once for each node that needs them
+    std::int64_t copied_bytes = 0;        // read from the shared file system and written
+    std::int64_t reused_bytes = 0;        // found on the nodes, and checked
+    std::int64_t fullest_node_bytes = 0;  // of copies on the node that has most
+    std::int64_t left_files = 0;          // needed, but no readable files: read where they lie
+    bool operator==(const StagingRecord&) const = default;
 };
 
 struct TimeRecord {
@@ -229,6 +243,11 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;
     Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
+    // By formula, in the group where it is most: by the rank that sends most, ...
+    std::int64_t sent_bytes_per_step = 0;
+    Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
+    Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
+    Quantity exposed_seconds_per_step;      // the largest of all groups
     bool operator==(const CommunicationRecord&) const = default;
 };
 
@@ -259,6 +278,7 @@ struct RunRecord {
     FlopsRecord flops;
     WorkRecord work;
     TimeRecord time;
+    StagingRecord staging;
     ThroughputRecord throughput;
     ScoresRecord scores;
     QualityRecord quality;
