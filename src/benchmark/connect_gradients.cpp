@@ -19,6 +19,9 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
     if (start.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
     }
+    if (!comm::is_library_sum(sum_options_of(start))) {
+        return "NCCL serves all_reduce in fp32, other sums go over MPI";
+    }
     if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
@@ -55,7 +58,7 @@ std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
         std::unique_ptr<comm::GradientReducer> reducer(
-            make({.group = group, .device = *start.device, .sums = sums}));
+            make({.group = group, .device = *start.device}));
         if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
         return reducer;
     }

@@ -124,6 +124,12 @@ void check_backend(const config::Config& config, const device::Device& device) {
     require(!config.run.deterministic, ExitCode::usage,
             "communication.backend: expected auto or mpi, as run.deterministic is true and NCCL "
             "does not promise equal sums, got 'nccl'");
+    using Communication = config::CommunicationConfig;
+    require(config.communication.algorithm == Communication{}.algorithm &&
+                config.communication.precision == Communication{}.precision,
+            ExitCode::usage,
+            "communication.backend: expected auto or mpi, as NCCL serves communication.algorithm "
+            "all_reduce in communication.precision fp32, got 'nccl'");
 }
 
 void check_residents(const config::Config& config, const device::Device& device) {

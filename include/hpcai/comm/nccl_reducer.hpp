@@ -3,7 +3,6 @@
 
 #include "hpcai/comm/communicator.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/comm/sum_program.hpp"
 #include "hpcai/device/device.hpp"
 
 /// Sums of gradients among GPUs by NCCL: entry points of libhpcai_cuda.so, for
@@ -13,7 +12,6 @@ namespace hpcai::comm {
 struct NcclReducerOptions {
     Communicator& group;         // each rank with a GPU of its own, see obstacle_to_nccl
     device::Device& device;      // of the CUDA engine
-    SumOptions sums;             // of the ranks of `group`
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start, which connects the GPUs
     double finish_seconds = 30;  // longest end; what hangs longer is left to the end of the process
