@@ -9,6 +9,7 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
 
 #include "base_model.hpp"
@@ -61,6 +62,9 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     JobController controller(start, request, world, since_start);
 
     const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
+    if (start.samples.stage != nullptr) {
+        start.samples.stage->leave(outcome.status.state == comm::GroupState::completed);
+    }
     return controller.finish(outcome, *log, out);
 }
 

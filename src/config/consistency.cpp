@@ -115,6 +115,18 @@ public:
         }
         check_paths();
         check_made_samples();
+        check_staging();
+    }
+
+    void check_staging() const {
+        const DataConfig& data = config_.data;
+        if (data.staging == Staging::none) return;
+        check(data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic,
+              "data.staging",
+              fmt::format("none, as data.kind is {}", value_text(config_, "data.kind")));
+        check(
+            !data.staging_directory.empty(), "data.staging_directory",
+            fmt::format("a directory, as data.staging is {}", value_text(config_, "data.staging")));
     }
 
     void check_pixels() const {

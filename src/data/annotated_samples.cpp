@@ -42,8 +42,10 @@ std::vector<Box> mirrored(std::vector<Box> boxes, ImageSize size, const Training
 
 class AnnotatedSamples final : public SampleSet {
 public:
-    AnnotatedSamples(AnnotatedPictures pictures, const config::DataConfig& data, ImageSize size)
+    AnnotatedSamples(AnnotatedPictures pictures, const config::DataConfig& data, ImageSize size,
+                     std::shared_ptr<const StagedPictures> staged)
         : set_(std::move(pictures)),
+          staged_(std::move(staged)),
           augmentation_{data.random_area_minimum, data.flip_probability,
                         data.vertical_flip_probability},
           size_(size),
@@ -100,7 +102,8 @@ private:
 
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
-        DecodedImage decoded = decode_jpeg(read_picture(set_.root / picture.path));
+        DecodedImage decoded =
+            decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
         const ImageSize full = decoded.full;
         if (full.width != picture.size.width || full.height != picture.size.height) {
             decoded.damage =
@@ -115,6 +118,7 @@ private:
     }
 
     AnnotatedPictures set_;
+    std::shared_ptr<const StagedPictures> staged_;
     Augmentation augmentation_;
     ImageSize size_;
     SampleFormat format_;
@@ -126,8 +130,10 @@ private:
 }  // namespace
 
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
-                                       ImageSize size) {
-    const auto samples = std::make_shared<AnnotatedSamples>(std::move(pictures), data, size);
+                                       ImageSize size,
+                                       std::shared_ptr<const StagedPictures> staged) {
+    const auto samples =
+        std::make_shared<AnnotatedSamples>(std::move(pictures), data, size, std::move(staged));
     return {samples, samples->narrow_boxes()};
 }
 

@@ -9,10 +9,12 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/climate_samples.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
 #include "climate_set.hpp"
+#include "staging/stage_climate.hpp"
 
 namespace hpcai::data {
 
@@ -193,7 +195,9 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
 
 }  // namespace
 
-SampleSets load_climate(const config::Config& config, comm::Communicator& group) {
+namespace {
+
+SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
     comm::run_together(group, [&] {
         const SampleFormat format{config.workload.image_size, config::image_width(config),
@@ -215,6 +219,14 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group)
         sets = {training, validation, std::move(opening.notes)};
     });
     return sets;
+}
+
+}  // namespace
+
+SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+                        DataDuplicator* duplicator) {
+    if (duplicator == nullptr) return open_sets(config, group);
+    return open_sets(stage_climate(config, group, *duplicator), group);
 }
 
 }  // namespace hpcai::data

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/data_duplicator.hpp>
+
+#include "stage_folder.hpp"
+
+namespace hpcai::data {
+
+struct LocalStage::State {
+    staging::StageFolder folder;
+    config::StagingCleanup cleanup;
+    int node_rank;
+    int node_ranks;
+};
+
+}  // namespace hpcai::data
