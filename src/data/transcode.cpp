@@ -152,7 +152,7 @@ ChosenStatistics statistics_for(const TranscodeOptions& options) {
 void require_channels(const TranscodeOptions& options, const ChosenStatistics& statistics,
                       const ClimateFile& file) {
     if (statistics.channels.empty() || file.level() == GeopotentialLevel::unknown) return;
-    const std::vector<std::string> names = climate::channel_names(file.level());
+    const std::vector<std::string> names = channel_names(file.level());
     for (std::size_t c = 0; c < names.size(); ++c) {
         require(names[c] == statistics.channels[c], ExitCode::data,
                 "'{}': channel {} is {}, but in '{}', whose statistics are wanted, it is {}",
@@ -163,14 +163,14 @@ void require_channels(const TranscodeOptions& options, const ChosenStatistics& s
 
 RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& first,
                         ChosenStatistics statistics) {
-    return {options.dtype,
-            first.height(),
-            first.width(),
-            statistics.channels.empty() ? climate::channel_names(first.level())
-                                        : std::move(statistics.channels),
-            std::move(statistics.values.mean),
-            std::move(statistics.values.standard_deviation),
-            {}};
+    return {
+        options.dtype,
+        first.height(),
+        first.width(),
+        statistics.channels.empty() ? channel_names(first.level()) : std::move(statistics.channels),
+        std::move(statistics.values.mean),
+        std::move(statistics.values.standard_deviation),
+        {}};
 }
 
 void require_new(const fs::path& output) {

@@ -33,6 +33,10 @@ struct ClimateFileSettings {
 /// What channel 13 holds, which the description calls Z100 and the programs Z1000.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
+/// Of all 16 channels, with Z100 in the place of Z1000 where that is what channel 13 holds; Z1000,
+/// what it is trained as, where that is unknown.
+std::vector<std::string> channel_names(GeopotentialLevel level);
+
 /// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
 /// that lists it is checked before HDF5 sees it. A file that no manifest vouches for is first
 /// opened in a process of its own, which may crash.

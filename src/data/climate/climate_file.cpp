@@ -127,6 +127,14 @@ GeopotentialLevel level_of(const Hdf5Dataset& images) {
 
 }  // namespace
 
+std::vector<std::string> channel_names(GeopotentialLevel level) {
+    std::vector<std::string> names(kClimateChannelNames.begin(), kClimateChannelNames.end());
+    if (level == GeopotentialLevel::hpa_100) {
+        names[index_of(ClimateChannel::geopotential_height_1000)] = "Z100";
+    }
+    return names;
+}
+
 struct ClimateFile::State {
     fs::path path;
     Hdf5Handle file;
