@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct EvaluateOptions {
     std::string labels;
     std::vector<std::string> predictions;
     std::string aggregation;  // empty: not given
+    std::optional<double> overlap;
+    std::optional<double> lowest_score;
     bool json = false;
 };
 

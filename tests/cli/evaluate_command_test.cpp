@@ -120,6 +120,29 @@ TEST_F(EvaluateDetections, FusesSeveralLists) {
     EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // all scores by 3 / 2
 }
 
+TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
+    write("annotations.json",
+          R"({"images":[{"id":1}],"categories":[{"id":1,"name":"one"}],"annotations":[]})");
+    const auto detection = [](double width, double score) {
+        return json{
+            {"image_id", 1}, {"category_id", 1}, {"bbox", {0, 0, width, 10}}, {"score", score}};
+    };
+    write("a.json", json{detection(10, 0.9)}.dump());
+    write("b.json", json{detection(6, 0.9), detection(100, 0.005)}.dump());  // IoU 0.6, 0.1
+    const auto boxes = [&](const std::vector<std::string>& more) {
+        return evaluated({"a.json", "b.json"}, more)["categories"][0]["detections"];
+    };
+    EXPECT_EQ(boxes({}), 1);
+    EXPECT_EQ(boxes({"--overlap", "0.65"}), 2);
+    EXPECT_EQ(boxes({"--lowest-score", "0"}), 2);
+    EXPECT_EQ(boxes({"--aggregation", "nms"}), 1);
+    EXPECT_EQ(boxes({"--aggregation", "nms", "--overlap", "0.65"}), 2);
+    expect_refused(evaluate({"a.json", "b.json"}, {"--overlap", "1"}), 2,
+                   "--overlap: expected a number from 0 to below 1, got '1'");
+    expect_refused(evaluate({"a.json", "b.json"}, {"--lowest-score", "x"}), 2,
+                   "--lowest-score: expected a number from 0 to below 1, got 'x'");
+}
+
 TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
     write("annotations.json", R"({"images":[{"id":1}],"categories":[],"annotations":[]})");
     const json got = evaluated({"nothing.json"});
