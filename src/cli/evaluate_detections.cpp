@@ -22,8 +22,6 @@ using evaluation::Detection;
 using nlohmann::ordered_json;
 using Lists = std::vector<std::vector<Detection>>;
 
-constexpr std::uint64_t kBootstrapSeed = 1;
-
 struct Findings {
     Annotations annotations;
     evaluation::DetectionQuality quality;   // at IoU 0.5
@@ -89,8 +87,8 @@ Findings find(const EvaluateOptions& options) {
     findings.quality = evaluation::detection_quality(truth, scored, evaluation::kScoreThreshold);
     findings.tolerant =
         evaluation::detection_quality(truth, scored, evaluation::kTolerantThreshold);
-    findings.interval = evaluation::bootstrap_interval_95(
-        truth, scored, evaluation::kScoreThreshold, kBootstrapSeed);
+    findings.interval =
+        evaluation::bootstrap_interval_95(truth, scored, evaluation::kScoreThreshold);
     return findings;
 }
 
