@@ -16,7 +16,7 @@ struct EvaluateOptions {
     std::vector<double> weights;
     std::string labels;
     std::vector<std::string> predictions;
-    std::string aggregation;  // empty: not given
+    std::string aggregation;  // of several files; empty: not given
     std::optional<double> overlap;
     std::optional<double> lowest_score;
     bool json = false;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -49,6 +50,28 @@ void add_fraction(CLI::App& command, const std::string& name, std::optional<doub
     command.add_option_function<std::string>(name, read, meaning)->type_name("X");
 }
 
+/// Refuses options of an ensemble that would have no effect.
+void check_fusion(const EvaluateOptions& options, bool detection) {
+    struct Option {
+        const char* name;
+        bool is_given;
+        bool is_of_boxes;
+    };
+    const std::array given{Option{"--aggregation", !options.aggregation.empty(), false},
+                           Option{"--weights", !options.weights.empty(), true},
+                           Option{"--overlap", options.overlap.has_value(), true},
+                           Option{"--lowest-score", options.lowest_score.has_value(), true}};
+    const std::string files = detection ? "--detections" : "--predictions";
+    const std::size_t count = detection ? options.detections.size() : options.predictions.size();
+    for (const Option& option : given) {
+        if (!option.is_given) continue;
+        require(detection || !option.is_of_boxes, ExitCode::usage,
+                "evaluate: {}: expected with --detections only", option.name);
+        require(count > 1, ExitCode::usage,
+                "evaluate: {}: expected with two files or more of {}, got one", option.name, files);
+    }
+}
+
 ExitCode evaluate(const EvaluateOptions& options, std::ostream& out) {
     const bool detection = !options.annotations.empty() || !options.detections.empty();
     const bool classification = !options.labels.empty() || !options.predictions.empty();
@@ -56,8 +79,7 @@ ExitCode evaluate(const EvaluateOptions& options, std::ostream& out) {
                                     : !options.labels.empty() && !options.predictions.empty();
     require(detection != classification && complete, ExitCode::usage,
             "evaluate: expected --annotations with --detections, or --labels with --predictions");
-    require(detection || options.weights.empty(), ExitCode::usage,
-            "evaluate: --weights: expected with --detections only");
+    check_fusion(options, detection);
     const EvaluationReport report =
         detection ? evaluate_detections(options) : evaluate_classification(options);
     out << (options.json ? json_text(report.json) : report.text);
