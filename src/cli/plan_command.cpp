@@ -4,6 +4,7 @@
 #include <ostream>
 #include <system_error>
 
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -24,7 +25,12 @@ struct Options {
 /// The folder is often on another machine than the one where a run is planned.
 std::optional<std::int64_t> count_samples(const config::DataConfig& data) {
     std::error_code error;
-    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(data.path, error)) {
+    const std::filesystem::path path = data.path;
+    if (data.kind == config::DataKind::climate_hdf5 &&
+        std::filesystem::is_regular_file(path / data::kRecordIndexName, error)) {
+        return data::RecordSet(path).samples();
+    }
+    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(path, error)) {
         return std::nullopt;
     }
     return static_cast<std::int64_t>(data::load_samples(data.path).samples.size());

@@ -106,6 +106,7 @@ void print_memory(Page& page, const Estimate& estimate) {
          memory.precision + ", filters and weights for forward and for backward");
     line("activations", memory.activations, memory.precision + ", what the backward pass reads");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
+    line("evaluation", memory.evaluation, memory.precision + ", the network that predicts");
     line("total", memory.total(), "");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.hpp"
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -40,6 +42,11 @@ struct ReadsOf {
     BackwardReads operator()(const ops::MaxPool&) const {
         return {.saved_bytes = graph.value(node.output).shape.elements()};
     }
+    // The level of each region; of each sample along its two axes two places and two weights.
+    BackwardReads operator()(const ops::RoiAlign& op) const {
+        const std::int64_t samples = 2 * op.pooled * op.sampling_ratio;
+        return {.saved_bytes = op.regions[0] * op.regions[1] * (4 + samples * 16)};
+    }
     BackwardReads operator()(const ops::SoftmaxCrossEntropy&) const {
         return {.inputs = true, .output = true};
     }
@@ -72,6 +79,45 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
         }
     }
     return 2 * static_cast<double>(elements * precision.bytes);
+}
+
+/// The most that values take at a time while one sample is predicted; each lives from the node that
+/// makes it to the last that reads it.
+double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
+    const auto& nodes = graph.nodes();
+    std::vector<std::size_t> last_read(graph.values().size(), 0);
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+        for (const graph::ValueId input : nodes[index].inputs) {
+            last_read[static_cast<std::size_t>(input)] = index;
+        }
+    }
+    std::int64_t live = 0, most = 0;
+    for (std::size_t value = 0; value < graph.values().size(); ++value) {
+        const auto id = static_cast<graph::ValueId>(value);
+        if (graph.values()[value].producer == graph::kNoNode)
+            live += value_bytes(graph, id, precision);
+    }
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+        live += value_bytes(graph, nodes[index].output, precision);
+        most = std::max(most, live);
+        const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
+        for (const graph::ValueId input : read) {
+            if (last_read[static_cast<std::size_t>(input)] == index) {
+                live -= value_bytes(graph, input, precision);
+            }
+        }
+    }
+    return static_cast<double>(most);
+}
+
+/// Of the network that evaluates: it is made while that for training still has its memory.
+double evaluation_bytes(const config::Config& config, int samples) {
+    constexpr int kRows = 32;  // as benchmark::BaseModel has it
+    const graph::Graph described = models::make_inference_model(config);
+    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
+    const ComputePrecision precision = compute_precision(config);
+    const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
+    return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
 
 double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
@@ -123,7 +169,8 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
                           .momentum = parameter_bytes,
                           .working_copies = working_copies(built, precision),
                           .activations = samples * kept_for_backward(built, precision),
-                          .input = input_bytes(config, built, samples)};
+                          .input = input_bytes(config, built, samples),
+                          .evaluation = evaluation_bytes(config, samples)};
     for (const graph::NormStatistics& statistics : built.statistics()) {
         memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
     }
@@ -131,7 +178,8 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
 }
 
 double MemoryEstimate::total() const {
-    return parameters + gradients + momentum + statistics + working_copies + activations + input;
+    return parameters + gradients + momentum + statistics + working_copies + activations + input +
+           evaluation;
 }
 
 }  // namespace hpcai::prediction

@@ -82,6 +82,53 @@ TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
     EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
 }
 
+config::Config small_detector() {
+    config::Config config = small();
+    config.workload.kind = config::WorkloadKind::object_detection;
+    config.workload.model = config::Model::faster_rcnn_r50_fpn;
+    config.workload.classes = 3;
+    config.training.batch_size = 2;
+    return config;
+}
+
+TEST(Memory, OfADetectorsRegionsIsTheirFeaturesLossesAndSamples) {
+    config::Config config = small_detector();
+    const double many = memory_of(config).activations;
+    config.detector.region_samples /= 2;
+    const double fewer = memory_of(config).activations;
+    const int features = 7 * 7 * config.detector.pyramid_channels;
+    const int of_heads = 2 * config.detector.head_features + 5 * (config.workload.classes + 1);
+    constexpr int kTargets = 9, kSampleBytes = 4 + 2 * 14 * 16;
+    EXPECT_EQ(many - fewer, 2.0 * config.detector.region_samples *
+                                (4 * (features + of_heads + kTargets) + kSampleBytes));
+}
+
+TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
+    for (const bool detects : {false, true}) {
+        const config::Config config = detects ? small_detector() : small();
+        const auto device = device::make_cpu_device({.threads = 1});
+        const graph::Graph trained = models::make_model(config, {.batch = 2});
+        graph::ParameterStore store(trained, *device);
+        const graph::Network network(
+            graph::fuse(models::make_inference_model(config, {.batch = detects ? 2 : 32})), *device,
+            store, {device::Mode::inference, tensor::DType::f32});
+        const graph::NetworkMemory planned = network.memory();
+        const auto bytes = static_cast<double>(planned.arena_bytes + planned.prepared_bytes);
+        EXPECT_GT(memory_of(config).evaluation, 0.8 * bytes) << "detects " << detects;
+        EXPECT_LT(memory_of(config).evaluation, 1.25 * bytes) << "detects " << detects;
+    }
+}
+
+TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
+    config::Config config = small_detector();
+    const double two = memory_of(config).evaluation;
+    config.training.batch_size = 4;
+    const double four = memory_of(config).evaluation;
+    config.training.batch_size = 64;
+    const double most = memory_of(config).evaluation;
+    EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
+}
+
 TEST(Memory, OfInputIsPrefetchedBatchesAndDecodedPictures) {
     config::Config config = small();
     config.data.prefetch_batches = 5;

@@ -41,9 +41,11 @@ struct WorkEstimate {
     Quantity run;
 };
 
-/// Bytes of one rank while it trains, by a simple model stated with each number. Not in it:
-/// gradients of activations under way, library scratch, code. For ResNet-50 at 64 or 224 pixels and
-/// 32 samples or more a rank, the CPU engine's plan for activations is 2 to 6 % larger.
+/// Bytes of one rank while it trains and evaluates, by a simple model stated with each number. Not
+/// in it: gradients of activations under way, library scratch, code, and records, whose files are
+/// mapped: the system keeps of them what it has room for, once for all ranks of a node. For
+/// ResNet-50 at 64 or 224 pixels and 32 samples or more a rank, the CPU engine's plan for
+/// activations is 2 to 6 % larger.
 struct MemoryEstimate {
     std::string precision;      // of activations and working copies
     double parameters = 0;      // fp32 masters
@@ -53,6 +55,9 @@ struct MemoryEstimate {
     double working_copies = 0;  // filters and weights once for forward, once for backward
     double activations = 0;     // values that the backward pass reads again, of the rank's samples
     double input = 0;           // prefetched batches and the cache of decoded pictures
+    double evaluation = 0;      // of the network that predicts, made beside that for training: its
+                                // values under way, of up to 32 samples (a detector's rank takes no
+                                // more than in training), and working copies for forward
 
     double total() const;
 };
