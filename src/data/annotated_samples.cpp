@@ -44,8 +44,8 @@ class AnnotatedSamples final : public SampleSet {
 public:
     AnnotatedSamples(AnnotatedPictures pictures, const config::DataConfig& data, ImageSize size)
         : set_(std::move(pictures)),
-          augmentation_{data.random_area_minimum, data.flip_probability,
-                        data.vertical_flip_probability},
+          flip_probability_(data.flip_probability),
+          vertical_flip_probability_(data.vertical_flip_probability),
           size_(size),
           format_{size.height, size.width, kImageChannels, tensor::DType::u8, data.max_boxes},
           cache_(static_cast<std::size_t>(data.decoded_cache_mib) << 20) {
@@ -76,8 +76,8 @@ public:
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& out) const override {
         TrainingView view;
-        view.flip = random.uniform() < augmentation_.flip_probability;
-        view.vertical_flip = random.uniform() < augmentation_.vertical_flip_probability;
+        view.flip = random.uniform() < flip_probability_;
+        view.vertical_flip = random.uniform() < vertical_flip_probability_;
         const std::string reason = write_pixels(sample, as_u8(out.pixels));
         flip(as_u8(out.pixels), size_, view);
         write_boxes(mirrored(boxes_[sample], size_, view), out.boxes);
@@ -115,7 +115,7 @@ private:
     }
 
     AnnotatedPictures set_;
-    Augmentation augmentation_;
+    double flip_probability_, vertical_flip_probability_;
     ImageSize size_;
     SampleFormat format_;
     std::vector<std::vector<Box>> boxes_;  // by sample, as evaluated
