@@ -12,6 +12,7 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
+#include "climate_listing.hpp"
 #include "climate_set.hpp"
 
 namespace hpcai::data {
@@ -90,18 +91,20 @@ private:
 class Hdf5Climate final : public ClimateSet {
 public:
     /// HDF5 calls of all sets that share `library` come one after the other.
-    Hdf5Climate(const std::vector<fs::path>& files, const Wanted& wanted,
+    Hdf5Climate(const std::vector<climate::ListedFile>& files, const Wanted& wanted,
                 std::shared_ptr<std::mutex> library)
         : ClimateSet(wanted.format, usual_normalization(), wanted.is_varied),
           library_(std::move(library)) {
-        for (const fs::path& path : files) {
-            files_.emplace_back(path);
+        for (const climate::ListedFile& listed : files) {
+            climate::require_same(listed);
+            files_.emplace_back(listed.path,
+                                ClimateFileSettings{.is_vouched_for = listed.is_vouched_for});
             const ClimateFile& file = files_.back();
-            require_grid(wanted, {file.height(), file.width()}, path.string());
+            require_grid(wanted, {file.height(), file.width()}, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
                     "{}: channel 13 is Z100, but HDF5 files are normalized by what is usual for "
                     "Z1000; make records of it (data transcode)",
-                    path.string());
+                    listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
             firsts_.push_back(samples_);
             samples_ += file.samples();
@@ -167,13 +170,12 @@ struct Opening {
     std::vector<std::string> notes;
 };
 
-std::shared_ptr<const ClimateSet> open_set(const std::string& path, const Wanted& wanted,
-                                           Opening& opening) {
-    std::error_code error;
-    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
-        return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
-    }
-    auto set = std::make_shared<Hdf5Climate>(climate_files_at(path), wanted, opening.library);
+/// `files` are those of climate::list_files().
+std::shared_ptr<const ClimateSet> open_set(const std::string& path,
+                                           const std::vector<climate::ListedFile>& files,
+                                           const Wanted& wanted, Opening& opening) {
+    if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
+    auto set = std::make_shared<Hdf5Climate>(files, wanted, opening.library);
     if (set->dropped_boxes() > 0) {
         opening.notes.push_back(fmt::format(
             "{}: boxes left out: {} without area inside the picture", path, set->dropped_boxes()));
@@ -195,14 +197,17 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
 
 SampleSets load_climate(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
+    const auto training_files = climate::list_files(config.data.path, group);
+    const auto validation_files = climate::list_files(config.data.validation_path, group);
     comm::run_together(group, [&] {
         const SampleFormat format{config.workload.image_size, config::image_width(config),
                                   kClimateChannels, dtype_of(config.data.climate_precision),
                                   config.data.max_boxes};
         Opening opening;
-        const auto training =
-            open_set(config.data.path, {format, config.data.climate_augmentation}, opening);
-        const auto validation = open_set(config.data.validation_path, {format, false}, opening);
+        const auto training = open_set(config.data.path, training_files,
+                                       {format, config.data.climate_augmentation}, opening);
+        const auto validation =
+            open_set(config.data.validation_path, validation_files, {format, false}, opening);
         require_same_channels(*training, *validation, config.data);
         require(training->normalization() == validation->normalization(), ExitCode::data,
                 "{}: its mean and deviation differ from those of {}; transcode it with the "

@@ -28,6 +28,8 @@ enum class BoxOrder : std::uint8_t {
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
+    /// Somebody compared the file with the manifest beside it: that is not done again.
+    bool is_vouched_for = false;
 };
 
 /// What channel 13 holds, which the description calls Z100 and the programs Z1000.
