@@ -36,6 +36,12 @@ Rule at_least(int number, const char* what, std::int64_t required, std::int64_t 
             fmt::format("rule {}: {} must be {} or more, is {}", number, what, required, found)};
 }
 
+Rule no_objection(int number, const std::vector<std::string>& objections) {
+    const std::size_t count = objections.size();
+    return {count == 0, fmt::format("rule {}: {}{}", number, count == 0 ? "" : objections.front(),
+                                    count > 1 ? fmt::format(" (and {} more)", count - 1) : "")};
+}
+
 /// Specification V2.0; layer 9 is never changed.
 std::vector<Rule> rules_of_image_classification(const config::Config& config,
                                                 const VerdictFacts& facts) {
@@ -63,6 +69,7 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
          "rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data"},
         at_least(1, "the number of training samples", kYear, facts.training_samples),
         at_least(1, "the number of validation samples", kYear, facts.validation_samples),
+        no_objection(1, facts.objections),
         equal(1, "workload.classes", 4, workload.classes),
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/climate_samples.hpp>
@@ -71,6 +73,7 @@ public:
     }
 
     std::vector<std::string> channel_names() const override { return records_.channel_names(); }
+    std::vector<RecordSource> sources() const override { return records_.sources(); }
     std::int64_t samples() const override { return records_.samples(); }
     std::vector<Box> boxes(std::uint32_t sample) const override { return records_.boxes(sample); }
     std::string name(std::uint32_t sample) const override { return records_.name(sample); }
@@ -116,6 +119,14 @@ public:
     }
 
     std::int64_t dropped_boxes() const { return dropped_boxes_; }
+    std::vector<RecordSource> sources() const override {
+        std::vector<RecordSource> sources;
+        for (const ClimateFile& file : files_) {
+            sources.push_back(
+                {file.path().filename().string(), file.generator(), file.fingerprint()});
+        }
+        return sources;
+    }
 
     std::int64_t samples() const override { return samples_; }
     std::vector<Box> boxes(std::uint32_t sample) const override {
@@ -193,6 +204,30 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
     }
 }
 
+/// Why such sets are no measure: files that are made up, and files that are in both.
+std::vector<std::string> objections_to(const std::vector<RecordSource>& training,
+                                       const std::vector<RecordSource>& validation) {
+    std::vector<std::string> objections;
+    std::map<std::uint32_t, std::string> trained;
+    const auto look_at = [&](const RecordSource& source, const char* which) {
+        if (source.generator.empty()) return;
+        objections.push_back(fmt::format("{} file '{}' is made up, by {}", which,
+                                         printable(source.name), printable(source.generator)));
+    };
+    for (const RecordSource& source : training) {
+        look_at(source, "training");
+        trained.emplace(source.fingerprint, source.name);
+    }
+    for (const RecordSource& source : validation) {
+        look_at(source, "test");
+        const auto same = trained.find(source.fingerprint);
+        if (same == trained.end()) continue;
+        objections.push_back(fmt::format("test file '{}' is training file '{}'",
+                                         printable(source.name), printable(same->second)));
+    }
+    return objections;
+}
+
 }  // namespace
 
 SampleSets load_climate(const config::Config& config, comm::Communicator& group) {
@@ -217,7 +252,8 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group)
                 "{}: its numbers are {}, those of {} are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
-        sets = {training, validation, std::move(opening.notes)};
+        sets = {training, validation, std::move(opening.notes),
+                objections_to(training->sources(), validation->sources())};
     });
     return sets;
 }

@@ -25,6 +25,7 @@ constexpr std::size_t kLargestIndex = std::size_t{1} << 30;  // bytes
 constexpr int kLargestSide = 16'384;                         // pixels
 constexpr std::size_t kMostChannels = 1024;
 constexpr std::int32_t kMostCategories = 1'000'000;
+constexpr std::size_t kLongestGenerator = 256;
 
 json json_of(const IndexedRecord& record) {
     json boxes = json::array();
@@ -110,7 +111,8 @@ private:
         return name;
     }
     IndexedFile read_file(const json& object, const RecordIndex& index) const {
-        IndexedFile file{file_name(object, "name"), file_name(object, "source"), {}};
+        IndexedFile file{
+            file_name(object, "name"), file_name(object, "source"), generator(object), {}};
         for (const json& record : array(object, "records")) {
             file.records.push_back(
                 {integer(record, "number", 0, std::numeric_limits<std::int32_t>::max()),
@@ -118,6 +120,14 @@ private:
         }
         check(!file.records.empty(), "records");
         return file;
+    }
+    /// Files without a generator do not speak of one.
+    std::string generator(const json& object) const {
+        if (!object.contains("generator")) return "";
+        const json& value = object.at("generator");
+        check(value.is_string() && value.get_ref<const std::string&>().size() <= kLongestGenerator,
+              "generator");
+        return value.get<std::string>();
     }
     std::uint32_t checksum(const json& value) const {
         check(value.is_string() && value.get_ref<const std::string&>().size() == 8, "crc32");
@@ -171,8 +181,9 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
     for (const IndexedFile& file : index.files) {
         json records = json::array();
         for (const IndexedRecord& record : file.records) records.push_back(json_of(record));
-        document["files"].push_back(
-            {{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
+        json& row = document["files"].emplace_back(
+            json{{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
+        if (!file.generator.empty()) row["generator"] = file.generator;
     }
     storage::write_file_durably(folder / kRecordIndexName, document.dump() + "\n");
 }

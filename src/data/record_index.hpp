@@ -18,8 +18,9 @@ struct IndexedRecord {
 };
 
 struct IndexedFile {
-    std::string name;    // in the folder
-    std::string source;  // name of the file that the samples came from
+    std::string name;            // in the folder
+    std::string source;          // name of the file that the samples came from
+    std::string generator = {};  // ClimateFile::generator() of that file
     std::vector<IndexedRecord> records;
 };
 

@@ -63,6 +63,7 @@ public:
         close();
         index_.files.push_back({fmt::format("records-{:05}.bin", index_.files.size()),
                                 file.path().filename().string(),
+                                file.generator(),
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }

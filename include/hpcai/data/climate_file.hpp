@@ -61,6 +61,10 @@ public:
     BoxOrder box_order() const;          // corners or ranges
     GeopotentialLevel level() const;     // below 2000 m in the mean: 1000 hPa
     std::int64_t dropped_boxes() const;  // without area inside the picture
+    /// What made the samples up, by the attribute `generator` of the file; empty where it has none.
+    const std::string& generator() const;
+    /// Equal of copies of a file: CRC-32 of its shape, its boxes and a row of its first sample.
+    std::uint32_t fingerprint() const;
     /// Samples that share a chunk of `images`: reading one of them costs as much as all of them.
     std::int64_t chunk_samples() const;
 

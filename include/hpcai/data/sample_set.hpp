@@ -102,6 +102,9 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: what was left out of annotations
+    /// "test file 'b.h5' is training file 'a.h5'": why ExtremeWeather files are not those of the
+    /// benchmark.
+    std::vector<std::string> objections = {};
 };
 
 /// The data of a run as data.kind says; rank 0 of `group` lists folders and reads annotations for
