@@ -7,6 +7,7 @@
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/transforms.hpp>
 
+#include "annotations.hpp"
 #include "picture_file.hpp"
 #include "picture_pixels.hpp"
 #include "sample_cache.hpp"
@@ -101,12 +102,8 @@ private:
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
         DecodedImage decoded = decode_jpeg(read_picture(set_.root / picture.path));
-        const ImageSize full = decoded.full;
-        if (full.width != picture.size.width || full.height != picture.size.height) {
-            decoded.damage =
-                fmt::format("{} x {} pixels, but its annotation says {} x {}", full.width,
-                            full.height, picture.size.width, picture.size.height);
-        }
+        const std::string fault = size_fault(picture.size, decoded.full);
+        if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
         const ImageView whole = decoded.image.view();
         resize_bilinear(whole, whole_resize(whole, size_.width, size_.height), resized.pixels);
