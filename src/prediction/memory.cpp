@@ -61,6 +61,7 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
     for (const graph::Node& node : graph.nodes()) {
+        if (!graph.is_trained(node)) continue;
         const BackwardReads reads = std::visit(ReadsOf{graph, node}, node.operation);
         if (reads.inputs) kept.insert(node.inputs.begin(), node.inputs.end());
         if (reads.output) kept.insert(node.output);

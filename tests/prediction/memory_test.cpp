@@ -22,6 +22,16 @@ MemoryEstimate memory_of(const config::Config& config, int ranks = 1) {
     return estimate(config, {.ranks = ranks}).memory;
 }
 
+/// What the CPU engine plans for values, gradients and scratch of a training step.
+double arena_bytes(const config::Config& config) {
+    const auto device = device::make_cpu_device({.threads = 1});
+    const graph::Graph graph = models::make_model(config, {.batch = config.training.batch_size});
+    graph::ParameterStore store(graph, *device);
+    const graph::Network network(graph::fuse(graph), *device, store,
+                                 {device::Mode::training, tensor::DType::f32});
+    return static_cast<double>(network.memory().arena_bytes);
+}
+
 TEST(Memory, IsWhatTheCpuEnginePlansUpToATenth) {
     for (const bool fusion : {false, true}) {
         config::Config config = small();
@@ -89,6 +99,37 @@ config::Config small_detector() {
     config.workload.classes = 3;
     config.training.batch_size = 2;
     return config;
+}
+
+/// Large enough for scratch to weigh little.
+config::Config larger_detector() {
+    config::Config config = small_detector();
+    config.workload.image_size = 192;
+    config.detector.pyramid_channels = 96;
+    config.detector.head_features = 256;
+    config.detector.region_samples = 64;
+    config.detector.training_proposals = 256;
+    config.training.batch_size = 4;
+    return config;
+}
+
+TEST(Memory, OfADetectorIsWhatTheCpuEnginePlansButForTransientGradients) {
+    struct Row {
+        config::Normalization normalization;
+        int trained_stages;
+        double least;  // of the arena; little that is kept, but as much that is not, weighs more
+    };
+    for (const Row& row : {Row{config::Normalization::batch, 5, 0.9},
+                           Row{config::Normalization::frozen_batch, 5, 0.85},
+                           Row{config::Normalization::frozen_batch, 3, 0.8},
+                           Row{config::Normalization::frozen_batch, 0, 0.65}}) {
+        config::Config config = larger_detector();
+        config.detector.normalization = row.normalization;
+        config.detector.trained_stages = row.trained_stages;
+        const double part = memory_of(config).activations / arena_bytes(config);
+        EXPECT_LT(part, 1) << row.trained_stages;
+        EXPECT_GT(part, row.least) << row.trained_stages;
+    }
 }
 
 TEST(Memory, OfADetectorsRegionsIsTheirFeaturesLossesAndSamples) {
