@@ -104,7 +104,8 @@ void print_memory(Page& page, const Estimate& estimate) {
     line("statistics", memory.statistics, "fp32, running means and variances");
     line("working copies", memory.working_copies,
          memory.precision + ", filters and weights for forward and for backward");
-    line("activations", memory.activations, memory.precision + ", what the backward pass reads");
+    line("activations", memory.activations,
+         memory.precision + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
     line("evaluation", memory.evaluation, memory.precision + ", the network that predicts");
     line("total", memory.total(), "");
