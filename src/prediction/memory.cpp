@@ -2,6 +2,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -121,15 +122,32 @@ double evaluation_bytes(const config::Config& config, int samples) {
     return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
 
+/// Of the fields of the weather, as they are kept; nothing where samples are pictures. Records have
+/// their own type, which is not known without them.
+std::optional<tensor::DType> field_type(const config::Config& config) {
+    if (config.workload.kind != config::WorkloadKind::extreme_weather) return std::nullopt;
+    switch (config.data.climate_precision) {
+        case config::FieldPrecision::fp16:
+            return tensor::DType::f16;
+        case config::FieldPrecision::bf16:
+            return tensor::DType::bf16;
+        case config::FieldPrecision::fp32:
+            break;
+    }
+    return tensor::DType::f32;
+}
+
+/// The prefetched batches and the one that is computed on, and what is cached.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
     double sample = 0;
     for (std::size_t value = 0; value < graph.values().size(); ++value) {
         if (graph.values()[value].producer != graph::kNoNode) continue;
         sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
     }
-    return sample * samples * config.data.prefetch_batches +
-           (static_cast<double>(config.data.decoded_cache_mib) + config.data.resident_mib) *
-               kMebibyte;
+    const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
+    const double cache = has_cache ? config.data.decoded_cache_mib : 0;
+    return sample * samples * (config.data.prefetch_batches + 1) +
+           (cache + config.data.resident_mib) * kMebibyte;
 }
 
 }  // namespace
@@ -160,7 +178,7 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, int samples) {
-    const graph::Graph described = models::make_model(config);
+    const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     const ComputePrecision precision = compute_precision(config);
     const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());

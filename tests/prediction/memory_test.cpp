@@ -170,12 +170,25 @@ TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
 }
 
-TEST(Memory, OfInputIsPrefetchedBatchesAndDecodedPictures) {
+TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     config::Config config = small();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
     config.data.resident_mib = 3;
-    EXPECT_EQ(memory_of(config).input, 5.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+    EXPECT_EQ(memory_of(config).input, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+}
+
+TEST(Memory, OfFieldsIsInTheirPrecisionWithoutACacheOfThoseOnDisk) {
+    config::Config config = small_detector();
+    config.workload.kind = config::WorkloadKind::extreme_weather;
+    config.workload.channels = 16;
+    config.data.kind = config::DataKind::climate_hdf5;
+    config.data.prefetch_batches = 5;
+    const double fp32 = memory_of(config).input;
+    config.data.decoded_cache_mib = 2;
+    EXPECT_EQ(memory_of(config).input, fp32);
+    config.data.climate_precision = config::FieldPrecision::bf16;
+    EXPECT_EQ(fp32 - memory_of(config).input, 6.0 * 2 * 64 * 64 * 16 * 2);
 }
 
 }  // namespace
