@@ -49,6 +49,8 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
+/// By the one of the following that is for the operation.
+std::unique_ptr<Kernel> build_kernel(const ops::Operation&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelOptions&,
                                           const Context&);
 std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,
