@@ -16,6 +16,7 @@
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
 #include "progress_reporter.hpp"
+#include "tuning_note.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
@@ -140,6 +141,7 @@ void train(const Training& training, GroupResult& result) {
 void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
               GroupOutcome& outcome) {
     const Stopwatch watch;
+    const TuningNote note(device::tuning_of(*start.device), log);
     BaseModel::Evaluation validation = model.predict(start.samples.validation, group);
     warn_of(validation.bad_samples, "validation", log);
     std::int64_t bad = validation.bad_samples.count;
@@ -158,6 +160,7 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
                     .predictions;
         }
     }
+    note.finish(device::tuning_of(*start.device));
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     make_workload(start)->judge(outcome.validation, outcome.result);

@@ -53,7 +53,7 @@ std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Tuner {
 public:
     explicit CudaDevice(const CudaDeviceOptions& options)
         : options_(options),
@@ -69,7 +69,8 @@ public:
                    .sm = 10 * properties_.major + properties_.minor,
                    .plans = &plans_,
                    .autotune = options.autotune && !options.deterministic,
-                   .deterministic = options.deterministic} {
+                   .deterministic = options.deterministic,
+                   .tuning = &tuning_} {
         check_architecture();
     }
     ~CudaDevice() override { cudaStreamSynchronize(stream_); }
@@ -149,6 +150,10 @@ public:
         return kernel;
     }
 
+    std::optional<Tuning> tuning() const override {
+        return context_.autotune ? std::optional(tuning_) : std::nullopt;
+    }
+
     std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) override {
         return build_sgd(sgd, tensors, context_, *this);
     }
@@ -205,6 +210,7 @@ private:
     PlanCache plans_;
     Transfers transfers_;
     DeviceBytes hash_;
+    Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};
 };
