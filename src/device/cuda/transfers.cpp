@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hpcai::device::cuda {
 namespace {
@@ -76,8 +77,10 @@ void Transfers::enqueue_large(void* to, std::span<const std::byte> from) {
 void Transfers::grow(Slot& slot, std::size_t bytes) {
     if (slot.host.bytes() >= bytes) return;
     slot.consumed.wait();
-    slot.host = PinnedBytes(bytes);
-    slot.device = DeviceBytes(bytes);
+    PinnedBytes host(bytes);
+    DeviceBytes device(bytes);
+    slot.host = std::move(host);
+    slot.device = std::move(device);
 }
 
 }  // namespace hpcai::device::cuda
