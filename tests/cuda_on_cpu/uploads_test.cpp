@@ -79,10 +79,65 @@ TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
     EXPECT_EQ(target.read(), large);
 }
 
+TEST_P(Uploads, ToWhereNoWorkGoesArriveAheadOfTheWorkBehind) {
+    const auto device = make_device();
+    for (const std::size_t count : {1, 3000, 1500000}) {  // floats, the last in many pieces
+        const Array<float> input(*device, std::vector<float>(count)),
+            output(*device, std::vector<float>(count));
+        const auto kernel = twice(*device, input, output.data());
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
+        device->enqueue_fresh_upload(input.data(), std::as_bytes(std::span(values)));
+        values.assign(count, -1);
+        kernel->run(ops::Pass::forward);
+        const std::vector<float> doubled = output.read();
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(doubled[i], 2 * static_cast<float>(i));
+    }
+    device->enqueue_fresh_upload(nullptr, {});
+}
+
 INSTANTIATE_TEST_SUITE_P(OnCpu, Uploads, testing::Values(simt::Order::late, simt::Order::early),
                          [](const auto& test) {
                              return test.param == simt::Order::late ? "late" : "early";
                          });
+
+/// Work that is over when somebody waits for it, and never if nobody does: as a sum with a rank
+/// that has failed.
+class UnendedWork : public testing::Test {
+protected:
+    void enqueue() {
+        simt::enqueue(cuda::context_of(*device_).stream, [this] { is_over_ = true; });
+    }
+    bool is_over_ = false;
+    std::unique_ptr<Device> device_ = make_device();
+};
+
+TEST_F(UnendedWork, IsNotWaitedForByUploadsToWhereNoWorkGoes) {
+    std::vector<Array<float>> targets;
+    const std::vector<float> values(300000, 1);
+    for (int i = 0; i < 9; ++i) targets.emplace_back(*device_, std::vector<float>(values.size()));
+    enqueue();
+    for (const auto& target : targets) {
+        device_->enqueue_fresh_upload(target.data(), std::as_bytes(std::span(values)));
+    }
+    EXPECT_FALSE(is_over_);
+    for (const auto& target : targets) EXPECT_EQ(target.read(), values);
+    EXPECT_TRUE(is_over_);
+}
+
+TEST_F(UnendedWork, IsNotWaitedForByFourUploadsForWhichThereIsRoom) {
+    const std::vector<float> few(2000, 2), many(50000, 1);
+    const Array<float> target(*device_, std::vector<float>(many.size()));
+    const auto upload = [&](const std::vector<float>& values) {
+        device_->enqueue_upload(target.data(), std::as_bytes(std::span(values)));
+    };
+    device_->reserve_uploads(many.size() * sizeof(float));
+    for (int i = 0; i < 3; ++i) upload(few);
+    enqueue();
+    for (int i = 0; i < 4; ++i) upload(many);
+    EXPECT_FALSE(is_over_);
+    EXPECT_EQ(target.read(), many);
+}
 
 }  // namespace
 }  // namespace hpcai::device

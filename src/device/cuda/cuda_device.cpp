@@ -121,6 +121,10 @@ public:
     void enqueue_upload(void* to, std::span<const std::byte> from) override {
         transfers_.enqueue_upload(to, from);
     }
+    void enqueue_fresh_upload(void* to, std::span<const std::byte> from) override {
+        transfers_.enqueue_fresh_upload(to, from);
+    }
+    void reserve_uploads(std::size_t bytes) override { transfers_.reserve_uploads(bytes); }
     std::size_t storage_bytes(const Shape& shape, DType dtype) const override {
         return device::storage_bytes(is_floating(dtype) ? stored_shape(shape) : shape, dtype);
     }
