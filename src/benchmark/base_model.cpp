@@ -16,6 +16,10 @@
 namespace hpcai::benchmark {
 namespace {
 
+/// Left of a GPU's memory beside pictures: NCCL's buffers, kernels that are loaded when they are
+/// first used and the recorded step come later.
+constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
+
 /// Rows of a training batch that a rank computes.
 int share_of(const Start& start) {
     return start.config.training.batch_size / start.controller.layout().degree;
@@ -62,9 +66,9 @@ BaseModel::BaseModel(const Start& start)
         store_, options);
     if (start.config.data.resident_mib > 0) {
         pictures_ = std::make_unique<data::ResidentPictures>(
-            *start.device,
-            data::ResidentPictures::Room{
-                static_cast<std::size_t>(start.config.data.resident_mib) << 20, share_of(start)});
+            *start.device, data::ResidentPictures::Room{
+                               static_cast<std::size_t>(start.config.data.resident_mib) << 20,
+                               share_of(start), kSpareBytes});
     }
 }
 

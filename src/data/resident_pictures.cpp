@@ -10,14 +10,18 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // bytes, of a picture's place
 
-std::unique_ptr<device::Memory> allocate(device::Device& device, std::size_t bytes) {
+std::unique_ptr<device::Memory> allocate(device::Device& device,
+                                         const ResidentPictures::Room& room) {
     try {
-        return device.allocate(bytes);
+        auto memory = device.allocate(room.bytes);
+        device.allocate(room.spare_bytes);  // and given back
+        return memory;
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
-                    fmt::format("data.resident_mib: expected what {} has free beside the network, "
-                                "got {}: {}",
-                                device.description(), bytes >> 20, error.what()));
+                    fmt::format("data.resident_mib: expected what {} has free beside the network "
+                                "and {} MiB for its libraries, got {}: {}",
+                                device.description(), room.spare_bytes >> 20, room.bytes >> 20,
+                                error.what()));
     }
 }
 
@@ -29,7 +33,7 @@ bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
 
 ResidentPictures::ResidentPictures(device::Device& device, const Room& room)
     : device_(device),
-      memory_(allocate(device, room.bytes)),
+      memory_(allocate(device, room)),
       views_(device.allocate(static_cast<std::size_t>(room.rows) * sizeof(device::PictureView))) {}
 
 ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {

@@ -11,6 +11,7 @@
 #include <hpcai/data/sources.hpp>
 
 #include "data/fixtures.hpp"
+#include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
 #include "src/device/cuda/cuda_device.hpp"
 
@@ -172,14 +173,21 @@ TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
     EXPECT_EQ(pixels, pixels_of(on_host.next()));
 }
 
-TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHas) {
-    try {
-        ResidentPictures(*gpu_, Room{std::size_t{1} << 50, kRows});
-        FAIL() << "no error";
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
-        EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: ")) << error.what();
+TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
+    constexpr std::size_t kHas = std::size_t{3} << 20;
+    simt::set_free_memory(kHas);
+    for (const Room& room : {Room{kHas + 1, kRows}, Room{kHas / 2, kRows, kHas / 2 + 1}}) {
+        try {
+            ResidentPictures(*gpu_, room);
+            ADD_FAILURE() << "no error for " << room.bytes << " bytes";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage);
+            EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: "))
+                << error.what();
+        }
     }
+    EXPECT_NO_THROW(ResidentPictures(*gpu_, {kHas / 2, kRows, kHas / 2}));
+    simt::set_free_memory(~std::size_t{0});
 }
 
 }  // namespace

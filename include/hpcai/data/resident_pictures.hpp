@@ -29,8 +29,9 @@ public:
 
     /// Of the device's memory.
     struct Room {
-        std::size_t bytes = 0;  // for pictures
-        std::int64_t rows = 0;  // of a batch, whose views need room, too
+        std::size_t bytes = 0;        // for pictures
+        std::int64_t rows = 0;        // of a batch, whose views need room, too
+        std::size_t spare_bytes = 0;  // that are left free for what others allocate later
     };
 
     /// For sample sets that decode pictures whole (data.resident_mib > 0). The device resizes crops
