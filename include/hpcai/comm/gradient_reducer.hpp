@@ -45,7 +45,7 @@ public:
     virtual void check() = 0;
 
     /// After a step with sums has been enqueued: may keep the host from being more than a step
-    /// ahead of the device. Then four calls of Device::enqueue_upload a step wait for no other rank.
+    /// ahead of the device; four calls of Device::enqueue_upload a step then wait for no other.
     virtual void end_step() {}
 
     /// After check(): of the recording that ran last. None where the sums are not the device's own
