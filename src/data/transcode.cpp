@@ -127,7 +127,7 @@ private:
 /// What records are normalized by.
 struct ChosenStatistics {
     ChannelStatistics values;
-    std::vector<std::string> channels;  // whose they are; empty: those of the files themselves
+    std::vector<std::string> channels;  // whose they are
 };
 
 ChosenStatistics statistics_for(const TranscodeOptions& options) {
@@ -147,12 +147,12 @@ ChosenStatistics statistics_for(const TranscodeOptions& options) {
     for (double& deviation : report.statistics.standard_deviation) {
         if (deviation == 0) deviation = 1;
     }
-    return {report.statistics, {}};
+    return {report.statistics, report.channel_names};
 }
 
 void require_channels(const TranscodeOptions& options, const ChosenStatistics& statistics,
                       const ClimateFile& file) {
-    if (statistics.channels.empty() || file.level() == GeopotentialLevel::unknown) return;
+    if (file.level() == GeopotentialLevel::unknown) return;
     const std::vector<std::string> names = channel_names(file.level());
     for (std::size_t c = 0; c < names.size(); ++c) {
         require(names[c] == statistics.channels[c], ExitCode::data,
@@ -164,14 +164,13 @@ void require_channels(const TranscodeOptions& options, const ChosenStatistics& s
 
 RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& first,
                         ChosenStatistics statistics) {
-    return {
-        options.dtype,
-        first.height(),
-        first.width(),
-        statistics.channels.empty() ? channel_names(first.level()) : std::move(statistics.channels),
-        std::move(statistics.values.mean),
-        std::move(statistics.values.standard_deviation),
-        {}};
+    return {options.dtype,
+            first.height(),
+            first.width(),
+            std::move(statistics.channels),
+            std::move(statistics.values.mean),
+            std::move(statistics.values.standard_deviation),
+            {}};
 }
 
 void require_new(const fs::path& output) {

@@ -246,6 +246,18 @@ TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
                                                         HasSubstr("records"), HasSubstr("Z1000")));
 }
 
+TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 16000);
+    std::fill_n(raw.values.begin(), kOne, kNan);
+    add_file("a.h5", raw);  // whose first sample would say it
+    raw.values.assign(2 * kOne, 16000);
+    add_file("b.h5", raw);
+    options_.skip_bad_samples = true;
+    EXPECT_EQ(transcode(options_).samples, 3);
+    EXPECT_EQ(RecordSet(options_.output).channel_names()[13], "Z100");
+}
+
 TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
     for (const char* name : {".a.h5", "\xff.h5"}) {
         options_.files = {folder_.path() / name};  // which nobody looks for
