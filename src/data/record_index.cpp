@@ -11,6 +11,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::data {
@@ -190,6 +191,7 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 
 RecordIndex read_record_index(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / kRecordIndexName;
+    storage::matches_manifest(path);
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestIndex);
     const json document = storage::parse_strict_json(storage::text_of(bytes), path.string());
     return IndexReader(path).read(document);

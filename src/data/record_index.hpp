@@ -39,7 +39,8 @@ struct RecordIndex {
 std::uint32_t checksum_of(std::span<const std::byte> record);
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
-/// Throws Error(data) naming the file for anything that write_record_index would not write.
+/// Throws Error(data) naming the file for anything that write_record_index would not write, and for
+/// a file that a manifest.sha256 beside it lists with another sum.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
 /// Throws Error(data) for a file of samples whose name the index cannot hold: hidden, or not UTF-8.

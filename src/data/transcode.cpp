@@ -7,6 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
 #include <hpcai/tensor/half.hpp>
 
@@ -217,6 +218,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     require(report.samples > 0, ExitCode::data, "'{}': no sample is sound",
             options.files[0].string());
     writer->finish();
+    storage::write_manifest(pending.path());
     pending.keep();
     report.bytes = static_cast<std::uint64_t>(report.samples) * writer->record_bytes();
     return report;

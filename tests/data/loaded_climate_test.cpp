@@ -12,6 +12,7 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/tensor/half.hpp>
 
 #include "annotated_folder.hpp"
@@ -189,6 +190,7 @@ TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
     std::string text{std::istreambuf_iterator<char>(in), {}};
     text.replace(text.find("Z1000"), 5, "Z100");
     std::ofstream(index) << text;
+    fs::remove(index.parent_path() / storage::kManifestName);
     EXPECT_THAT(refusal([&] { load(); }),
                 AllOf(HasSubstr("test_records: channel 13 is Z100, but in"), HasSubstr("Z1000")));
 
@@ -243,7 +245,7 @@ TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     fs::path records;  // of the first file: the first by name
     for (const auto& entry : fs::directory_iterator(folder_.path() / "train_records")) {
         const bool is_before = records.empty() || entry.path() < records;
-        if (entry.path().filename() != kRecordIndexName && is_before) records = entry.path();
+        if (entry.path().extension() == ".bin" && is_before) records = entry.path();
     }
     ASSERT_FALSE(records.empty());
     std::fstream file(records, std::ios::in | std::ios::out | std::ios::binary);

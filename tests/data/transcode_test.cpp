@@ -12,6 +12,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/manifest.hpp>
 
 #include "climate_files.hpp"
 #include "fixtures.hpp"
@@ -323,6 +324,10 @@ protected:
         return "no error";
     }
     std::filesystem::path file() const { return options_.output / "records-00001.bin"; }
+    /// So that the index may be edited.
+    void remove_manifest() const {
+        EXPECT_TRUE(std::filesystem::remove(options_.output / storage::kManifestName));
+    }
 };
 
 TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
@@ -351,6 +356,7 @@ TEST_F(Records, TellWhetherAllNumbersAreFinite) {
     test::write_file_bytes(file(), bytes);
     const auto sum = ::crc32_z(0, bytes.data(), kOne * 2);
     const std::filesystem::path path = options_.output / kRecordIndexName;
+    remove_manifest();
     auto index = nlohmann::json::parse(std::ifstream(path));
     index["files"][1]["records"][0]["crc32"] = fmt::format("{:08x}", sum);
     std::ofstream(path) << index;
@@ -369,8 +375,18 @@ TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {
     EXPECT_THAT(open_message(), HasSubstr("not a regular file"));
 }
 
+TEST_F(Records, AnIndexThatSomebodyEditedIsRefused) {
+    EXPECT_EQ(open_message(), "no error");
+    const std::filesystem::path path = options_.output / kRecordIndexName;
+    auto index = nlohmann::json::parse(std::ifstream(path));
+    index["mean"][0] = 1.8e19;
+    std::ofstream(path) << index;
+    EXPECT_THAT(open_message(), HasSubstr("its SHA-256 differs"));
+}
+
 TEST_F(Records, AnUnsoundIndexIsRefused) {
     const std::filesystem::path path = options_.output / kRecordIndexName;
+    remove_manifest();
     const auto bytes = test::read_file_bytes(path);
     const std::string sound(bytes.begin(), bytes.end());
     const auto with = [&](const std::string& from, const std::string& to) {
