@@ -241,7 +241,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
         train({start, model, group, *reducer, log, watch}, outcome.result);
-        model.drop_pictures();
+        model.drop_training();
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

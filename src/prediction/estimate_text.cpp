@@ -107,8 +107,9 @@ void print_memory(Page& page, const Estimate& estimate) {
     line("activations", memory.activations,
          memory.precision + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
-    line("evaluation", memory.evaluation, memory.precision + ", the network that predicts");
-    line("total", memory.total(), "");
+    line("evaluation", memory.evaluation,
+         memory.precision + ", the network that predicts, after training");
+    line("total", memory.total(), "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
 }
 

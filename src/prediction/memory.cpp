@@ -112,7 +112,7 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
     return static_cast<double>(most);
 }
 
-/// Of the network that evaluates: it is made while that for training still has its memory.
+/// Of the network that evaluates.
 double evaluation_bytes(const config::Config& config, int samples) {
     constexpr int kRows = 32;  // as benchmark::BaseModel has it
     const graph::Graph described = models::make_inference_model(config);
@@ -197,8 +197,8 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
 }
 
 double MemoryEstimate::total() const {
-    return parameters + gradients + momentum + statistics + working_copies + activations + input +
-           evaluation;
+    return parameters + gradients + momentum + statistics + input +
+           std::max(working_copies + activations, evaluation);
 }
 
 }  // namespace hpcai::prediction

@@ -160,6 +160,20 @@ TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
     }
 }
 
+TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
+    config::Config config = small();
+    config.workload.image_size = 224;
+    for (const int batch : {1, 64}) {
+        config.training.batch_size = batch;
+        const MemoryEstimate memory = memory_of(config);
+        const double training = memory.working_copies + memory.activations;
+        EXPECT_EQ(memory.evaluation > training, batch == 1);
+        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients - memory.momentum -
+                             memory.statistics - memory.input,
+                         std::max(training, memory.evaluation));
+    }
+}
+
 TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     config::Config config = small_detector();
     const double two = memory_of(config).evaluation;

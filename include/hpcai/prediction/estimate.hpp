@@ -56,10 +56,11 @@ struct MemoryEstimate {
     double working_copies = 0;  // filters and weights once for forward, once for backward
     double activations = 0;     // values that the backward pass reads again, of the rank's samples
     double input = 0;           // prefetched batches and the cache of decoded pictures
-    double evaluation = 0;      // of the network that predicts, made beside that for training: its
+    double evaluation = 0;      // of the network that predicts, when that for training is gone: its
                                 // values under way, of up to 32 samples (a detector's rank takes no
                                 // more than in training), and working copies for forward
 
+    /// While it trains or while it evaluates, whichever takes more.
     double total() const;
 };
 
