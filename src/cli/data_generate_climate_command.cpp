@@ -26,7 +26,7 @@ struct Knob {
     double data::ClimateSettings::*setting;
     const char* meaning;
 };
-constexpr std::array<Knob, 6> kDifficulty{{
+constexpr std::array<Knob, 8> kKnobs{{
     {"--amplitude", &data::ClimateSettings::amplitude, "of what storms do to the fields, 0 to 10"},
     {"--event-rate", &data::ClimateSettings::event_rate, "times the usual storms, 0 to 10"},
     {"--distractor-rate", &data::ClimateSettings::distractor_rate,
@@ -37,10 +37,14 @@ constexpr std::array<Knob, 6> kDifficulty{{
      "of a box's sides around what is visible, likewise"},
     {"--label-dropout", &data::ClimateSettings::label_dropout,
      "chance that a storm has no box, 0 to 1"},
+    {"--event-windows", &data::ClimateSettings::event_windows,
+     "share of windows that are laid around a storm, 0 to 1"},
+    {"--kept-share", &data::ClimateSettings::kept_share,
+     "of a box that a window must hold for the box to stay, 0 to 1"},
 }};
 
-void add_difficulty(CLI::App& command, data::ClimateSettings& settings) {
-    for (const Knob& knob : kDifficulty) {
+void add_knobs(CLI::App& command, data::ClimateSettings& settings) {
+    for (const Knob& knob : kKnobs) {
         double& target = settings.*knob.setting;
         add_number(
             command, knob.name, [&target](double value) { target = value; },
@@ -103,7 +107,7 @@ void add_data_generate_climate_command(CLI::App& parent, Context& context) {
         {0, 9007199254740991},
         fmt::format("what is drawn follows from it ({})", set.settings.seed));
     add_split(command, set.split);
-    add_difficulty(command, set.settings);
+    add_knobs(command, set.settings);
     add_threads(command, options->threads);
     set_action(command, context, [options, &context] { return generate(*options, context.out); });
 }
