@@ -20,6 +20,21 @@ std::unique_ptr<Device> make_device() {
     return cuda::make_cuda_device({.autotune = false});
 }
 
+/// Whose streams do nothing before somebody waits for it.
+std::unique_ptr<Device> make_late_device() {
+    simt::set_order(simt::Order::late);
+    return make_device();
+}
+
+/// What the GPU has left, until this goes.
+class FreeMemory {
+public:
+    explicit FreeMemory(std::size_t bytes) { simt::set_free_memory(bytes); }
+    ~FreeMemory() { simt::set_free_memory(kAll); }
+    FreeMemory(const FreeMemory&) = delete;
+    FreeMemory& operator=(const FreeMemory&) = delete;
+};
+
 /// In both orders that streams may work in.
 class Uploads : public testing::TestWithParam<simt::Order> {
 protected:
@@ -72,9 +87,10 @@ TEST_P(Uploads, GoOnAfterOneThatThereIsNoMemoryFor) {
         device->enqueue_upload(target.data(), std::as_bytes(std::span(values)));
     };
     for (int i = 0; i < 2; ++i) upload(small);
-    simt::set_free_memory(1000);
-    for (int i = 0; i < 2; ++i) EXPECT_THROW(upload(large), Error);
-    simt::set_free_memory(kAll);
+    {
+        const FreeMemory little(1000);
+        for (int i = 0; i < 2; ++i) EXPECT_THROW(upload(large), Error);
+    }
     for (int i = 0; i < 2; ++i) upload(large);
     EXPECT_EQ(target.read(), large);
 }
@@ -109,7 +125,7 @@ protected:
         simt::enqueue(cuda::context_of(*device_).stream, [this] { is_over_ = true; });
     }
     bool is_over_ = false;
-    std::unique_ptr<Device> device_ = make_device();
+    std::unique_ptr<Device> device_ = make_late_device();
 };
 
 TEST_F(UnendedWork, IsNotWaitedForByUploadsToWhereNoWorkGoes) {
