@@ -112,7 +112,7 @@ void add_evaluate_command(CLI::App& parent, Context& context) {
         ->check(CLI::Validator(why_no_weight, ""));
     add_fraction(command, "--overlap", options->overlap,
                  "intersection over union above which the models' boxes are one, as "
-                 "detector.fusion_overlap of a run (0.55 of wbf, 0.5 of nms)");
+                 "detector.fusion_overlap of a run (0: the usual one, 0.55 of wbf, 0.5 of nms)");
     add_fraction(command, "--lowest-score", options->lowest_score,
                  "of a detection that takes part, as detector.score_threshold of a run (0.01)");
     add_json_flag(command, options->json);

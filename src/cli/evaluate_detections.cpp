@@ -40,7 +40,7 @@ evaluation::FusionOptions fusion(const EvaluateOptions& options) {
         wanted.merging = evaluation::Merging::suppression;
         wanted.overlap = evaluation::kSuppressionOverlap;
     }
-    wanted.overlap = options.overlap.value_or(wanted.overlap);
+    if (options.overlap.value_or(0) > 0) wanted.overlap = *options.overlap;
     wanted.lowest_score = options.lowest_score.value_or(wanted.lowest_score);
     return wanted;
 }

@@ -134,6 +134,8 @@ TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
     };
     EXPECT_EQ(boxes({}), 1);
     EXPECT_EQ(boxes({"--overlap", "0.65"}), 2);
+    EXPECT_EQ(boxes({"--overlap", "0.05", "--lowest-score", "0"}), 1);
+    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // the usual one
     EXPECT_EQ(boxes({"--lowest-score", "0"}), 2);
     EXPECT_EQ(boxes({"--aggregation", "nms"}), 1);
     EXPECT_EQ(boxes({"--aggregation", "nms", "--overlap", "0.65"}), 2);
