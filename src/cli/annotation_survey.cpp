@@ -16,9 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string split_of(const AnnotationSource& source) {
+    return source.split.empty() ? "train" : source.split;
+}
+
 data::AnnotatedPictures read(const std::string& path, const AnnotationSource& source) {
-    if (is_voc(path))
-        return data::read_voc(path, source.split.empty() ? "train" : source.split, {});
+    if (is_voc(path)) return data::read_voc(path, split_of(source), {});
     const fs::path beside = fs::path(path).parent_path();
     return data::read_coco(path, source.pictures.empty() ? beside : fs::path(source.pictures), {});
 }
@@ -30,12 +33,12 @@ std::int64_t boxes_of(const data::AnnotationReport& report) {
 }
 
 void print_text(const data::AnnotatedPictures& set, const data::AnnotationReport& report,
-                const std::string& path, std::ostream& out) {
+                const std::string& name, std::ostream& out) {
     const auto pictures = static_cast<std::int64_t>(set.pictures.size());
     out << fmt::format(
         "{}: {} pictures, {} without a box; {} boxes of {} classes, {} of them clipped; dropped: "
         "{} without area, {} crowds\n",
-        printable(path), format_count(pictures), format_count(report.pictures_without_box),
+        printable(name), format_count(pictures), format_count(report.pictures_without_box),
         format_count(boxes_of(report)), set.classes.size(), format_count(set.clipped_boxes),
         format_count(set.left_out.without_area), format_count(set.left_out.crowds));
     for (std::size_t i = 0; i < set.classes.size(); ++i) {
@@ -83,9 +86,13 @@ ExitCode check_annotations(const SurveyOptions& options, const AnnotationSource&
     const data::AnnotatedPictures set = read(options.path, source);
     const data::AnnotationReport report = data::survey(set, threads_or_all(options.threads));
     if (options.json) {
-        out << json_text(json_of(set, report, options.path));
+        nlohmann::ordered_json document = json_of(set, report, options.path);
+        if (is_voc(options.path)) document["split"] = split_of(source);
+        out << json_text(document);
     } else {
-        print_text(set, report, options.path, out);
+        const std::string list =
+            is_voc(options.path) ? fmt::format(" ({})", split_of(source)) : std::string();
+        print_text(set, report, options.path + list, out);
     }
     const std::size_t bad = report.bad.size();
     require(bad == 0, ExitCode::data, "{}: {} of {} pictures {} bad", printable(options.path), bad,

@@ -19,8 +19,8 @@ bool is_voc(const std::string& path);
 /// *.json
 bool is_coco(const std::string& path);
 
-/// Reads every annotation and decodes every picture. Throws Error(data) for the first annotation
-/// that is not sound, naming its file, or after printing when pictures are bad.
+/// Reads every annotation, of the split alone, and decodes the pictures. Throws Error(data) for the
+/// first annotation that is not sound, naming its file, or after printing when pictures are bad.
 ExitCode check_annotations(const SurveyOptions& options, const AnnotationSource& source,
                            std::ostream& out);
 

@@ -38,7 +38,18 @@ struct Sources {
     AnnotationSource annotations;
 };
 
+void require_use(const SurveyOptions& options, const AnnotationSource& annotations) {
+    require(annotations.split.empty() || is_voc(options.path), ExitCode::usage,
+            "data check: --split: expected with a Pascal VOC folder only, got {}",
+            in_quotes(annotations.split));
+    require(annotations.pictures.empty() || (is_coco(options.path) && !is_voc(options.path)),
+            ExitCode::usage,
+            "data check: --pictures: expected with a COCO file (*.json) only, got {}",
+            in_quotes(annotations.pictures));
+}
+
 ExitCode check(const SurveyOptions& options, const Sources& sources, std::ostream& out) {
+    require_use(options, sources.annotations);
     if (is_voc(options.path) || is_coco(options.path)) {
         return check_annotations(options, sources.annotations, out);
     }
@@ -61,9 +72,9 @@ void add_data_check_command(CLI::App& parent, Context& context) {
     CLI::App& command = add_command(
         parent,
         {"check",
-         "Read every picture of a folder, every picture and annotation of a Pascal VOC folder or a "
-         "COCO file (*.json), or every sample of ExtremeWeather files or records, and name the bad "
-         "ones (exit 4).",
+         "Read every picture of a folder, every picture and annotation of a list of a Pascal VOC "
+         "folder or of a COCO file (*.json), or every sample of ExtremeWeather files or records, "
+         "and name the bad ones (exit 4).",
          {"hpcai500 data check /data/imagenet/train",
           "hpcai500 data check VOCdevkit/VOC2007 --split test",
           "hpcai500 data check annotations/instances_val2017.json --pictures val2017",

@@ -34,12 +34,14 @@ protected:
 TEST_F(CheckVoc, CountsBoxesOfEachClassAndThoseClippedOrDropped) {
     const Outcome text = check();
     EXPECT_EQ(text.exit_code, 0) << text.error;
-    EXPECT_EQ(text.out, folder_.path().string() +
-                            ": 3 pictures, 1 without a box; 3 boxes of 2 classes, 1 of them "
-                            "clipped; dropped: 1 without area, 0 crowds\n"
-                            "boxes    fox: 2\nboxes    hen: 1\n");
+    EXPECT_EQ(text.out,
+              folder_.path().string() +
+                  " (train): 3 pictures, 1 without a box; 3 boxes of 2 classes, 1 of them "
+                  "clipped; dropped: 1 without area, 0 crowds\n"
+                  "boxes    fox: 2\nboxes    hen: 1\n");
     const auto json = nlohmann::json::parse(check({"--json"}).out);
     EXPECT_EQ(json["samples"], 3);
+    EXPECT_EQ(json["split"], "train");
     EXPECT_EQ(json["classes"][0], (nlohmann::json{{"name", "fox"}, {"boxes", 2}}));
     EXPECT_EQ(json["clipped_boxes"], 1);
     EXPECT_EQ(json["dropped_boxes"], 1);
@@ -63,6 +65,13 @@ TEST_F(CheckVoc, NamesTheAnnotationThatIsNotSound) {
     write_text(folder_.annotation("b"), "<annotation>");
     expect_refused(check(), 4, "b.xml: not XML");
     expect_refused(check({"--split", "val"}), 4, "val.txt");
+}
+
+TEST_F(CheckVoc, RefusesWhatOtherKindsAreToldBy) {
+    expect_refused(check({"--pictures", "x"}), 2,
+                   "data check: --pictures: expected with a COCO file (*.json) only, got 'x'");
+    expect_refused(run({"data", "check", "absent.json", "--split", "val"}), 2,
+                   "data check: --split: expected with a Pascal VOC folder only, got 'val'");
 }
 
 TEST(CheckCoco, ReadsAnnotationsAndPictures) {
