@@ -204,27 +204,22 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
     }
 }
 
-/// Why such sets are no measure: files that are made up, and files that are in both.
+/// Why such sets are no measure: files that are made up, and files that are there twice.
 std::vector<std::string> objections_to(const std::vector<RecordSource>& training,
                                        const std::vector<RecordSource>& validation) {
     std::vector<std::string> objections;
-    std::map<std::uint32_t, std::string> trained;
+    std::map<std::uint32_t, std::string> known;  // "training file 'a.h5'"
     const auto look_at = [&](const RecordSource& source, const char* which) {
-        if (source.generator.empty()) return;
-        objections.push_back(fmt::format("{} file '{}' is made up, by {}", which,
-                                         printable(source.name), printable(source.generator)));
+        const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
+        if (!source.generator.empty()) {
+            objections.push_back(
+                fmt::format("{} is made up, by {}", name, printable(source.generator)));
+        }
+        const auto [same, is_new] = known.emplace(source.fingerprint, name);
+        if (!is_new) objections.push_back(fmt::format("{} is {}", name, same->second));
     };
-    for (const RecordSource& source : training) {
-        look_at(source, "training");
-        trained.emplace(source.fingerprint, source.name);
-    }
-    for (const RecordSource& source : validation) {
-        look_at(source, "test");
-        const auto same = trained.find(source.fingerprint);
-        if (same == trained.end()) continue;
-        objections.push_back(fmt::format("test file '{}' is training file '{}'",
-                                         printable(source.name), printable(same->second)));
-    }
+    for (const RecordSource& source : training) look_at(source, "training");
+    for (const RecordSource& source : validation) look_at(source, "test");
     return objections;
 }
 

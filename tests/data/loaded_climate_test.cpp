@@ -212,7 +212,7 @@ TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
     EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
 }
 
-TEST_F(LoadedClimate, FilesThatAreMadeUpOrInBothSetsAreObjectedTo) {
+TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
     for (const bool as_records : {false, true}) {
         SCOPED_TRACE(as_records);
         for (const char* name : {"train_records", "test_records"}) {
@@ -222,10 +222,12 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrInBothSetsAreObjectedTo) {
         config_.data.validation_path = (folder_.path() / "test").string();
         write("test/c.h5", {5});
         fs::remove(folder_.path() / "test/d.h5");
+        fs::remove(folder_.path() / "train/e.h5");
         if (as_records) use_records();
         EXPECT_THAT(load().objections, ElementsAre());
 
         fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "test/d.h5");
+        fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "train/e.h5");
         ClimateFileWriter file(folder_.path() / "test/c.h5",
                                {1, kHeight, kWidth, {{"generator", "hpcai500-climate-2"}}});
         file.write(0, fields_of(5), {});
@@ -235,7 +237,8 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrInBothSetsAreObjectedTo) {
         }
         if (as_records) use_records();
         EXPECT_THAT(load().objections,
-                    ElementsAre("test file 'c.h5' is made up, by hpcai500-climate-2",
+                    ElementsAre("training file 'e.h5' is training file 'b.h5'",
+                                "test file 'c.h5' is made up, by hpcai500-climate-2",
                                 "test file 'd.h5' is training file 'b.h5'"));
     }
 }
