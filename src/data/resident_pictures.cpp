@@ -10,10 +10,15 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // bytes, of a picture's place
 
-std::unique_ptr<device::Memory> allocate(device::Device& device,
-                                         const ResidentPictures::Room& room) {
+struct Allocated {
+    std::unique_ptr<device::Memory> pictures, views;
+};
+
+Allocated allocate(device::Device& device, const ResidentPictures::Room& room) {
     try {
-        auto memory = device.allocate(room.bytes);
+        Allocated memory{
+            device.allocate(room.bytes),
+            device.allocate(static_cast<std::size_t>(room.rows) * sizeof(device::PictureView))};
         device.allocate(room.spare_bytes);  // and given back
         return memory;
     } catch (const Error& error) {
@@ -31,10 +36,11 @@ bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
 
 }  // namespace
 
-ResidentPictures::ResidentPictures(device::Device& device, const Room& room)
-    : device_(device),
-      memory_(allocate(device, room)),
-      views_(device.allocate(static_cast<std::size_t>(room.rows) * sizeof(device::PictureView))) {}
+ResidentPictures::ResidentPictures(device::Device& device, const Room& room) : device_(device) {
+    Allocated memory = allocate(device, room);
+    memory_ = std::move(memory.pictures);
+    views_ = std::move(memory.views);
+}
 
 ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
     const std::lock_guard lock(mutex_);
