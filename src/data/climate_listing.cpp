@@ -30,6 +30,8 @@ std::vector<ListedFile> list_here(const std::string& path) {
     std::error_code ignored;
     if (fs::is_regular_file(fs::path(path) / kRecordIndexName, ignored)) return files;
     for (const fs::path& file : climate_files_at(path)) {
+        require(fs::is_regular_file(file, ignored), ExitCode::data,
+                "cannot read '{}': not a regular file", file.string());
         files.push_back({file, size_of(file), false});
     }
     return files;

@@ -74,6 +74,7 @@ protected:
 
 TEST_F(ListedFiles, AreHashedByOneRankEach) {
     const comm::Communicator& everyone = world().everyone;
+    if (everyone.size() == 1) GTEST_SKIP() << "one rank hashes all files";
     for (int file = 0; file < kFiles; ++file) {
         if (file % everyone.size() != everyone.rank()) change(file);  // only this rank's is changed
     }
