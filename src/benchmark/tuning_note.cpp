@@ -14,6 +14,10 @@ TuningNote::TuningNote(std::optional<device::Tuning> before, Logger& log)
 
 void TuningNote::finish(std::optional<device::Tuning> after) const {
     if (!before_ || !after) return;
+    if (after->convolutions == before_->convolutions) {
+        log_.info("device.autotune: the fastest ways were known");
+        return;
+    }
     log_.info("device.autotune: timed {} convolutions and gradients of them in {:.1f} s",
               after->convolutions - before_->convolutions, after->seconds - before_->seconds);
 }

@@ -33,6 +33,13 @@ TEST(TuningNote, SaysThatTimingBeginsAndWhatItTook) {
               "device.autotune: timed 159 convolutions and gradients of them in 90.3 s");
 }
 
+TEST(TuningNote, SaysWhereNothingHadToBeTimed) {
+    Lines log;
+    TuningNote(device::Tuning{5, 1.0}, log).finish(device::Tuning{5, 1.0});
+    ASSERT_EQ(log.lines.size(), 2U);
+    EXPECT_EQ(log.lines[1], "device.autotune: the fastest ways were known");
+}
+
 TEST(TuningNote, SaysNothingOfDevicesThatTimeNothing) {
     Lines log;
     const TuningNote note(std::nullopt, log);
