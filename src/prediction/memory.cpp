@@ -112,16 +112,6 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
     return static_cast<double>(most);
 }
 
-/// Of the network that evaluates.
-double evaluation_bytes(const config::Config& config, int samples) {
-    constexpr int kRows = 32;  // as benchmark::BaseModel has it
-    const graph::Graph described = models::make_inference_model(config);
-    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
-    const ComputePrecision precision = compute_precision(config);
-    const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
-    return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
-}
-
 /// Of the fields of the weather, as they are kept; nothing where samples are pictures. Records have
 /// their own type, which is not known without them.
 std::optional<tensor::DType> field_type(const config::Config& config) {
@@ -135,6 +125,17 @@ std::optional<tensor::DType> field_type(const config::Config& config) {
             break;
     }
     return tensor::DType::f32;
+}
+
+/// Of the network that evaluates.
+double evaluation_bytes(const config::Config& config, int samples) {
+    constexpr int kRows = 32;  // as benchmark::BaseModel has it
+    const graph::Graph described =
+        models::make_inference_model(config, {.dtype = field_type(config)});
+    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
+    const ComputePrecision precision = compute_precision(config);
+    const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
+    return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
 
 /// The prefetched batches and the one that is computed on, and what is cached.
