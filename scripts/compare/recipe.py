@@ -64,11 +64,11 @@ def parse_value(text):
     text = re.sub(r"\s+#.*$", "", text).strip()
     if text in ("true", "false"):
         return text == "true"
-    if text.startswith("[") and text.endswith("]"):
-        return [parse_value(item) for item in text[1:-1].split(",")]
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
+        if text.startswith("[") and text.endswith("]"):
+            return [parse_value(item) for item in text[1:-1].split(",")]
         return text
 
 
