@@ -186,7 +186,8 @@ TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
                 << error.what();
         }
     }
-    EXPECT_NO_THROW(ResidentPictures(*gpu_, {kHas / 2, kRows, kHas / 2}));
+    constexpr std::size_t kViews = kRows * sizeof(device::PictureView);
+    EXPECT_NO_THROW(ResidentPictures(*gpu_, {kHas / 2, kRows, kHas / 2 - kViews}));
     simt::set_free_memory(~std::size_t{0});
 }
 
