@@ -55,44 +55,12 @@ def load(model, weights):
         raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
 
 
-def build_detector(settings):
-    """torchvision's fasterrcnn_resnet50_fpn with the sizes of the configuration."""
-    import torch
-    import torchvision
-    from torchvision.models.detection import FasterRCNN, backbone_utils, faster_rcnn
-    from torchvision.models.detection.anchor_utils import AnchorGenerator
-
-    def setting(key, default):
-        return settings.get("detector." + key, default)
-    norms = {"batch": torch.nn.BatchNorm2d, "group": lambda width: torch.nn.GroupNorm(32, width),
-             "frozen_batch": torchvision.ops.FrozenBatchNorm2d}
-    if setting("backbone_width", 64) != 64:
-        raise SystemExit("detector.backbone_width: torchvision's ResNet-50 has 64")
-    body = torchvision.models.resnet50(norm_layer=norms[setting("normalization", "batch")])
-    channels, pyramid = settings["workload.channels"], setting("pyramid_channels", 256)
-    body.conv1 = torch.nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
-    backbone = backbone_utils.BackboneWithFPN(
-        body, {f"layer{stage}": str(stage - 1) for stage in range(1, 5)},
-        [256, 512, 1024, 2048], pyramid)
-    sizes, ratios = setting("anchor_sizes", (32, 64, 128, 256, 512)), (0.5, 1.0, 2.0)
-    classes = settings["workload.classes"] + 1
-    features = setting("head_features", 1024)
-    return FasterRCNN(
-        backbone, min_size=settings["workload.image_size"],
-        max_size=settings["workload.image_width"], image_mean=[0] * channels,
-        image_std=[1] * channels,
-        rpn_anchor_generator=AnchorGenerator(tuple((size,) for size in sizes), (ratios,) * 5),
-        box_head=faster_rcnn.TwoMLPHead(49 * pyramid, features),
-        box_predictor=faster_rcnn.FastRCNNPredictor(features, classes))
-
-
 def check_detector(settings, weights):
     import torch
 
-    model = build_detector(settings)
+    model = recipe.build_detector(settings)
     load(model, weights)
-    shape = (settings["workload.channels"], settings["workload.image_size"],
-             settings["workload.image_width"])
+    shape = (settings["workload.channels"], *recipe.image_shape(settings))
     image = torch.randn(shape, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         found = model.eval()([image])[0]

@@ -13,10 +13,27 @@ DEFAULTS = {
     "workload.model": "resnet50_v1.5",
     "workload.classes": 1000,
     "workload.image_size": 224,
+    "workload.image_width": "auto",
+    "workload.channels": 3,
     "workload.epochs": 90,
+    "detector.normalization": "batch",
+    "detector.trained_stages": 5,
+    "detector.backbone_width": 64,
+    "detector.pyramid_channels": 256,
+    "detector.head_features": 1024,
+    "detector.anchor_sizes": [32, 64, 128, 256, 512],
+    "detector.anchor_ratios": [0.5, 1, 2],
+    "detector.anchor_samples": 256,
+    "detector.region_samples": 512,
+    "detector.training_proposals": 2000,
+    "detector.inference_proposals": 1000,
+    "detector.score_threshold": 0.01,
     "bagging.sampler": "poisson",
     "data.path": "",
     "data.validation_path": "",
+    "data.training_split": "train",
+    "data.validation_split": "test",
+    "data.class_names": [],
     "data.random_area_minimum": 0.08,
     "data.flip_probability": 0.5,
     "data.vertical_flip_probability": 0.0,
@@ -51,6 +68,8 @@ def parse_value(text):
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
+        if text.startswith("[") and text.endswith("]"):
+            return [parse_value(item) for item in text[1:-1].split(",")]
         return text
 
 
@@ -123,6 +142,64 @@ def build_model(settings, classes):
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = settings["training.batch_norm_momentum"]
+    return model.to(memory_format=torch.channels_last)
+
+
+def image_shape(settings):
+    """(height, width) of the network's input."""
+    height, width = settings["workload.image_size"], settings["workload.image_width"]
+    return height, height if width == "auto" else width
+
+
+def build_backbone(settings):
+    """ResNet-50 with a pyramid over it, of which detector.trained_stages are trained."""
+    import torch
+    import torchvision
+    from torchvision.models.detection.backbone_utils import BackboneWithFPN
+
+    if settings["detector.backbone_width"] != 64:
+        raise SystemExit("detector.backbone_width: expected 64, which torchvision's ResNet-50 has, "
+                         f"got {settings['detector.backbone_width']}")
+    momentum = settings["training.batch_norm_momentum"]
+    norms = {"batch": lambda width: torch.nn.BatchNorm2d(width, momentum=momentum),
+             "group": lambda width: torch.nn.GroupNorm(32, width),
+             "frozen_batch": torchvision.ops.FrozenBatchNorm2d}
+    body = torchvision.models.resnet50(zero_init_residual=settings["training.zero_gamma"],
+                                       norm_layer=norms[settings["detector.normalization"]])
+    body.conv1 = torch.nn.Conv2d(settings["workload.channels"], 64, 7, 2, 3, bias=False)
+    torch.nn.init.kaiming_normal_(body.conv1.weight, mode="fan_out", nonlinearity="relu")
+    stages = ["layer4", "layer3", "layer2", "layer1", "conv1"]
+    for stage in stages[settings["detector.trained_stages"]:]:
+        getattr(body, stage).requires_grad_(False)
+    return BackboneWithFPN(body, {f"layer{stage}": str(stage - 1) for stage in range(1, 5)},
+                           [256, 512, 1024, 2048], settings["detector.pyramid_channels"])
+
+
+def build_detector(settings):
+    """torchvision's Faster R-CNN with the configuration's sizes, for pictures that have its height
+    and width. It leaves their numbers as they are, and pads their sides to multiples of 32."""
+    import torch
+    from torchvision.models.detection.anchor_utils import AnchorGenerator
+    from torchvision.models.detection.faster_rcnn import (FasterRCNN, FastRCNNPredictor,
+                                                          TwoMLPHead)
+
+    channels, shape = settings["workload.channels"], image_shape(settings)
+    sizes = tuple((size,) for size in settings["detector.anchor_sizes"])
+    ratios = (tuple(settings["detector.anchor_ratios"]),) * len(sizes)
+    features = settings["detector.head_features"]
+    model = FasterRCNN(
+        build_backbone(settings), min_size=min(shape), max_size=max(shape),
+        image_mean=[0.0] * channels, image_std=[1.0] * channels,
+        rpn_anchor_generator=AnchorGenerator(sizes, ratios),
+        rpn_pre_nms_top_n_train=settings["detector.training_proposals"],
+        rpn_post_nms_top_n_train=settings["detector.training_proposals"],
+        rpn_pre_nms_top_n_test=settings["detector.inference_proposals"],
+        rpn_post_nms_top_n_test=settings["detector.inference_proposals"],
+        rpn_batch_size_per_image=settings["detector.anchor_samples"],
+        box_batch_size_per_image=settings["detector.region_samples"],
+        box_score_thresh=settings["detector.score_threshold"],
+        box_head=TwoMLPHead(49 * settings["detector.pyramid_channels"], features),
+        box_predictor=FastRCNNPredictor(features, settings["workload.classes"] + 1))
     return model.to(memory_format=torch.channels_last)
 
 

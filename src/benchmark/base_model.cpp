@@ -16,18 +16,26 @@
 namespace hpcai::benchmark {
 namespace {
 
+/// Left of a GPU's memory beside pictures: NCCL's buffers, kernels that are loaded when they are
+/// first used and the recorded step come later.
+constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
+
+/// Rows of a training batch that a rank computes.
+int share_of(const Start& start) {
+    return start.config.training.batch_size / start.controller.layout().degree;
+}
+
 /// Rows of an evaluation batch: enough for full speed, little enough for a small set and, where
 /// samples are large, no more than memory has held in training.
 int most_evaluation_rows(const Start& start) {
     constexpr int kRows = 32;
     if (!detects(start.config.workload)) return kRows;
-    const int share = start.config.training.batch_size / start.controller.layout().degree;
-    return std::min(kRows, share);
+    return std::min(kRows, share_of(start));
 }
 
 graph::Graph make_share(const Start& start) {
     const config::TrainingConfig& training = start.config.training;
-    const int share = training.batch_size / start.controller.layout().degree;
+    const int share = share_of(start);
     return models::make_model(start.config, {share, training.batch_norm_samples.value_or(share),
                                              start.samples.training->format().dtype});
 }
@@ -58,7 +66,9 @@ BaseModel::BaseModel(const Start& start)
         store_, options);
     if (start.config.data.resident_mib > 0) {
         pictures_ = std::make_unique<data::ResidentPictures>(
-            *start.device, static_cast<std::size_t>(start.config.data.resident_mib) << 20);
+            *start.device, data::ResidentPictures::Room{
+                               static_cast<std::size_t>(start.config.data.resident_mib) << 20,
+                               share_of(start), kSpareBytes});
     }
 }
 

@@ -31,12 +31,16 @@ public:
     const graph::Graph& graph() const { return graph_; }
     /// FLOPs of one sample's training step by the official ledger, table3.
     std::int64_t training_flops_per_sample() const;
+    /// The training network, until drop_training().
     graph::Network& network() { return *network_; }
     graph::ParameterStore& store() { return store_; }
     /// In the device's memory; null unless data.resident_mib asks for them.
     data::ResidentPictures* pictures() { return pictures_.get(); }
-    /// Leaves their memory to the networks that evaluate.
-    void drop_pictures() { pictures_.reset(); }
+    /// Leaves the memory of the training network and of its pictures to the networks that evaluate.
+    void drop_training() {
+        network_.reset();
+        pictures_.reset();
+    }
 
     struct Evaluation {
         training::Predictions predictions;  // for all samples at the group's rank 0, else empty

@@ -20,6 +20,7 @@
 
 #include "random_batch.hpp"
 #include "start.hpp"
+#include "tuning_note.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -93,6 +94,7 @@ public:
                                  training::optimizer_tensors(network_, store_))),
           timing_(network_.graph(), [this] { return now_; }),
           batch_(graph_, config.workload.classes, config.run.seed) {
+        note_.finish(device::tuning_of(*device_));
         training::initialize(graph_, config.run.seed, 0, store_);
     }
 
@@ -191,6 +193,8 @@ private:
     device::Precision precision_;
     graph::Graph graph_;
     graph::ParameterStore store_;
+    std::unique_ptr<Logger> log_{make_logger("bench", "")};
+    TuningNote note_{device::tuning_of(*device_), *log_};
     graph::Network network_;
     std::unique_ptr<comm::GradientReducer> reducer_;
     training::TrainingStep step_;

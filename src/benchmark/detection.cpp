@@ -138,8 +138,8 @@ private:
             quality.categories.push_back(
                 category_record(index, strict.categories[index], tolerant.categories[index]));
         }
-        const auto interval = evaluation::bootstrap_interval_95(
-            truth, ensemble.detections, evaluation::kScoreThreshold, start_.config.run.seed);
+        const auto interval = evaluation::bootstrap_interval_95(truth, ensemble.detections,
+                                                                evaluation::kScoreThreshold);
         quality.confidence_interval = {nothing(none), nothing(none), 0.95,
                                        "bootstrap over test samples"};
         if (!interval) return;

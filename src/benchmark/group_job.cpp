@@ -17,6 +17,7 @@
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
 #include "progress_reporter.hpp"
+#include "tuning_note.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
@@ -154,6 +155,7 @@ void train(const Training& training, GroupResult& result) {
 void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
               GroupOutcome& outcome) {
     const Stopwatch watch;
+    const TuningNote note(device::tuning_of(*start.device), log);
     BaseModel::Evaluation validation = model.predict(start.samples.validation, group);
     warn_of(validation.bad_samples, "validation", log);
     std::int64_t bad = validation.bad_samples.count;
@@ -172,6 +174,7 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
                     .predictions;
         }
     }
+    note.finish(device::tuning_of(*start.device));
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     make_workload(start)->judge(outcome.validation, outcome.result);
@@ -252,7 +255,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
         train({start, model, group, *reducer, log, watch}, outcome.result);
-        model.drop_pictures();
+        model.drop_training();
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {

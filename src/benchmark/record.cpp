@@ -57,7 +57,8 @@ TopologyRecord topology(const Start& start) {
         const plan::RankPlace& place = start.controller.place(rank);
         const auto index = static_cast<std::size_t>(rank);
         record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
-                              start.ranks[index].threads, start.hostnames[index], "cpu"});
+                              start.ranks[index].threads, start.hostnames[index],
+                              start.ranks[index].device});
     }
     return record;
 }
@@ -263,6 +264,7 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
     VerdictFacts facts;
     facts.training_samples = record.workload.training_samples;
     facts.validation_samples = record.workload.validation_samples;
+    facts.objections = start.samples.objections;
     facts.has_score = record.scores.vflops.value.has_value();
     facts.groups = record.topology.groups;
     for (std::size_t index = 0; index < groups.size(); ++index) {

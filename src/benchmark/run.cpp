@@ -17,6 +17,7 @@
 #include "group_log.hpp"
 #include "job_controller.hpp"
 #include "start.hpp"
+#include "tuning_note.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -40,6 +41,16 @@ void print_start(const Start& start, std::ostream& log) {
         << std::flush;
 }
 
+/// The result directory with its logs is made later: the first rank tells standard error.
+void build_model(const Start& start, int world_rank, std::optional<BaseModel>& model) {
+    const bool speaks = world_rank == 0;
+    const std::unique_ptr<Logger> log = make_logger("rank 0", "");
+    std::optional<TuningNote> note;
+    if (speaks) note.emplace(device::tuning_of(*start.device), *log);
+    model.emplace(start);
+    if (speaks) note->finish(device::tuning_of(*start.device));
+}
+
 /// What must outlive MPI: after a failure MPI may still be working on the gradients.
 struct Session {
     std::optional<Start> start;
@@ -53,7 +64,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     comm::StartUp start_up = world.start_up();
     Start& start = session.start.emplace(agree_on_start(request, start_up));
     std::optional<BaseModel>& model = session.model;
-    comm::run_together(start_up.everyone(), [&] { model.emplace(start); });
+    comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
     make_result_directory(request, start_up.everyone(), start);
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });

@@ -2,9 +2,12 @@
 #include "verdict.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <array>
+#include <iterator>
 
 #include <fmt/format.h>
+
+#include <hpcai/config/keys.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -20,20 +23,15 @@ Rule equal(int number, const char* what, T required, T found) {
             fmt::format("rule {}: {} must be {}, is {}", number, what, required, found)};
 }
 
-/// Normalization and thresholds are free.
-bool has_benchmark_sizes(const config::DetectorConfig& detector) {
-    const config::DetectorConfig official;
-    const auto sizes = [](const config::DetectorConfig& one) {
-        return std::tie(one.trained_stages, one.backbone_width, one.pyramid_channels,
-                        one.head_features, one.anchor_sizes, one.anchor_ratios, one.anchor_samples,
-                        one.region_samples, one.training_proposals, one.inference_proposals);
-    };
-    return sizes(detector) == sizes(official);
-}
-
 Rule at_least(int number, const char* what, std::int64_t required, std::int64_t found) {
     return {found >= required,
             fmt::format("rule {}: {} must be {} or more, is {}", number, what, required, found)};
+}
+
+Rule no_objection(int number, const std::vector<std::string>& objections) {
+    const std::size_t count = objections.size();
+    return {count == 0, fmt::format("rule {}: {}{}", number, count == 0 ? "" : objections.front(),
+                                    count > 1 ? fmt::format(" (and {} more)", count - 1) : "")};
 }
 
 /// Specification V2.0; layer 9 is never changed.
@@ -63,17 +61,30 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
          "rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data"},
         at_least(1, "the number of training samples", kYear, facts.training_samples),
         at_least(1, "the number of validation samples", kYear, facts.validation_samples),
+        no_objection(1, facts.objections),
         equal(1, "workload.classes", 4, workload.classes),
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),
         equal(2, "workload.channels", 16, workload.channels),
-        {has_benchmark_sizes(config.detector),
-         "rule 2: detector.* must have the widths, anchors and numbers of proposals of the "
-         "defaults"},
         equal(3, "workload.epochs", 50, workload.epochs),
         equal(4, "workload.target_quality", 0.35, workload.target_quality),
         equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
     };
+}
+
+/// Normalization and thresholds are free.
+std::vector<Rule> rules_of_detector(const config::Config& config) {
+    constexpr std::array kFixed{"detector.trained_stages",     "detector.backbone_width",
+                                "detector.pyramid_channels",   "detector.head_features",
+                                "detector.anchor_sizes",       "detector.anchor_ratios",
+                                "detector.anchor_samples",     "detector.region_samples",
+                                "detector.training_proposals", "detector.inference_proposals"};
+    std::vector<Rule> rules;
+    for (const char* key : kFixed) {
+        rules.push_back(equal(2, key, config::value_text(config::Config{}, key),
+                              config::value_text(config, key)));
+    }
+    return rules;
 }
 
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
@@ -84,6 +95,7 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
             break;
         case config::WorkloadKind::extreme_weather:
             rules = rules_of_extreme_weather(config, facts);
+            std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
             break;
         case config::WorkloadKind::object_detection:
             rules.push_back({false,

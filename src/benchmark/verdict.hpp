@@ -14,8 +14,9 @@ struct VerdictFacts {
     std::int64_t training_samples = 0;
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
-    bool has_score = false;             // FLOPS, quality and VFLOPS are numbers
-    std::vector<std::string> failures;  // "group 1: why", one for each group that did not finish
+    std::vector<std::string> objections;  // to the data (data::SampleSets)
+    bool has_score = false;               // FLOPS, quality and VFLOPS are numbers
+    std::vector<std::string> failures;    // "group 1: why", one for each group that did not finish
     int groups = 0;
     std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
 };

@@ -89,6 +89,19 @@ CLI::Option& add_number(CLI::App& command, const std::string& name,
     return *command.add_option_function<std::string>(name, read, meaning)->type_name("X");
 }
 
+CLI::Option& add_number_within(CLI::App& command, const std::string& name,
+                               std::function<void(double)> store, NumberRange range,
+                               const std::string& meaning) {
+    const auto read = [&command, name, range, store = std::move(store)](const std::string& text) {
+        const std::optional<double> value = number_in<double>(text);
+        require(value && *value >= range.minimum && *value <= range.maximum, ExitCode::usage,
+                "{}: {}: expected a number from {} to {}, got {}", full_name(command), name,
+                range.minimum, range.maximum, in_quotes(text));
+        store(*value);
+    };
+    return *command.add_option_function<std::string>(name, read, meaning)->type_name("X");
+}
+
 std::string json_text(const nlohmann::ordered_json& document) {
     return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -70,6 +70,16 @@ CLI::Option& add_integer(CLI::App& command, const std::string& name,
 CLI::Option& add_number(CLI::App& command, const std::string& name,
                         std::function<void(double)> store, const std::string& meaning);
 
+struct NumberRange {
+    double minimum;
+    double maximum;
+};
+
+/// An option with a decimal number, refused with the range when it is out of it.
+CLI::Option& add_number_within(CLI::App& command, const std::string& name,
+                               std::function<void(double)> store, NumberRange range,
+                               const std::string& meaning);
+
 /// `document` as a command prints it. Bytes that are no UTF-8 become the replacement character.
 std::string json_text(const nlohmann::ordered_json& document);
 

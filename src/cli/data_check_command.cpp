@@ -4,6 +4,7 @@
 
 #include <hpcai/base/text.hpp>
 
+#include "annotation_survey.hpp"
 #include "climate_survey.hpp"
 #include "commands.hpp"
 #include "picture_survey.hpp"
@@ -31,10 +32,29 @@ nlohmann::ordered_json json_of(const PictureSurvey& found, const std::string& pa
     return document;
 }
 
-ExitCode check(const SurveyOptions& options, const data::ClimateFileSettings& settings,
-               std::ostream& out) {
+/// How files of some kinds are to be understood.
+struct Sources {
+    data::ClimateFileSettings climate;
+    AnnotationSource annotations;
+};
+
+void require_use(const SurveyOptions& options, const AnnotationSource& annotations) {
+    require(annotations.split.empty() || is_voc(options.path), ExitCode::usage,
+            "data check: --split: expected with a Pascal VOC folder only, got {}",
+            in_quotes(annotations.split));
+    require(annotations.pictures.empty() || (is_coco(options.path) && !is_voc(options.path)),
+            ExitCode::usage,
+            "data check: --pictures: expected with a COCO file (*.json) only, got {}",
+            in_quotes(annotations.pictures));
+}
+
+ExitCode check(const SurveyOptions& options, const Sources& sources, std::ostream& out) {
+    require_use(options, sources.annotations);
+    if (is_voc(options.path) || is_coco(options.path)) {
+        return check_annotations(options, sources.annotations, out);
+    }
     const DataKind kind = kind_of(options.path);
-    if (kind == DataKind::climate) return check_climate(options, settings, out);
+    if (kind == DataKind::climate) return check_climate(options, sources.climate, out);
     if (kind == DataKind::records) return check_records(options, out);
     const PictureSurvey found = survey(options);
     if (options.json) {
@@ -52,15 +72,22 @@ void add_data_check_command(CLI::App& parent, Context& context) {
     CLI::App& command = add_command(
         parent,
         {"check",
-         "Read every picture of a folder, or every sample of ExtremeWeather files or records, "
+         "Read every picture of a folder, every picture and annotation of a list of a Pascal VOC "
+         "folder or of a COCO file (*.json), or every sample of ExtremeWeather files or records, "
          "and name the bad ones (exit 4).",
          {"hpcai500 data check /data/imagenet/train",
+          "hpcai500 data check VOCdevkit/VOC2007 --split test",
+          "hpcai500 data check annotations/instances_val2017.json --pictures val2017",
           "hpcai500 data check climo_1984.h5 --threads 2 --json"}});
     auto options = add_survey_options(command);
-    auto settings = std::make_shared<data::ClimateFileSettings>();
-    add_box_order(command, *settings);
+    auto sources = std::make_shared<Sources>();
+    add_box_order(command, sources->climate);
+    add_text(command, "--split", sources->annotations.split, "NAME",
+             "list in ImageSets/Main of a Pascal VOC folder (train)");
+    add_text(command, "--pictures", sources->annotations.pictures, "FOLDER",
+             "where the pictures of a COCO file are (beside it)");
     set_action(command, context,
-               [options, settings, &context] { return check(*options, *settings, context.out); });
+               [options, sources, &context] { return check(*options, *sources, context.out); });
 }
 
 }  // namespace hpcai::cli

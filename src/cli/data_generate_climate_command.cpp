@@ -24,27 +24,31 @@ struct Options {
 struct Knob {
     const char* name;
     double data::ClimateSettings::*setting;
+    double largest;
     const char* meaning;
 };
-constexpr std::array<Knob, 6> kDifficulty{{
-    {"--amplitude", &data::ClimateSettings::amplitude, "of what storms do to the fields, 0 to 10"},
-    {"--event-rate", &data::ClimateSettings::event_rate, "times the usual storms, 0 to 10"},
-    {"--distractor-rate", &data::ClimateSettings::distractor_rate,
-     "times the usual unlabelled look-alikes, 0 to 10"},
-    {"--intensity-spread", &data::ClimateSettings::intensity_spread,
-     "of what a snapshot shows of a storm's strength, standard deviation of the logarithm, 0 to 2"},
-    {"--extent-spread", &data::ClimateSettings::extent_spread,
+constexpr std::array<Knob, 8> kKnobs{{
+    {"--amplitude", &data::ClimateSettings::amplitude, 10, "of what storms do to the fields"},
+    {"--event-rate", &data::ClimateSettings::event_rate, 10, "times the usual storms"},
+    {"--distractor-rate", &data::ClimateSettings::distractor_rate, 10,
+     "times the usual unlabelled look-alikes"},
+    {"--intensity-spread", &data::ClimateSettings::intensity_spread, 2,
+     "of what a snapshot shows of a storm's strength, standard deviation of the logarithm"},
+    {"--extent-spread", &data::ClimateSettings::extent_spread, 2,
      "of a box's sides around what is visible, likewise"},
-    {"--label-dropout", &data::ClimateSettings::label_dropout,
-     "chance that a storm has no box, 0 to 1"},
+    {"--label-dropout", &data::ClimateSettings::label_dropout, 1, "chance that a storm has no box"},
+    {"--event-windows", &data::ClimateSettings::event_windows, 1,
+     "share of windows that are laid around a storm"},
+    {"--kept-share", &data::ClimateSettings::kept_share, 1,
+     "of a box that a window must hold for the box to stay"},
 }};
 
-void add_difficulty(CLI::App& command, data::ClimateSettings& settings) {
-    for (const Knob& knob : kDifficulty) {
+void add_knobs(CLI::App& command, data::ClimateSettings& settings) {
+    for (const Knob& knob : kKnobs) {
         double& target = settings.*knob.setting;
-        add_number(
-            command, knob.name, [&target](double value) { target = value; },
-            fmt::format("{} ({})", knob.meaning, target));
+        add_number_within(
+            command, knob.name, [&target](double value) { target = value; }, {0, knob.largest},
+            fmt::format("{}, 0 to {} ({})", knob.meaning, knob.largest, target));
     }
 }
 
@@ -103,7 +107,7 @@ void add_data_generate_climate_command(CLI::App& parent, Context& context) {
         {0, 9007199254740991},
         fmt::format("what is drawn follows from it ({})", set.settings.seed));
     add_split(command, set.split);
-    add_difficulty(command, set.settings);
+    add_knobs(command, set.settings);
     add_threads(command, options->threads);
     set_action(command, context, [options, &context] { return generate(*options, context.out); });
 }

@@ -52,9 +52,8 @@ data::ShownField load(const Options& options) {
     }
     const data::ClimateFile file(options.path, options.source);
     require_sample(options, file.samples());
-    const std::vector<std::string> names(data::kClimateChannelNames.begin(),
-                                         data::kClimateChannelNames.end());
-    return data::field_of(file, options.sample, channel_number(names, options.channel));
+    return data::field_of(file, options.sample,
+                          channel_number(data::channel_names(file.level()), options.channel));
 }
 
 ExitCode show(const Options& options, std::ostream& out) {

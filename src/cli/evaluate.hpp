@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@ struct EvaluateOptions {
     std::vector<double> weights;
     std::string labels;
     std::vector<std::string> predictions;
-    std::string aggregation;  // empty: not given
+    std::string aggregation;  // of several files; empty: not given
+    std::optional<double> overlap;
+    std::optional<double> lowest_score;
     bool json = false;
 };
 

@@ -22,8 +22,6 @@ using evaluation::Detection;
 using nlohmann::ordered_json;
 using Lists = std::vector<std::vector<Detection>>;
 
-constexpr std::uint64_t kBootstrapSeed = 1;
-
 struct Findings {
     Annotations annotations;
     evaluation::DetectionQuality quality;   // at IoU 0.5
@@ -33,12 +31,18 @@ struct Findings {
     std::optional<std::string> aggregation;  // of several lists
 };
 
-evaluation::FusionOptions fusion_named(const std::string& name) {
-    if (name.empty() || name == "wbf") return {};
-    require(name == "nms", ExitCode::usage, "evaluate: --aggregation: expected wbf or nms, got {}",
-            in_quotes(name));
-    return {.merging = evaluation::Merging::suppression,
-            .overlap = evaluation::kSuppressionOverlap};
+evaluation::FusionOptions fusion(const EvaluateOptions& options) {
+    evaluation::FusionOptions wanted;
+    if (!options.aggregation.empty() && options.aggregation != "wbf") {
+        require(options.aggregation == "nms", ExitCode::usage,
+                "evaluate: --aggregation: expected wbf or nms, got {}",
+                in_quotes(options.aggregation));
+        wanted.merging = evaluation::Merging::suppression;
+        wanted.overlap = evaluation::kSuppressionOverlap;
+    }
+    if (options.overlap.value_or(0) > 0) wanted.overlap = *options.overlap;
+    wanted.lowest_score = options.lowest_score.value_or(wanted.lowest_score);
+    return wanted;
 }
 
 std::vector<Detection> fused(const EvaluateOptions& options, const Lists& lists,
@@ -48,7 +52,7 @@ std::vector<Detection> fused(const EvaluateOptions& options, const Lists& lists,
         members.push_back({lists[index], options.weights.empty() ? 1 : options.weights[index]});
     }
     const auto alone = comm::make_self_communicator();
-    return evaluation::fuse_detections(*alone, members, images, fusion_named(options.aggregation));
+    return evaluation::fuse_detections(*alone, members, images, fusion(options));
 }
 
 void check_weights(const EvaluateOptions& options) {
@@ -65,7 +69,7 @@ std::optional<double> coco_mean(const evaluation::DetectionQuality& quality) {
 }
 
 Findings find(const EvaluateOptions& options) {
-    fusion_named(options.aggregation);
+    fusion(options);
     check_weights(options);
     Findings findings{.annotations = evaluation::read_coco_annotations(options.annotations)};
     const evaluation::DetectionTruth& truth = findings.annotations.truth;
@@ -83,8 +87,8 @@ Findings find(const EvaluateOptions& options) {
     findings.quality = evaluation::detection_quality(truth, scored, evaluation::kScoreThreshold);
     findings.tolerant =
         evaluation::detection_quality(truth, scored, evaluation::kTolerantThreshold);
-    findings.interval = evaluation::bootstrap_interval_95(
-        truth, scored, evaluation::kScoreThreshold, kBootstrapSeed);
+    findings.interval =
+        evaluation::bootstrap_interval_95(truth, scored, evaluation::kScoreThreshold);
     return findings;
 }
 

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <system_error>
 
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -40,7 +41,13 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
 /// The folder is often on another machine than the one where a run is planned.
 void look_at_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
-    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(data.path, error)) {
+    const std::filesystem::path path = data.path;
+    if (data.kind == config::DataKind::climate_hdf5 &&
+        std::filesystem::is_regular_file(path / data::kRecordIndexName, error)) {
+        if (!request.samples) request.samples = data::RecordSet(path).samples();
+        return;
+    }
+    if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(path, error)) {
         return;
     }
     const bool is_staged = data.staging != config::Staging::none;

@@ -101,7 +101,6 @@ void GradientBuckets::finish() {
 }
 
 void GradientBuckets::repeat_step() {
-    reducer_.end_step();
     count_step();
     ++untimed_repeats_;
 }

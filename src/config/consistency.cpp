@@ -95,6 +95,10 @@ public:
                           detects(config_.workload) ? "voc, coco, climate_synthetic or climate_hdf5"
                                                     : "synthetic or image_folder",
                           value_text(config_, "workload.kind")));
+        check(!has_boxes || data.random_area_minimum == DataConfig{}.random_area_minimum,
+              "data.random_area_minimum",
+              fmt::format("{}, as nothing is cropped where data.kind is {}",
+                          DataConfig{}.random_area_minimum, value_text(config_, "data.kind")));
         const bool is_climate =
             data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
         const WorkloadKind kind = config_.workload.kind;

@@ -71,7 +71,7 @@ std::vector<Key> preparation_keys(const SectionBuilder<DataConfig>& data) {
     return {
         data.number("random_area_minimum", &DataConfig::random_area_minimum,
                     {.meaning = "Smallest share of a picture that the random resized crop of "
-                                "training may take.",
+                                "training may take; pictures with boxes are not cropped.",
                      .unit = "fraction",
                      .bounds = above_up_to(0, 1)}),
         data.number("flip_probability", &DataConfig::flip_probability,

@@ -7,6 +7,7 @@
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/transforms.hpp>
 
+#include "annotations.hpp"
 #include "picture_file.hpp"
 #include "picture_pixels.hpp"
 #include "sample_cache.hpp"
@@ -46,8 +47,8 @@ public:
                      std::shared_ptr<const StagedPictures> staged)
         : set_(std::move(pictures)),
           staged_(std::move(staged)),
-          augmentation_{data.random_area_minimum, data.flip_probability,
-                        data.vertical_flip_probability},
+          flip_probability_(data.flip_probability),
+          vertical_flip_probability_(data.vertical_flip_probability),
           size_(size),
           format_{size.height, size.width, kImageChannels, tensor::DType::u8, data.max_boxes},
           cache_(static_cast<std::size_t>(data.decoded_cache_mib) << 20) {
@@ -78,8 +79,8 @@ public:
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& out) const override {
         TrainingView view;
-        view.flip = random.uniform() < augmentation_.flip_probability;
-        view.vertical_flip = random.uniform() < augmentation_.vertical_flip_probability;
+        view.flip = random.uniform() < flip_probability_;
+        view.vertical_flip = random.uniform() < vertical_flip_probability_;
         const std::string reason = write_pixels(sample, as_u8(out.pixels));
         flip(as_u8(out.pixels), size_, view);
         write_boxes(mirrored(boxes_[sample], size_, view), out.boxes);
@@ -104,12 +105,8 @@ private:
         const AnnotatedPicture& picture = set_.pictures[sample];
         DecodedImage decoded =
             decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
-        const ImageSize full = decoded.full;
-        if (full.width != picture.size.width || full.height != picture.size.height) {
-            decoded.damage =
-                fmt::format("{} x {} pixels, but its annotation says {} x {}", full.width,
-                            full.height, picture.size.width, picture.size.height);
-        }
+        const std::string fault = size_fault(picture.size, decoded.full);
+        if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
         const ImageView whole = decoded.image.view();
         resize_bilinear(whole, whole_resize(whole, size_.width, size_.height), resized.pixels);
@@ -119,7 +116,7 @@ private:
 
     AnnotatedPictures set_;
     std::shared_ptr<const StagedPictures> staged_;
-    Augmentation augmentation_;
+    double flip_probability_, vertical_flip_probability_;
     ImageSize size_;
     SampleFormat format_;
     std::vector<std::vector<Box>> boxes_;  // by sample, as evaluated

@@ -36,6 +36,10 @@ Box clipped(const RawObject& object, ImageSize size) {
             inside(object.x2, size.width), inside(object.y2, size.height)};
 }
 
+bool leaves(const RawObject& object, ImageSize size) {
+    return object.x1 < 0 || object.y1 < 0 || object.x2 > size.width || object.y2 > size.height;
+}
+
 json json_of(const AnnotatedPictures& set) {
     json pictures = json::array();
     for (const AnnotatedPicture& picture : set.pictures) {
@@ -49,7 +53,8 @@ json json_of(const AnnotatedPictures& set) {
         {"root", set.root.string()},
         {"classes", set.classes},
         {"pictures", pictures},
-        {"left_out", {set.left_out.without_area, set.left_out.other_classes, set.left_out.crowds}}};
+        {"left_out", {set.left_out.without_area, set.left_out.other_classes, set.left_out.crowds}},
+        {"clipped_boxes", set.clipped_boxes}};
 }
 
 /// Of what json_of() made on rank 0, so nothing is checked.
@@ -65,6 +70,7 @@ AnnotatedPictures set_of(const json& from) {
     }
     const json& left_out = from["left_out"];
     set.left_out = {left_out[0], left_out[1], left_out[2]};
+    set.clipped_boxes = from["clipped_boxes"];
     return set;
 }
 
@@ -96,6 +102,7 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
             box.category = found->second;
             if (box.x1 < box.x2 && box.y1 < box.y2) {
                 chosen.pictures.back().boxes.push_back(box);
+                chosen.clipped_boxes += leaves(object, picture.size);
             } else {
                 ++chosen.left_out.without_area;
             }
@@ -127,6 +134,12 @@ void require_picture(const fs::path& root, const std::string& path, const std::s
     std::error_code error;
     require(fs::is_regular_file(root / path, error), ExitCode::data,
             "{}: its picture {} is not there", where, (root / path).string());
+}
+
+std::string size_fault(ImageSize annotated, ImageSize found) {
+    if (found.width == annotated.width && found.height == annotated.height) return "";
+    return fmt::format("{} x {} pixels, but its annotation says {} x {}", found.width, found.height,
+                       annotated.width, annotated.height);
 }
 
 ImageSize checked_size(double width, double height, const std::string& where) {

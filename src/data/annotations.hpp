@@ -35,6 +35,9 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
 void require_picture(const std::filesystem::path& root, const std::string& path,
                      const std::string& where);
 
+/// What is wrong with a picture of size `found`; empty where it is as annotated.
+std::string size_fault(ImageSize annotated, ImageSize found);
+
 /// Throws Error(data) naming `where` for sides that no picture has.
 ImageSize checked_size(double width, double height, const std::string& where);
 

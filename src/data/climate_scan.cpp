@@ -90,14 +90,6 @@ bool is_finite(const SampleMoments& moments) {
     });
 }
 
-std::vector<std::string> channel_names(GeopotentialLevel level) {
-    std::vector<std::string> names(kClimateChannelNames.begin(), kClimateChannelNames.end());
-    if (level == GeopotentialLevel::hpa_100) {
-        names[index_of(ClimateChannel::geopotential_height_1000)] = "Z100";
-    }
-    return names;
-}
-
 FileSeries::FileSeries(const std::vector<std::filesystem::path>& paths,
                        const ClimateFileSettings& settings)
     : paths_(paths), settings_(settings) {

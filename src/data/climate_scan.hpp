@@ -45,9 +45,6 @@ bool is_finite(const SampleMoments& moments);
 /// "climo_1984.h5/17"
 std::string name_of(const ScannedSample& sample);
 
-/// With Z100 in the place of Z1000 where that is what channel 13 holds.
-std::vector<std::string> channel_names(GeopotentialLevel level);
-
 /// Reads every sample of a file in order, in blocks of whole chunks.
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
@@ -50,6 +51,8 @@ public:
 
     /// kClimateChannelNames, unless the set has its own.
     virtual std::vector<std::string> channel_names() const;
+    /// The files that it is made of.
+    virtual std::vector<RecordSource> sources() const { return {}; }
     const Normalization& normalization() const { return normalization_; }
 
 protected:

@@ -70,7 +70,7 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
     });
     report.height = series.height();
     report.width = series.width();
-    report.channel_names = climate::channel_names(series.level());
+    report.channel_names = channel_names(series.level());
     store_moments(total, report);
     return report;
 }

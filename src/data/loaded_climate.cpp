@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/climate_samples.hpp>
@@ -13,6 +15,7 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
+#include "climate_listing.hpp"
 #include "climate_set.hpp"
 #include "staging/stage_climate.hpp"
 
@@ -72,6 +75,7 @@ public:
     }
 
     std::vector<std::string> channel_names() const override { return records_.channel_names(); }
+    std::vector<RecordSource> sources() const override { return records_.sources(); }
     std::int64_t samples() const override { return records_.samples(); }
     std::vector<Box> boxes(std::uint32_t sample) const override { return records_.boxes(sample); }
     std::string name(std::uint32_t sample) const override { return records_.name(sample); }
@@ -92,18 +96,20 @@ private:
 class Hdf5Climate final : public ClimateSet {
 public:
     /// HDF5 calls of all sets that share `library` come one after the other.
-    Hdf5Climate(const std::vector<fs::path>& files, const Wanted& wanted,
+    Hdf5Climate(const std::vector<climate::ListedFile>& files, const Wanted& wanted,
                 std::shared_ptr<std::mutex> library)
         : ClimateSet(wanted.format, usual_normalization(), wanted.is_varied),
           library_(std::move(library)) {
-        for (const fs::path& path : files) {
-            files_.emplace_back(path);
+        for (const climate::ListedFile& listed : files) {
+            climate::require_same(listed);
+            files_.emplace_back(listed.path,
+                                ClimateFileSettings{.is_vouched_for = listed.is_vouched_for});
             const ClimateFile& file = files_.back();
-            require_grid(wanted, {file.height(), file.width()}, path.string());
+            require_grid(wanted, {file.height(), file.width()}, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
                     "{}: channel 13 is Z100, but HDF5 files are normalized by what is usual for "
                     "Z1000; make records of it (data transcode)",
-                    path.string());
+                    listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
             firsts_.push_back(samples_);
             samples_ += file.samples();
@@ -115,6 +121,14 @@ public:
     }
 
     std::int64_t dropped_boxes() const { return dropped_boxes_; }
+    std::vector<RecordSource> sources() const override {
+        std::vector<RecordSource> sources;
+        for (const ClimateFile& file : files_) {
+            sources.push_back(
+                {file.path().filename().string(), file.generator(), file.fingerprint()});
+        }
+        return sources;
+    }
 
     std::int64_t samples() const override { return samples_; }
     std::vector<Box> boxes(std::uint32_t sample) const override {
@@ -169,13 +183,12 @@ struct Opening {
     std::vector<std::string> notes;
 };
 
-std::shared_ptr<const ClimateSet> open_set(const std::string& path, const Wanted& wanted,
-                                           Opening& opening) {
-    std::error_code error;
-    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
-        return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
-    }
-    auto set = std::make_shared<Hdf5Climate>(climate_files_at(path), wanted, opening.library);
+/// `files` are those of climate::list_files().
+std::shared_ptr<const ClimateSet> open_set(const std::string& path,
+                                           const std::vector<climate::ListedFile>& files,
+                                           const Wanted& wanted, Opening& opening) {
+    if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
+    auto set = std::make_shared<Hdf5Climate>(files, wanted, opening.library);
     if (set->dropped_boxes() > 0) {
         opening.notes.push_back(fmt::format(
             "{}: boxes left out: {} without area inside the picture", path, set->dropped_boxes()));
@@ -193,20 +206,42 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
     }
 }
 
+/// Why such sets are no measure: files that are made up, and files that are there twice.
+std::vector<std::string> objections_to(const std::vector<RecordSource>& training,
+                                       const std::vector<RecordSource>& validation) {
+    std::vector<std::string> objections;
+    std::map<std::uint32_t, std::string> known;  // "training file 'a.h5'"
+    const auto look_at = [&](const RecordSource& source, const char* which) {
+        const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
+        if (!source.generator.empty()) {
+            objections.push_back(
+                fmt::format("{} is made up, by {}", name, printable(source.generator)));
+        }
+        const auto [same, is_new] = known.emplace(source.fingerprint, name);
+        if (!is_new) objections.push_back(fmt::format("{} is {}", name, same->second));
+    };
+    for (const RecordSource& source : training) look_at(source, "training");
+    for (const RecordSource& source : validation) look_at(source, "test");
+    return objections;
+}
+
 }  // namespace
 
 namespace {
 
 SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
+    const auto training_files = climate::list_files(config.data.path, group);
+    const auto validation_files = climate::list_files(config.data.validation_path, group);
     comm::run_together(group, [&] {
         const SampleFormat format{config.workload.image_size, config::image_width(config),
                                   kClimateChannels, dtype_of(config.data.climate_precision),
                                   config.data.max_boxes};
         Opening opening;
-        const auto training =
-            open_set(config.data.path, {format, config.data.climate_augmentation}, opening);
-        const auto validation = open_set(config.data.validation_path, {format, false}, opening);
+        const auto training = open_set(config.data.path, training_files,
+                                       {format, config.data.climate_augmentation}, opening);
+        const auto validation =
+            open_set(config.data.validation_path, validation_files, {format, false}, opening);
         require_same_channels(*training, *validation, config.data);
         require(training->normalization() == validation->normalization(), ExitCode::data,
                 "{}: its mean and deviation differ from those of {}; transcode it with the "
@@ -216,7 +251,8 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
                 "{}: its numbers are {}, those of {} are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
-        sets = {training, validation, std::move(opening.notes)};
+        sets = {training, validation, std::move(opening.notes),
+                objections_to(training->sources(), validation->sources())};
     });
     return sets;
 }

@@ -11,6 +11,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::data {
@@ -25,6 +26,7 @@ constexpr std::size_t kLargestIndex = std::size_t{1} << 30;  // bytes
 constexpr int kLargestSide = 16'384;                         // pixels
 constexpr std::size_t kMostChannels = 1024;
 constexpr std::int32_t kMostCategories = 1'000'000;
+constexpr std::size_t kLongestGenerator = 256;
 
 json json_of(const IndexedRecord& record) {
     json boxes = json::array();
@@ -110,7 +112,8 @@ private:
         return name;
     }
     IndexedFile read_file(const json& object, const RecordIndex& index) const {
-        IndexedFile file{file_name(object, "name"), file_name(object, "source"), {}};
+        IndexedFile file{
+            file_name(object, "name"), file_name(object, "source"), generator(object), {}};
         for (const json& record : array(object, "records")) {
             file.records.push_back(
                 {integer(record, "number", 0, std::numeric_limits<std::int32_t>::max()),
@@ -118,6 +121,14 @@ private:
         }
         check(!file.records.empty(), "records");
         return file;
+    }
+    /// Files without a generator do not speak of one.
+    std::string generator(const json& object) const {
+        if (!object.contains("generator")) return "";
+        const json& value = object.at("generator");
+        check(value.is_string() && value.get_ref<const std::string&>().size() <= kLongestGenerator,
+              "generator");
+        return value.get<std::string>();
     }
     std::uint32_t checksum(const json& value) const {
         check(value.is_string() && value.get_ref<const std::string&>().size() == 8, "crc32");
@@ -171,14 +182,16 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
     for (const IndexedFile& file : index.files) {
         json records = json::array();
         for (const IndexedRecord& record : file.records) records.push_back(json_of(record));
-        document["files"].push_back(
-            {{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
+        json& row = document["files"].emplace_back(
+            json{{"name", file.name}, {"source", file.source}, {"records", std::move(records)}});
+        if (!file.generator.empty()) row["generator"] = file.generator;
     }
     storage::write_file_durably(folder / kRecordIndexName, document.dump() + "\n");
 }
 
 RecordIndex read_record_index(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / kRecordIndexName;
+    storage::matches_manifest(path);
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestIndex);
     const json document = storage::parse_strict_json(storage::text_of(bytes), path.string());
     return IndexReader(path).read(document);

@@ -18,8 +18,9 @@ struct IndexedRecord {
 };
 
 struct IndexedFile {
-    std::string name;    // in the folder
-    std::string source;  // name of the file that the samples came from
+    std::string name;            // in the folder
+    std::string source;          // name of the file that the samples came from
+    std::string generator = {};  // ClimateFile::generator() of that file
     std::vector<IndexedRecord> records;
 };
 
@@ -38,7 +39,8 @@ struct RecordIndex {
 std::uint32_t checksum_of(std::span<const std::byte> record);
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
-/// Throws Error(data) naming the file for anything that write_record_index would not write.
+/// Throws Error(data) naming the file for anything that write_record_index would not write, and for
+/// a file that a manifest.sha256 beside it lists with another sum.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
 /// Throws Error(data) for a file of samples whose name the index cannot hold: hidden, or not UTF-8.

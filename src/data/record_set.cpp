@@ -101,6 +101,17 @@ bool RecordSet::is_finite(std::int64_t sample) const {
     return all_finite(record(sample), dtype());
 }
 
+std::vector<RecordSource> RecordSet::sources() const {
+    std::vector<RecordSource> sources;
+    for (const IndexedFile& file : state_->index.files) {
+        std::vector<std::uint32_t> checksums;
+        for (const IndexedRecord& record : file.records) checksums.push_back(record.checksum);
+        sources.push_back(
+            {file.source, file.generator, checksum_of(std::as_bytes(std::span(checksums)))});
+    }
+    return sources;
+}
+
 const std::vector<Box>& RecordSet::boxes(std::int64_t sample) const {
     return state_->record_at(state_->place_of(sample)).boxes;
 }

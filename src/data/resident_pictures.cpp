@@ -10,14 +10,23 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // bytes, of a picture's place
 
-std::unique_ptr<device::Memory> allocate(device::Device& device, std::size_t bytes) {
+struct Allocated {
+    std::unique_ptr<device::Memory> pictures, views;
+};
+
+Allocated allocate(device::Device& device, const ResidentPictures::Room& room) {
     try {
-        return device.allocate(bytes);
+        Allocated memory{
+            device.allocate(room.bytes),
+            device.allocate(static_cast<std::size_t>(room.rows) * sizeof(device::PictureView))};
+        device.allocate(room.spare_bytes);  // and given back
+        return memory;
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
-                    fmt::format("data.resident_mib: expected what {} has free beside the network, "
-                                "got {}: {}",
-                                device.description(), bytes >> 20, error.what()));
+                    fmt::format("data.resident_mib: expected what {} has free beside the network "
+                                "and {} MiB for its libraries, got {}: {}",
+                                device.description(), room.spare_bytes >> 20, room.bytes >> 20,
+                                error.what()));
     }
 }
 
@@ -27,8 +36,11 @@ bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
 
 }  // namespace
 
-ResidentPictures::ResidentPictures(device::Device& device, std::size_t bytes)
-    : device_(device), memory_(allocate(device, bytes)) {}
+ResidentPictures::ResidentPictures(device::Device& device, const Room& room) : device_(device) {
+    Allocated memory = allocate(device, room);
+    memory_ = std::move(memory.pictures);
+    views_ = std::move(memory.views);
+}
 
 ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
     const std::lock_guard lock(mutex_);
@@ -87,34 +99,24 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
             if (arriving.empty()) continue;
             image = std::move(arriving.mapped());
         }
-        device_.enqueue_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
-                               std::as_bytes(std::span(image.pixels)));
+        device_.enqueue_fresh_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
+                                     std::as_bytes(std::span(image.pixels)));
     }
 }
 
-/// Rows without a view, neighbours at once.
+/// Where a row has no view, those that have one come along, to be written again: with an upload for
+/// each part between them the host would wait for the step before.
 void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
-    const auto pixels = batch.images.as<std::uint8_t>();
-    const std::size_t row_bytes = pixels.size() / batch.views.size();
-    const auto has_view = [](const device::PictureView& view) { return view.offset_bytes >= 0; };
-    const auto all = batch.views.end();
-    for (auto from = batch.views.begin(); from != all;) {
-        from = std::find_if_not(from, all, has_view);
-        const auto to = std::find_if(from, all, has_view);
-        const std::size_t begin = static_cast<std::size_t>(from - batch.views.begin()) * row_bytes;
-        const std::size_t bytes = static_cast<std::size_t>(to - from) * row_bytes;
-        device_.enqueue_upload(images + begin, std::as_bytes(pixels.subspan(begin, bytes)));
-        from = to;
-    }
+    const bool all_have_views =
+        std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });
+    if (!all_have_views) device_.enqueue_upload(images, batch.images.raw());
 }
 
 void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
     enqueue_pictures(batch.views);
     enqueue_pixels(batch, images);
-    if (!views_ || views_->bytes() < batch.views.size_bytes()) {
-        device_.synchronize();  // earlier work reads the smaller ones
-        views_ = device_.allocate(batch.views.size_bytes());
-    }
+    ensure(batch.views.size_bytes() <= views_->bytes(), "a batch of {} views, place for {} bytes",
+           batch.views.size(), views_->bytes());
     auto* const views = static_cast<device::PictureView*>(views_->data());
     device_.enqueue_upload(views, std::as_bytes(batch.views));
     device_.resize_crops({static_cast<const std::uint8_t*>(memory_->data()), views,

@@ -9,6 +9,7 @@
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/survey.hpp>
 
+#include "annotations.hpp"
 #include "parallel.hpp"
 #include "picture_file.hpp"
 
@@ -95,7 +96,40 @@ private:
     std::map<std::int64_t, std::string> bad_;
 };
 
+/// Why a picture is bad; empty where it is sound.
+std::string fault_of(const AnnotatedPicture& picture, const std::filesystem::path& file) {
+    try {
+        const DecodedImage decoded = decode_jpeg(read_picture(file));
+        if (!decoded.damage.empty()) return decoded.damage;
+        return size_fault(picture.size, decoded.full);
+    } catch (const DecodeError& error) {
+        return error.what();
+    }
+}
+
 }  // namespace
+
+AnnotationReport survey(const AnnotatedPictures& set, int threads) {
+    std::vector<std::string> faults(set.pictures.size());
+    parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
+        const auto place = static_cast<std::size_t>(i);
+        const AnnotatedPicture& picture = set.pictures[place];
+        faults[place] = fault_of(picture, set.root / picture.path);
+    });
+    AnnotationReport report;
+    report.boxes_per_class.resize(set.classes.size());
+    for (std::size_t i = 0; i < faults.size(); ++i) {
+        const AnnotatedPicture& picture = set.pictures[i];
+        report.pictures_without_box += picture.boxes.empty();
+        for (const Box& box : picture.boxes) {
+            ++report.boxes_per_class[static_cast<std::size_t>(box.category) - 1];
+        }
+        if (!faults[i].empty()) {
+            report.bad.push_back({(set.root / picture.path).string(), faults[i]});
+        }
+    }
+    return report;
+}
 
 FolderReport survey(const SampleIndex& index, int threads) {
     Survey survey(index);

@@ -7,6 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
 #include <hpcai/tensor/half.hpp>
 
@@ -63,6 +64,7 @@ public:
         close();
         index_.files.push_back({fmt::format("records-{:05}.bin", index_.files.size()),
                                 file.path().filename().string(),
+                                file.generator(),
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
@@ -126,7 +128,7 @@ private:
 /// What records are normalized by.
 struct ChosenStatistics {
     ChannelStatistics values;
-    std::vector<std::string> channels;  // whose they are; empty: those of the files themselves
+    std::vector<std::string> channels;  // whose they are
 };
 
 ChosenStatistics statistics_for(const TranscodeOptions& options) {
@@ -146,13 +148,13 @@ ChosenStatistics statistics_for(const TranscodeOptions& options) {
     for (double& deviation : report.statistics.standard_deviation) {
         if (deviation == 0) deviation = 1;
     }
-    return {report.statistics, {}};
+    return {report.statistics, report.channel_names};
 }
 
 void require_channels(const TranscodeOptions& options, const ChosenStatistics& statistics,
                       const ClimateFile& file) {
-    if (statistics.channels.empty() || file.level() == GeopotentialLevel::unknown) return;
-    const std::vector<std::string> names = climate::channel_names(file.level());
+    if (file.level() == GeopotentialLevel::unknown) return;
+    const std::vector<std::string> names = channel_names(file.level());
     for (std::size_t c = 0; c < names.size(); ++c) {
         require(names[c] == statistics.channels[c], ExitCode::data,
                 "'{}': channel {} is {}, but in '{}', whose statistics are wanted, it is {}",
@@ -166,8 +168,7 @@ RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& firs
     return {options.dtype,
             first.height(),
             first.width(),
-            statistics.channels.empty() ? climate::channel_names(first.level())
-                                        : std::move(statistics.channels),
+            std::move(statistics.channels),
             std::move(statistics.values.mean),
             std::move(statistics.values.standard_deviation),
             {}};
@@ -217,6 +218,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     require(report.samples > 0, ExitCode::data, "'{}': no sample is sound",
             options.files[0].string());
     writer->finish();
+    storage::write_manifest(pending.path());
     pending.keep();
     report.bytes = static_cast<std::uint64_t>(report.samples) * writer->record_bytes();
     return report;

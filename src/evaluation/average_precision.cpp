@@ -12,6 +12,7 @@ namespace hpcai::evaluation {
 namespace {
 
 constexpr std::uint32_t kReplicates = 1000;
+constexpr std::uint64_t kSeed = 1;
 
 /// Recall and precision after each detection that is right. Those between have the recall of the
 /// one before and less precision, so that they change no mean.
@@ -154,11 +155,11 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
 
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
-                                              double threshold, std::uint64_t seed) {
+                                              double threshold) {
     const std::vector<CategoryMatches> categories = match(truth, detections, threshold);
     std::vector<double> means;
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
-        const CounterStream stream(seed, RandomPurpose::confidence, replicate);
+        const CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
         const auto mean = mean_precision(categories, draw_images(truth.images, stream));
         if (mean) means.push_back(*mean);
     }

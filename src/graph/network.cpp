@@ -14,6 +14,11 @@ Network::Network(Graph graph, device::Device& device, ParameterStore& store,
     numbers_ = device.allocate(sizeof(device::StepNumbers));
     set_loss_scale(1);
     Builder(*this, store, options).build();
+    std::size_t largest_input_bytes = 0;
+    for (const auto& [name, place] : inputs_) {
+        largest_input_bytes = std::max(largest_input_bytes, place.size());
+    }
+    device.reserve_uploads(largest_input_bytes);
 }
 
 void Network::set_loss_scale(float scale) {

@@ -130,7 +130,8 @@ private:
         if (request_.samples) {
             data.samples = {static_cast<double>(*request_.samples), ""};
             data.source = "counted or given";
-        } else if (config_.data.kind == config::DataKind::synthetic) {
+        } else if (config_.data.kind == config::DataKind::synthetic ||
+                   config_.data.kind == config::DataKind::climate_synthetic) {
             data.samples = {static_cast<double>(config_.data.synthetic_samples), ""};
             data.source = "data.synthetic_samples";
         } else if (is_official(config_.workload)) {

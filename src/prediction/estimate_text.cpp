@@ -104,12 +104,15 @@ void print_memory(Page& page, const Estimate& estimate) {
     line("statistics", memory.statistics, "fp32, running means and variances");
     line("working copies", memory.working_copies,
          memory.precision + ", filters and weights for forward and for backward");
-    line("activations", memory.activations, memory.precision + ", what the backward pass reads");
+    line("activations", memory.activations,
+         memory.precision + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
     if (memory.exchange > 0) {
         line("exchange", memory.exchange, "gradients on their way; with int8 also residuals");
     }
-    line("total", memory.total(), "");
+    line("evaluation", memory.evaluation,
+         memory.precision + ", the network that predicts, after training");
+    line("total", memory.total(), "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
 }
 

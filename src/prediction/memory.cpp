@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -40,6 +43,11 @@ struct ReadsOf {
     BackwardReads operator()(const ops::MaxPool&) const {
         return {.saved_bytes = graph.value(node.output).shape.elements()};
     }
+    // The level of each region; of each sample along its two axes two places and two weights.
+    BackwardReads operator()(const ops::RoiAlign& op) const {
+        const std::int64_t samples = 2 * op.pooled * op.sampling_ratio;
+        return {.saved_bytes = op.regions[0] * op.regions[1] * (4 + samples * 16)};
+    }
     BackwardReads operator()(const ops::SoftmaxCrossEntropy&) const {
         return {.inputs = true, .output = true};
     }
@@ -54,6 +62,7 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
     for (const graph::Node& node : graph.nodes()) {
+        if (!graph.is_trained(node)) continue;
         const BackwardReads reads = std::visit(ReadsOf{graph, node}, node.operation);
         if (reads.inputs) kept.insert(node.inputs.begin(), node.inputs.end());
         if (reads.output) kept.insert(node.output);
@@ -74,15 +83,72 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
     return 2 * static_cast<double>(elements * precision.bytes);
 }
 
+/// The most that values take at a time while one sample is predicted; each lives from the node that
+/// makes it to the last that reads it.
+double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
+    const auto& nodes = graph.nodes();
+    std::vector<std::size_t> last_read(graph.values().size(), 0);
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+        for (const graph::ValueId input : nodes[index].inputs) {
+            last_read[static_cast<std::size_t>(input)] = index;
+        }
+    }
+    std::int64_t live = 0, most = 0;
+    for (std::size_t value = 0; value < graph.values().size(); ++value) {
+        const auto id = static_cast<graph::ValueId>(value);
+        if (graph.values()[value].producer == graph::kNoNode)
+            live += value_bytes(graph, id, precision);
+    }
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+        live += value_bytes(graph, nodes[index].output, precision);
+        most = std::max(most, live);
+        const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
+        for (const graph::ValueId input : read) {
+            if (last_read[static_cast<std::size_t>(input)] == index) {
+                live -= value_bytes(graph, input, precision);
+            }
+        }
+    }
+    return static_cast<double>(most);
+}
+
+/// Of the fields of the weather, as they are kept; nothing where samples are pictures. Records have
+/// their own type, which is not known without them.
+std::optional<tensor::DType> field_type(const config::Config& config) {
+    if (config.workload.kind != config::WorkloadKind::extreme_weather) return std::nullopt;
+    switch (config.data.climate_precision) {
+        case config::FieldPrecision::fp16:
+            return tensor::DType::f16;
+        case config::FieldPrecision::bf16:
+            return tensor::DType::bf16;
+        case config::FieldPrecision::fp32:
+            break;
+    }
+    return tensor::DType::f32;
+}
+
+/// Of the network that evaluates.
+double evaluation_bytes(const config::Config& config, int samples) {
+    constexpr int kRows = 32;  // as benchmark::BaseModel has it
+    const graph::Graph described =
+        models::make_inference_model(config, {.dtype = field_type(config)});
+    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
+    const ComputePrecision precision = compute_precision(config);
+    const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
+    return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
+}
+
+/// The prefetched batches and the one that is computed on, and what is cached.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
     double sample = 0;
     for (std::size_t value = 0; value < graph.values().size(); ++value) {
         if (graph.values()[value].producer != graph::kNoNode) continue;
         sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
     }
-    return sample * samples * config.data.prefetch_batches +
-           (static_cast<double>(config.data.decoded_cache_mib) + config.data.resident_mib) *
-               kMebibyte;
+    const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
+    const double cache = has_cache ? config.data.decoded_cache_mib : 0;
+    return sample * samples * (config.data.prefetch_batches + 1) +
+           (cache + config.data.resident_mib) * kMebibyte;
 }
 
 }  // namespace
@@ -113,7 +179,7 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, int samples) {
-    const graph::Graph described = models::make_model(config);
+    const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     const ComputePrecision precision = compute_precision(config);
     const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());
@@ -124,7 +190,8 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
         .optimizer_state = config::optimizer_states(config.training.optimizer) * parameter_bytes,
         .working_copies = working_copies(built, precision),
         .activations = samples * kept_for_backward(built, precision),
-        .input = input_bytes(config, built, samples)};
+        .input = input_bytes(config, built, samples),
+        .evaluation = evaluation_bytes(config, samples)};
     for (const graph::NormStatistics& statistics : built.statistics()) {
         memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
     }
@@ -132,8 +199,8 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
 }
 
 double MemoryEstimate::total() const {
-    return parameters + gradients + optimizer_state + statistics + working_copies + activations +
-           input + exchange;
+    return parameters + gradients + optimizer_state + statistics + input + exchange +
+           std::max(working_copies + activations, evaluation);
 }
 
 }  // namespace hpcai::prediction

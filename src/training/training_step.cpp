@@ -99,11 +99,13 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
         recording_->run();
         buckets_.repeat_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
+        reducer_.check();  // making a recording may wait for the device
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();
     } else {
         enqueue();
     }
+    reducer_.end_step();
     ++steps_;
 }
 

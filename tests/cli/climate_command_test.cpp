@@ -45,7 +45,11 @@ TEST_F(ClimateCommands, GenerateWhatCheckFindsSound) {
                    "data generate climate: --height: expected an integer from 64 to 768");
     expect_refused(generate("x.h5", {"--split", "test"}), 2, "expected training or validation");
     expect_refused(generate("x.h5", {"--label-dropout", "1.5"}), 2,
-                   "label_dropout: expected 0 to 1, got 1.5");
+                   "--label-dropout: expected a number from 0 to 1, got '1.5'");
+    EXPECT_EQ(generate("sharp.h5", {"--samples", "1", "--label-dropout", "0", "--amplitude", "0",
+                                    "--event-rate", "10"})
+                  .exit_code,
+              0);
 }
 
 TEST_F(ClimateCommands, TranscodeToRecordsWithTheTrainingSetsStatistics) {

@@ -120,6 +120,31 @@ TEST_F(EvaluateDetections, FusesSeveralLists) {
     EXPECT_NEAR(weighted["quality"], by_default["quality"], 1e-12);  // all scores by 3 / 2
 }
 
+TEST_F(EvaluateDetections, FusesAtTheOverlapAndTheScoreThatARunWasGiven) {
+    write("annotations.json",
+          R"({"images":[{"id":1}],"categories":[{"id":1,"name":"one"}],"annotations":[]})");
+    const auto detection = [](double width, double score) {
+        return json{
+            {"image_id", 1}, {"category_id", 1}, {"bbox", {0, 0, width, 10}}, {"score", score}};
+    };
+    write("a.json", json{detection(10, 0.9)}.dump());
+    write("b.json", json{detection(6, 0.9), detection(100, 0.005)}.dump());  // IoU 0.6, 0.1
+    const auto boxes = [&](const std::vector<std::string>& more) {
+        return evaluated({"a.json", "b.json"}, more)["categories"][0]["detections"];
+    };
+    EXPECT_EQ(boxes({}), 1);
+    EXPECT_EQ(boxes({"--overlap", "0.65"}), 2);
+    EXPECT_EQ(boxes({"--overlap", "0.05", "--lowest-score", "0"}), 1);
+    EXPECT_EQ(boxes({"--overlap", "0", "--lowest-score", "0"}), 2);  // the usual one
+    EXPECT_EQ(boxes({"--lowest-score", "0"}), 2);
+    EXPECT_EQ(boxes({"--aggregation", "nms"}), 1);
+    EXPECT_EQ(boxes({"--aggregation", "nms", "--overlap", "0.65"}), 2);
+    expect_refused(evaluate({"a.json", "b.json"}, {"--overlap", "1"}), 2,
+                   "--overlap: expected a number from 0 to below 1, got '1'");
+    expect_refused(evaluate({"a.json", "b.json"}, {"--lowest-score", "x"}), 2,
+                   "--lowest-score: expected a number from 0 to below 1, got 'x'");
+}
+
 TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
     write("annotations.json", R"({"images":[{"id":1}],"categories":[],"annotations":[]})");
     const json got = evaluated({"nothing.json"});
@@ -129,21 +154,32 @@ TEST_F(EvaluateDetections, SaysSoWhereThereIsNothingToFind) {
 }
 
 TEST_F(EvaluateDetections, RefusesWhatDoesNotFit) {
+    const std::vector<std::string> two{"nothing.json", "nothing.json"};
     write("stranger.json", R"([{"image_id":99,"category_id":1,"bbox":[0,0,1,1],"score":1}])");
     expect_refused(evaluate({"stranger.json"}), 4,
                    "'stranger.json': [0].image_id: expected the id of an image");
     expect_refused(evaluate({"absent.json"}), 4, "absent.json");
     expect_refused(evaluate({"annotations.json"}), 4, "expected a list");
-    expect_refused(evaluate({"nothing.json"}, {"--aggregation", "soft_vote"}), 2,
+    expect_refused(evaluate(two, {"--aggregation", "soft_vote"}), 2,
                    "--aggregation: expected wbf or nms, got 'soft_vote'");
-    expect_refused(evaluate({"nothing.json"}, {"--weights", "1", "2"}), 2, "expected 1 numbers");
+    expect_refused(evaluate(two, {"--weights", "1"}), 2, "expected 2 numbers");
     expect_refused(evaluate({"nothing.json"}, {"--weights", "0"}), 2,
                    "--weights: expected a number above 0, got '0'");
-    expect_refused(evaluate({"nothing.json"}, {"--aggregation", "nms", "--weights", "1"}), 2,
+    expect_refused(evaluate(two, {"--aggregation", "nms", "--weights", "1", "1"}), 2,
                    "--weights: expected with --aggregation wbf only");
     expect_refused(evaluate({"nothing.json"}, {"--labels", "l.npy"}), 2,
                    "expected --annotations with --detections, or --labels with --predictions");
     expect_refused(run({"evaluate"}), 2, "expected --annotations with --detections");
+}
+
+TEST_F(EvaluateDetections, RefusesHowToFuseASingleList) {
+    for (const std::vector<std::string>& option : {std::vector<std::string>{"--aggregation", "nms"},
+                                                   {"--weights", "3"},
+                                                   {"--overlap", "0.5"},
+                                                   {"--lowest-score", "0"}}) {
+        expect_refused(evaluate({"detections.json"}, option), 2,
+                       option[0] + ": expected with two files or more of --detections, got one");
+    }
 }
 
 class EvaluatePredictions : public testing::Test {
@@ -196,7 +232,9 @@ TEST_F(EvaluatePredictions, RefusesWhatDoesNotFit) {
                    "'short.npy': expected float32 of shape (4, classes)");
     expect_refused(evaluate({"labels.npy"}), 4, "'labels.npy': expected float32 of shape");
     expect_refused(evaluate({"a.npy", "wide.npy"}), 4, "'wide.npy': expected 2 classes");
-    expect_refused(evaluate({"a.npy", "--aggregation", "wbf"}), 2,
+    expect_refused(evaluate({"a.npy", "--aggregation", "majority"}), 2,
+                   "--aggregation: expected with two files or more of --predictions, got one");
+    expect_refused(evaluate({"a.npy", "b.npy", "--aggregation", "wbf"}), 2,
                    "--aggregation: expected soft_vote or majority, got 'wbf'");
     expect_refused(evaluate({"a.npy", "--weights", "1"}), 2,
                    "--weights: expected with --detections");

@@ -21,7 +21,6 @@ public:
     std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override {}
-    void end_step() override { notes += "end "; }
     std::optional<SumSeconds> recorded_seconds() const override { return seconds; }
     void give_up() noexcept override { notes += "give up "; }
 
@@ -99,10 +98,10 @@ TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {
     EXPECT_FALSE(buckets.accounting().timed);
 }
 
-TEST_F(BucketsOfADevice, ARepeatedStepEndsTheStepAndSumsNothingAnew) {
+TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
     GradientBuckets buckets = make(true);
     buckets.repeat_step();
-    EXPECT_EQ(reducer_.notes, "end ");
+    EXPECT_EQ(reducer_.notes, "");
     EXPECT_EQ(buckets.accounting().steps, 1);
     EXPECT_EQ(buckets.accounting().bytes_reduced, 24);
 }

@@ -159,6 +159,12 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 StartsWith("f.yaml:2:22: workload.channels: expected 3"));
     EXPECT_THAT(message_of("data: {resident_mib: 1}"),
                 HasSubstr("data.resident_mib: expected 0, as data.kind is synthetic, got '1'"));
+    EXPECT_THAT(
+        message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
+                   "bagging: {aggregation: wbf, out_of_bag: false}\n"
+                   "data: {kind: voc, path: a, random_area_minimum: 0.5}"),
+        HasSubstr("data.random_area_minimum: expected 0.08, as nothing is cropped where data.kind "
+                  "is voc, got '0.5'"));
     EXPECT_THAT(message_of("data: {synthetic_samples: 255}"),
                 HasSubstr("data.synthetic_samples: expected at least training.batch_size"));
     EXPECT_THAT(message_of("training: {batch_size: 30, batch_norm_samples: 16}"),

@@ -90,6 +90,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     for (const Key& key : keys()) key.set(config, another_value(key));
     config.data.kind = DataKind::voc;
     config.data.resident_mib = 0;
+    config.data.random_area_minimum = DataConfig{}.random_area_minimum;
     config.detector.anchor_ratios = {0.5, 1.0 / 3};
     config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
     config.detector.trained_stages = 5;

@@ -57,6 +57,28 @@ TEST_F(Autotune, TimesNothingWhereItIsOffOrBitsMustNotDependOnIt) {
     EXPECT_TRUE(plans_after({.deterministic = true, .plan_cache = file_}).empty());
 }
 
+TEST_F(Autotune, CountsWhatItTimesAndHowLongThatTakes) {
+    const ops::Convolution convolution{
+        .input = {2, 6, 6, 8}, .filters = 8, .kernel = 3, .padding = 1};
+    const auto counted = [&](const CudaDeviceOptions& options) {
+        const auto device = cuda::make_cuda_device(options);
+        const auto before = tuning_of(*device);
+        EXPECT_TRUE(!before || (before->convolutions == 0 && before->seconds == 0));
+        device->build(convolution, {.compute = tensor::DType::f16});
+        return tuning_of(*device);
+    };
+    const auto first = counted({.plan_cache = file_});
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(first->convolutions, 3) << "output, gradients of the filters and of the image";
+    EXPECT_GT(first->seconds, 0);
+    const auto second = counted({.plan_cache = file_});
+    ASSERT_TRUE(second.has_value());
+    EXPECT_EQ(second->convolutions, 0) << "all are known";
+    EXPECT_EQ(second->seconds, 0);
+    EXPECT_FALSE(counted({.autotune = false}).has_value());
+    EXPECT_FALSE(counted({.deterministic = true}).has_value());
+}
+
 TEST_F(Autotune, NamesAFileThatHoldsNoPlans) {
     write("no plans");
     const auto device = cuda::make_cuda_device({.plan_cache = file_});

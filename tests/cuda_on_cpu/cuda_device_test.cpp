@@ -11,6 +11,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
+#include "array.hpp"
 #include "simt/streams.hpp"
 
 namespace hpcai::device {
@@ -20,29 +21,6 @@ using tensor::DType;
 using testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-template <typename Number>
-class Array {
-public:
-    Array(Device& device, const std::vector<Number>& values)
-        : device_(device),
-          count_(values.size()),
-          memory_(device.allocate(values.size() * sizeof(Number))) {
-        device.upload(data(), std::as_bytes(std::span(values)));
-    }
-    Number* data() const { return static_cast<Number*>(memory_->data()); }
-    std::span<Number> span() const { return {data(), count_}; }
-    std::vector<Number> read() const {
-        std::vector<Number> values(count_);
-        device_.download(std::as_writable_bytes(std::span(values)), data());
-        return values;
-    }
-
-private:
-    Device& device_;
-    std::size_t count_;
-    std::unique_ptr<Memory> memory_;
-};
 
 std::string message_of(const std::function<void()>& action) {
     try {
@@ -62,13 +40,6 @@ protected:
     std::unique_ptr<Device> make(CudaDeviceOptions options = {}) {
         options.autotune = false;
         return cuda::make_cuda_device(options);
-    }
-    /// A kernel that enqueues output = input + input.
-    static std::unique_ptr<Kernel> twice(Device& device, const Array<float>& input, float* output) {
-        auto kernel = device.build(ops::Add{{static_cast<std::int64_t>(input.span().size())}},
-                                   {.mode = Mode::inference});
-        kernel->bind({.inputs = {input.data(), input.data()}, .output = output});
-        return kernel;
     }
 };
 
@@ -99,43 +70,6 @@ TEST_P(CudaDevice, DownloadsWhatWasUploadedInManyChunks) {
     device->upload(nullptr, {});
     device->download({}, nullptr);
     device->enqueue_upload(nullptr, {});
-}
-
-TEST_P(CudaDevice, UploadsInTheOrderOfTheWorkAround) {
-    for (const std::size_t count : {10, 5000}) {  // floats, for the small way and the large one
-        const auto device = make();
-        const Array<float> input(*device, std::vector<float>(count));
-        std::vector<Array<float>> outputs;
-        std::vector<std::unique_ptr<Kernel>> kernels;
-        for (int i = 0; i < 70; ++i) {
-            outputs.emplace_back(*device, std::vector<float>(count));
-            kernels.push_back(twice(*device, input, outputs.back().data()));
-        }
-        std::vector<float> values(count);
-        for (std::size_t i = 0; i < kernels.size(); ++i) {
-            values.assign(count, static_cast<float>(i));
-            device->enqueue_upload(input.data(), std::as_bytes(std::span(values)));
-            values.assign(count, -1);
-            kernels[i]->run(ops::Pass::forward);
-        }
-        for (std::size_t i = 0; i < kernels.size(); ++i) {
-            EXPECT_EQ(outputs[i].read(), std::vector<float>(count, 2 * static_cast<float>(i)));
-        }
-    }
-}
-
-TEST_P(CudaDevice, UploadsEverLargerPieces) {
-    const auto device = make();
-    std::vector<Array<float>> targets;
-    for (std::size_t count = 1; count < 300000; count = 3 * count + 1) {
-        const std::vector<float> values(count, static_cast<float>(count));
-        targets.emplace_back(*device, std::vector<float>(count));
-        device->enqueue_upload(targets.back().data(), std::as_bytes(std::span(values)));
-    }
-    for (const auto& target : targets) {
-        const std::size_t count = target.span().size();
-        EXPECT_EQ(target.read(), std::vector<float>(count, static_cast<float>(count)));
-    }
 }
 
 TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {

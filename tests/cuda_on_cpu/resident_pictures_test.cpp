@@ -11,6 +11,8 @@
 #include <hpcai/data/sources.hpp>
 
 #include "data/fixtures.hpp"
+#include "simt/device_memory.hpp"
+#include "simt/streams.hpp"
 #include "src/device/cuda/cuda_device.hpp"
 
 namespace hpcai::data {
@@ -18,8 +20,10 @@ namespace {
 
 using config::BadSamplePolicy;
 using Bytes = std::vector<std::uint8_t>;
+using Room = ResidentPictures::Room;
 
 constexpr int kSide = 12;
+constexpr int kRows = 4;  // of a batch
 constexpr std::uint32_t kSamples = 9;
 constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all pictures have
 const std::vector<std::uint32_t> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7, 8, 1, 2, 2, 6, 8};
@@ -60,11 +64,11 @@ protected:
     /// With `bytes` of device memory for pictures; 0: all batches are made on the host.
     Course run(std::size_t bytes, int threads = 2, int side = kSide) {
         SourceSettings settings;
-        settings.batch_size = 4;
+        settings.batch_size = kRows;
         settings.decode_threads = threads;
         settings.on_bad_sample = BadSamplePolicy::count;
         std::unique_ptr<ResidentPictures> pictures;
-        if (bytes > 0) pictures = std::make_unique<ResidentPictures>(*gpu_, bytes);
+        if (bytes > 0) pictures = std::make_unique<ResidentPictures>(*gpu_, Room{bytes, kRows});
         TrainingSource source(samples(side), settings, 5, 0, pictures.get());
         std::vector<std::uint32_t> order = kOrder;
         Course course;
@@ -132,8 +136,8 @@ TEST_F(ResidentPicturesOnGpu, LeavePicturesToTheHostThatAreTooLargeForTheirReduc
 
 TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
     SourceSettings settings;
-    settings.batch_size = 4;
-    ResidentPictures pictures(*gpu_, kAll);
+    settings.batch_size = kRows;
+    ResidentPictures pictures(*gpu_, Room{kAll, kRows});
     TrainingSource source(samples(kSide), settings, 5, 0, &pictures);
     TrainingSource on_host(samples(kSide), settings, 5, 0);
     source.begin_epoch(0, kOrder);
@@ -145,14 +149,46 @@ TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
     }
 }
 
-TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHas) {
-    try {
-        ResidentPictures(*gpu_, std::size_t{1} << 50);
-        FAIL() << "no error";
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
-        EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: ")) << error.what();
+// Another rank may have part in the step before, so that only a reading waits for its end.
+TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
+    constexpr int kLargeSide = 40;  // rows of more than a page
+    for (const std::uint32_t sample : {1, 3, 5, 7}) damage(sample, 0.6);
+    SourceSettings settings;
+    settings.batch_size = static_cast<int>(kOrder.size());
+    settings.on_bad_sample = BadSamplePolicy::count;
+    ResidentPictures pictures(*gpu_, Room{kAll, settings.batch_size});
+    TrainingSource source(samples(kLargeSide), settings, 5, 0, &pictures);
+    TrainingSource on_host(samples(kLargeSide), settings, 5, 0);
+    source.begin_epoch(0, kOrder);
+    on_host.begin_epoch(0, kOrder);
+    const Batch& batch = source.next();
+    Bytes pixels(batch.images.bytes());
+    const auto images = gpu_->allocate(pixels.size());
+    bool is_over = false;
+    simt::enqueue(device::cuda::context_of(*gpu_).stream, [&] { is_over = true; });
+    pictures.enqueue(batch, static_cast<std::uint8_t*>(images->data()));
+    EXPECT_FALSE(is_over);
+    EXPECT_EQ(pictures.contents().pictures, 5);
+    gpu_->download(std::as_writable_bytes(std::span(pixels)), images->data());
+    EXPECT_EQ(pixels, pixels_of(on_host.next()));
+}
+
+TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
+    constexpr std::size_t kHas = std::size_t{3} << 20;
+    simt::set_free_memory(kHas);
+    for (const Room& room : {Room{kHas + 1, kRows}, Room{kHas / 2, kRows, kHas / 2 + 1}}) {
+        try {
+            ResidentPictures(*gpu_, room);
+            ADD_FAILURE() << "no error for " << room.bytes << " bytes";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage);
+            EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: "))
+                << error.what();
+        }
     }
+    constexpr std::size_t kViews = kRows * sizeof(device::PictureView);
+    EXPECT_NO_THROW(ResidentPictures(*gpu_, {kHas / 2, kRows, kHas / 2 - kViews}));
+    simt::set_free_memory(~std::size_t{0});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <launch.cuh>
 
+#include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
 
 /// That the runtime of tests/simt does what CUDA's promises and no more, so that mistakes show.
@@ -159,6 +160,20 @@ TEST_P(RuntimeTest, RefusesToFreeTwice) {
     cudaMemGetInfo(&free, &total);
     EXPECT_EQ(total - free, 2 * kBytes);
     EXPECT_EQ(cudaMalloc(&block, total), cudaErrorMemoryAllocation);
+}
+
+TEST_P(RuntimeTest, HasTheMemoryThatItIsLeft) {
+    constexpr std::size_t kAll = ~std::size_t{0};
+    void* block = nullptr;
+    set_free_memory(100);
+    EXPECT_EQ(cudaMalloc(&block, 101), cudaErrorMemoryAllocation);
+    EXPECT_EQ(cudaMalloc(&block, 100), cudaSuccess);
+    void* another = nullptr;
+    EXPECT_EQ(cudaMalloc(&another, 1), cudaErrorMemoryAllocation);
+    set_free_memory(kAll);
+    EXPECT_EQ(cudaMalloc(&another, 1), cudaSuccess);
+    cudaFree(block);
+    cudaFree(another);
 }
 
 TEST_P(RuntimeTest, NoticesPinnedMemoryThatIsFreedTooEarly) {

@@ -29,7 +29,10 @@ namespace hpcai::data {
 namespace {
 
 using test::RawClimateFile;
+using testing::AllOf;
 using testing::HasSubstr;
+
+constexpr const char* kTheWayOut = "data transcode --box-order corners or ranges";
 
 class ClimateFiles : public testing::Test {
 protected:
@@ -118,7 +121,7 @@ TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 2, 3, 4, 0}};
                 }),
-                HasSubstr("are both possible"));
+                AllOf(HasSubstr("are both possible"), HasSubstr(kTheWayOut)));
     EXPECT_EQ(ClimateFile(path(), {BoxOrder::corners}).boxes(0)[0], (Box{2, 1, 4, 3, 1}));
     EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[0], (Box{3, 1, 4, 2, 1}));
     EXPECT_THAT(refusal_of([](auto& raw) {
@@ -145,7 +148,8 @@ TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
     H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
     H5Dclose(boxes);
     H5Fclose(file);
-    EXPECT_THAT(refusal(), HasSubstr("sample 0, row 1: cannot be what the file says"));
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("sample 0, row 1: cannot be what the file says"),
+                                 HasSubstr(kTheWayOut)));
     EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[1], (Box{1, 4, 3, 6, 1}));
 }
 

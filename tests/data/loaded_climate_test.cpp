@@ -12,6 +12,7 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/tensor/half.hpp>
 
 #include "annotated_folder.hpp"
@@ -189,6 +190,7 @@ TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
     std::string text{std::istreambuf_iterator<char>(in), {}};
     text.replace(text.find("Z1000"), 5, "Z100");
     std::ofstream(index) << text;
+    fs::remove(index.parent_path() / storage::kManifestName);
     EXPECT_THAT(refusal([&] { load(); }),
                 AllOf(HasSubstr("test_records: channel 13 is Z100, but in"), HasSubstr("Z1000")));
 
@@ -210,12 +212,43 @@ TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
     EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
 }
 
+TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
+    for (const bool as_records : {false, true}) {
+        SCOPED_TRACE(as_records);
+        for (const char* name : {"train_records", "test_records"}) {
+            fs::remove_all(folder_.path() / name);
+        }
+        config_.data.path = (folder_.path() / "train").string();
+        config_.data.validation_path = (folder_.path() / "test").string();
+        write("test/c.h5", {5});
+        fs::remove(folder_.path() / "test/d.h5");
+        fs::remove(folder_.path() / "train/e.h5");
+        if (as_records) use_records();
+        EXPECT_THAT(load().objections, ElementsAre());
+
+        fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "test/d.h5");
+        fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "train/e.h5");
+        ClimateFileWriter file(folder_.path() / "test/c.h5",
+                               {1, kHeight, kWidth, {{"generator", "hpcai500-climate-2"}}});
+        file.write(0, fields_of(5), {});
+        file.finish();
+        for (const char* name : {"train_records", "test_records"}) {
+            fs::remove_all(folder_.path() / name);
+        }
+        if (as_records) use_records();
+        EXPECT_THAT(load().objections,
+                    ElementsAre("training file 'e.h5' is training file 'b.h5'",
+                                "test file 'c.h5' is made up, by hpcai500-climate-2",
+                                "test file 'd.h5' is training file 'b.h5'"));
+    }
+}
+
 TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     use_records();
     fs::path records;  // of the first file: the first by name
     for (const auto& entry : fs::directory_iterator(folder_.path() / "train_records")) {
         const bool is_before = records.empty() || entry.path() < records;
-        if (entry.path().filename() != kRecordIndexName && is_before) records = entry.path();
+        if (entry.path().extension() == ".bin" && is_before) records = entry.path();
     }
     ASSERT_FALSE(records.empty());
     std::fstream file(records, std::ios::in | std::ios::out | std::ios::binary);

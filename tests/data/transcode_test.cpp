@@ -6,24 +6,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <zlib.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
-#include <hpcai/data/transcode.hpp>
 
-#include "climate_files.hpp"
-#include "fixtures.hpp"
+#include "transcoded_files.hpp"
 
 namespace hpcai::data {
 namespace {
 
+using test::kOne;
+using test::kPixels;
 using test::RawClimateFile;
+using test::Transcode;
 using testing::HasSubstr;
 
-constexpr std::size_t kPixels = 6 * 8;
-constexpr std::size_t kOne = kPixels * kClimateChannels;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// The number that IEEE 754 binary16 `bits` stand for.
@@ -41,40 +37,6 @@ double number_of_bfloat16(std::uint16_t bits) {
     std::memcpy(&value, &wide, sizeof value);
     return value;
 }
-
-class Transcode : public testing::Test {
-protected:
-    Transcode() {
-        options_.output = folder_.path() / "records";
-        options_.source.box_order = BoxOrder::corners;
-    }
-    /// Two files of two and three samples whose values are 0, 1, 2, ... in each file.
-    void write_two_files() {
-        RawClimateFile raw;
-        raw.boxes = {{1, 5, 3, 7, 0}, {1, 2, 3, 4, 3}};
-        add_file("a.h5", raw);
-        raw.image_extents[0] = raw.box_extents[0] = 3;
-        raw.chunk = {2, 1, 6, 8};
-        add_file("b.h5", raw);
-    }
-    void add_file(const std::string& name, const RawClimateFile& raw) {
-        test::write_raw(folder_.path() / name, raw);
-        options_.files.push_back(folder_.path() / name);
-    }
-    std::string refusal(ExitCode code) {
-        try {
-            transcode(options_);
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), code);
-            EXPECT_FALSE(std::filesystem::exists(options_.output));
-            return error.what();
-        }
-        return "no error";
-    }
-
-    test::TemporaryFolder folder_;
-    TranscodeOptions options_;
-};
 
 /// By the definition, over values 0 to 2 * kOne - 1 and 0 to 3 * kOne - 1.
 ChannelStatistics naive_statistics() {
@@ -246,6 +208,18 @@ TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
                                                         HasSubstr("records"), HasSubstr("Z1000")));
 }
 
+TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
+    RawClimateFile raw;
+    raw.values.assign(2 * kOne, 16000);
+    std::fill_n(raw.values.begin(), kOne, kNan);
+    add_file("a.h5", raw);  // whose first sample would say it
+    raw.values.assign(2 * kOne, 16000);
+    add_file("b.h5", raw);
+    options_.skip_bad_samples = true;
+    EXPECT_EQ(transcode(options_).samples, 3);
+    EXPECT_EQ(RecordSet(options_.output).channel_names()[13], "Z100");
+}
+
 TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
     for (const char* name : {".a.h5", "\xff.h5"}) {
         options_.files = {folder_.path() / name};  // which nobody looks for
@@ -293,99 +267,6 @@ TEST_F(Transcode, FindsTheFilesOfAFolderInOrder) {
     EXPECT_EQ(climate_files_at("x.h5"), (std::vector<std::filesystem::path>{"x.h5"}));
     std::filesystem::create_directory(folder_.path() / "empty");
     EXPECT_THROW(climate_files_at(folder_.path() / "empty"), Error);
-}
-
-class Records : public Transcode {
-protected:
-    Records() {
-        write_two_files();
-        transcode(options_);
-    }
-    std::string open_message() const {
-        try {
-            const RecordSet set(options_.output);
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::data);
-            return error.what();
-        }
-        return "no error";
-    }
-    std::filesystem::path file() const { return options_.output / "records-00001.bin"; }
-};
-
-TEST_F(Records, ADamagedOneIsFoundAtItsFirstTouch) {
-    auto bytes = test::read_file_bytes(file());
-    bytes[bytes.size() / 2] ^= 1;  // of the second of three
-    test::write_file_bytes(file(), bytes);
-    const RecordSet set(options_.output);
-    EXPECT_NO_THROW(set.record(2));
-    EXPECT_NO_THROW(set.record(4));
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        try {
-            set.record(3);
-            ADD_FAILURE() << "no error";
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::data);
-            EXPECT_THAT(error.what(),
-                        HasSubstr("records-00001.bin': record 1 (b.h5/1) is damaged"));
-        }
-    }
-}
-
-TEST_F(Records, TellWhetherAllNumbersAreFinite) {
-    auto bytes = test::read_file_bytes(file());
-    bytes[10] = 0x00;
-    bytes[11] = 0xFC;  // -infinity in fp16
-    test::write_file_bytes(file(), bytes);
-    const auto sum = ::crc32_z(0, bytes.data(), kOne * 2);
-    const std::filesystem::path path = options_.output / kRecordIndexName;
-    auto index = nlohmann::json::parse(std::ifstream(path));
-    index["files"][1]["records"][0]["crc32"] = fmt::format("{:08x}", sum);
-    std::ofstream(path) << index;
-    const RecordSet set(options_.output);
-    EXPECT_TRUE(set.is_finite(0));
-    EXPECT_FALSE(set.is_finite(2));
-    EXPECT_TRUE(set.is_finite(3));
-}
-
-TEST_F(Records, AFileOfAnotherSizeOrKindIsRefused) {
-    std::filesystem::resize_file(file(), 100);
-    EXPECT_THAT(open_message(), HasSubstr("has 100 bytes, expected"));
-    std::filesystem::remove(file());
-    EXPECT_THAT(open_message(), HasSubstr("cannot read"));
-    std::filesystem::create_directory(file());
-    EXPECT_THAT(open_message(), HasSubstr("not a regular file"));
-}
-
-TEST_F(Records, AnUnsoundIndexIsRefused) {
-    const std::filesystem::path path = options_.output / kRecordIndexName;
-    const auto bytes = test::read_file_bytes(path);
-    const std::string sound(bytes.begin(), bytes.end());
-    const auto with = [&](const std::string& from, const std::string& to) {
-        std::string text = sound;
-        const std::size_t place = text.find(from);
-        EXPECT_NE(place, std::string::npos) << from;
-        std::ofstream(path) << text.replace(place, from.size(), to);
-        return open_message();
-    };
-    EXPECT_THAT(with("records-1", "records-2"), HasSubstr("schema"));
-    EXPECT_THAT(with("\"fp16\"", "\"fp17\""), HasSubstr("dtype"));
-    EXPECT_THAT(with("\"height\":6", "\"height\":0"), HasSubstr("height"));
-    EXPECT_THAT(with("\"height\":6", "\"height\":12"), HasSubstr("expected"));
-    EXPECT_THAT(with("\"width\":8", "\"width\":1e9"), HasSubstr("width"));
-    EXPECT_THAT(with("\"PS\",", ""), HasSubstr("mean"));
-    EXPECT_THAT(with("\"mean\":[", "\"mean\":[\"x\","), HasSubstr("mean"));
-    EXPECT_THAT(with("\"standard_deviation\":[", "\"standard_deviation\":[0,"),
-                HasSubstr("standard_deviation"));
-    EXPECT_THAT(with("records-00000.bin", "../records.bin"), HasSubstr("name"));
-    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[5.0,1.0,9.0,3.0,1]"), HasSubstr("boxes"));
-    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[5.0,1.0,7.0,3.0,0]"), HasSubstr("boxes"));
-    EXPECT_THAT(with("[5.0,1.0,7.0,3.0,1]", "[7.0,1.0,5.0,3.0,1]"), HasSubstr("boxes"));
-    EXPECT_THAT(with("\"crc32\":\"", "\"crc32\":\"+"), HasSubstr("crc32"));
-    EXPECT_THAT(with("\"number\":0", "\"number\":-1"), HasSubstr("number"));
-    EXPECT_THAT(with("{", ""), HasSubstr(kRecordIndexName));
-    std::ofstream(path) << sound;
-    EXPECT_EQ(open_message(), "no error");
 }
 
 }  // namespace

@@ -95,6 +95,8 @@ TEST_F(DetectorRun, HasQualitiesThatAnyoneCanRecompute) {
     }
     const nlohmann::json ensemble = evaluate({"evaluation/ensemble.json"});
     EXPECT_DOUBLE_EQ(quality["ensemble"], ensemble["quality"]);
+    EXPECT_DOUBLE_EQ(quality["confidence_interval"]["low"], ensemble["confidence_interval"][0]);
+    EXPECT_DOUBLE_EQ(quality["confidence_interval"]["high"], ensemble["confidence_interval"][1]);
 }
 
 TEST_F(DetectorRun, ExportsItsWeightsUnderTorchvisionsNames) {

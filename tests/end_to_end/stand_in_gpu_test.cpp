@@ -69,6 +69,7 @@ TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
     EXPECT_EQ(record["work"]["iterations"], 3);
     const std::string device = json_of(folder_ / "gpu/environment.json")["device_of_rank_0"];
     EXPECT_NE(device.find("stood in for"), std::string::npos) << device;
+    EXPECT_EQ(record["topology"]["map"][0]["device"], device);
 }
 
 TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {

@@ -117,6 +117,8 @@ TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
     const Estimate plan = estimate(synthetic, {});
     EXPECT_EQ(plan.data.samples.value, synthetic.data.synthetic_samples);
     EXPECT_EQ(plan.data.source, "data.synthetic_samples");
+    synthetic.data.kind = config::DataKind::climate_synthetic;
+    EXPECT_EQ(estimate(synthetic, {}).data.samples.value, synthetic.data.synthetic_samples);
 }
 
 TEST(Estimate, InventsNoSizeOfOtherData) {

@@ -22,6 +22,16 @@ MemoryEstimate memory_of(const config::Config& config, int ranks = 1) {
     return estimate(config, {.ranks = ranks}).memory;
 }
 
+/// What the CPU engine plans for values, gradients and scratch of a training step.
+double arena_bytes(const config::Config& config) {
+    const auto device = device::make_cpu_device({.threads = 1});
+    const graph::Graph graph = models::make_model(config, {.batch = config.training.batch_size});
+    graph::ParameterStore store(graph, *device);
+    const graph::Network network(graph::fuse(graph), *device, store,
+                                 {device::Mode::training, tensor::DType::f32});
+    return static_cast<double>(network.memory().arena_bytes);
+}
+
 TEST(Memory, IsWhatTheCpuEnginePlansUpToATenth) {
     for (const bool fusion : {false, true}) {
         config::Config config = small();
@@ -82,12 +92,117 @@ TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
     EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
 }
 
-TEST(Memory, OfInputIsPrefetchedBatchesAndDecodedPictures) {
+config::Config small_detector() {
+    config::Config config = small();
+    config.workload.kind = config::WorkloadKind::object_detection;
+    config.workload.model = config::Model::faster_rcnn_r50_fpn;
+    config.workload.classes = 3;
+    config.training.batch_size = 2;
+    return config;
+}
+
+/// Large enough for scratch to weigh little.
+config::Config larger_detector() {
+    config::Config config = small_detector();
+    config.workload.image_size = 192;
+    config.detector.pyramid_channels = 96;
+    config.detector.head_features = 256;
+    config.detector.region_samples = 64;
+    config.detector.training_proposals = 256;
+    config.training.batch_size = 4;
+    return config;
+}
+
+TEST(Memory, OfADetectorIsWhatTheCpuEnginePlansButForTransientGradients) {
+    struct Row {
+        config::Normalization normalization;
+        int trained_stages;
+        double least;  // of the arena; little that is kept, but as much that is not, weighs more
+    };
+    for (const Row& row : {Row{config::Normalization::batch, 5, 0.9},
+                           Row{config::Normalization::frozen_batch, 5, 0.85},
+                           Row{config::Normalization::frozen_batch, 3, 0.8},
+                           Row{config::Normalization::frozen_batch, 0, 0.65}}) {
+        config::Config config = larger_detector();
+        config.detector.normalization = row.normalization;
+        config.detector.trained_stages = row.trained_stages;
+        const double part = memory_of(config).activations / arena_bytes(config);
+        EXPECT_LT(part, 1) << row.trained_stages;
+        EXPECT_GT(part, row.least) << row.trained_stages;
+    }
+}
+
+TEST(Memory, OfADetectorsRegionsIsTheirFeaturesLossesAndSamples) {
+    config::Config config = small_detector();
+    const double many = memory_of(config).activations;
+    config.detector.region_samples /= 2;
+    const double fewer = memory_of(config).activations;
+    const int features = 7 * 7 * config.detector.pyramid_channels;
+    const int of_heads = 2 * config.detector.head_features + 5 * (config.workload.classes + 1);
+    constexpr int kTargets = 9, kSampleBytes = 4 + 2 * 14 * 16;
+    EXPECT_EQ(many - fewer, 2.0 * config.detector.region_samples *
+                                (4 * (features + of_heads + kTargets) + kSampleBytes));
+}
+
+TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
+    for (const bool detects : {false, true}) {
+        const config::Config config = detects ? small_detector() : small();
+        const auto device = device::make_cpu_device({.threads = 1});
+        const graph::Graph trained = models::make_model(config, {.batch = 2});
+        graph::ParameterStore store(trained, *device);
+        const graph::Network network(
+            graph::fuse(models::make_inference_model(config, {.batch = detects ? 2 : 32})), *device,
+            store, {device::Mode::inference, tensor::DType::f32});
+        const graph::NetworkMemory planned = network.memory();
+        const auto bytes = static_cast<double>(planned.arena_bytes + planned.prepared_bytes);
+        EXPECT_GT(memory_of(config).evaluation, 0.8 * bytes) << "detects " << detects;
+        EXPECT_LT(memory_of(config).evaluation, 1.25 * bytes) << "detects " << detects;
+    }
+}
+
+TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
+    config::Config config = small();
+    config.workload.image_size = 224;
+    for (const int batch : {1, 64}) {
+        config.training.batch_size = batch;
+        const MemoryEstimate memory = memory_of(config);
+        const double training = memory.working_copies + memory.activations;
+        EXPECT_EQ(memory.evaluation > training, batch == 1);
+        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients - memory.momentum -
+                             memory.statistics - memory.input,
+                         std::max(training, memory.evaluation));
+    }
+}
+
+TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
+    config::Config config = small_detector();
+    const double two = memory_of(config).evaluation;
+    config.training.batch_size = 4;
+    const double four = memory_of(config).evaluation;
+    config.training.batch_size = 64;
+    const double most = memory_of(config).evaluation;
+    EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
+}
+
+TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     config::Config config = small();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
     config.data.resident_mib = 3;
-    EXPECT_EQ(memory_of(config).input, 5.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+    EXPECT_EQ(memory_of(config).input, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+}
+
+TEST(Memory, OfFieldsIsInTheirPrecisionWithoutACacheOfThoseOnDisk) {
+    config::Config config = small_detector();
+    config.workload.kind = config::WorkloadKind::extreme_weather;
+    config.workload.channels = 16;
+    config.data.kind = config::DataKind::climate_hdf5;
+    config.data.prefetch_batches = 5;
+    const double fp32 = memory_of(config).input;
+    config.data.decoded_cache_mib = 2;
+    EXPECT_EQ(memory_of(config).input, fp32);
+    config.data.climate_precision = config::FieldPrecision::bf16;
+    EXPECT_EQ(fp32 - memory_of(config).input, 6.0 * 2 * 64 * 64 * 16 * 2);
 }
 
 }  // namespace

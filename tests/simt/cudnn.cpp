@@ -223,8 +223,6 @@ ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPas
 }
 
 ConvolutionPlans::~ConvolutionPlans() = default;
-ConvolutionPlans::ConvolutionPlans(ConvolutionPlans&&) noexcept = default;
-ConvolutionPlans& ConvolutionPlans::operator=(ConvolutionPlans&&) noexcept = default;
 
 int ConvolutionPlans::count() const {
     return graph_->plans;

@@ -75,7 +75,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
         at = block + room_of(taken);
     }
     const std::size_t end = static_cast<std::size_t>(at - base_) + room_of(bytes);
-    if (end > kCapacity || end < bytes) return nullptr;
+    if (end > kCapacity || end < bytes || allocated_ + bytes > capacity_) return nullptr;
     used_ = std::max(used_, rounded_up(end, kPageBytes));
     if (accesses_ > 0) protect(PROT_READ | PROT_WRITE);
     const Access access(*this);

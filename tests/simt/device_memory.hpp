@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -26,7 +27,11 @@ public:
     bool holds(const void* from, std::size_t bytes) const;
     /// Whether an address is of device memory, allocated or not.
     bool is_address(const void* at) const;
-    std::size_t capacity() const { return kCapacity; }
+    std::size_t capacity() const { return capacity_; }
+    /// So much, if there is, for further blocks.
+    void set_free(std::size_t bytes) {
+        capacity_ = allocated_ + std::min(bytes, kCapacity - allocated_);
+    }
     std::size_t allocated() const { return allocated_; }
 
     /// While one exists, device memory is open.
@@ -49,7 +54,7 @@ private:
     void* space_ = nullptr;
     std::byte* base_ = nullptr;
     std::size_t used_ = 0;  // bytes from the base to the end of the last block, in whole pages
-    std::size_t allocated_ = 0;
+    std::size_t allocated_ = 0, capacity_ = kCapacity;
     int accesses_ = 0;
     std::map<std::byte*, std::size_t> blocks_;  // bytes asked for
 };
@@ -69,5 +74,8 @@ private:
     std::map<std::byte*, Block> blocks_;
     Block last_freed_;  // large ones are costly to make
 };
+
+/// Takes all of the GPU's memory away but what is allocated and, if there is, so much more.
+void set_free_memory(std::size_t bytes);
 
 }  // namespace hpcai::simt

@@ -219,6 +219,10 @@ void enqueue(CUstream_st* stream, std::function<void()> work) {
     }
 }
 
+void set_free_memory(std::size_t bytes) {
+    Runtime::instance().memory.set_free(bytes);
+}
+
 std::size_t pending_work() {
     std::size_t pending = 0;
     for (const auto& stream : Runtime::instance().streams) {

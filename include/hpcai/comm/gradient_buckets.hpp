@@ -60,8 +60,8 @@ public:
     /// step may begin. Every parameter must have been ready. Throws as GradientReducer does.
     void finish();
 
-    /// Counts a step of which a recording, made of ready() and finish(), has been enqueued. May
-    /// wait for the step before; throws as GradientReducer does.
+    /// Counts a step of which a recording, made of ready() and finish(), has been enqueued; starts
+    /// no sums itself.
     void repeat_step();
 
     /// After the reducer's check(): takes the device's times of the step that was repeated last for

@@ -45,12 +45,12 @@ public:
     /// nothing of other ranks. May wait for all work enqueued on the device.
     virtual void check() = 0;
 
-    /// After a recording with sums has been enqueued: may keep the host from being more than a step
-    /// ahead of the device, so that no wait for the device elsewhere is one for another rank.
+    /// After a step with sums has been enqueued: may keep the host from being more than a step
+    /// ahead of the device; four calls of Device::enqueue_upload a step then wait for no other.
     virtual void end_step() {}
 
     /// After check(): of the recording that ran last. None where the sums are not the device's own
-    /// or no recording with sums has ended a step.
+    /// or no recording with sums has been run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
     /// For a rank that fails: ends sums under way without a result, so that the device gets through

@@ -37,6 +37,7 @@ struct AnnotatedPictures {
     std::vector<std::string> classes;
     std::vector<AnnotatedPicture> pictures;
     LeftOut left_out;
+    std::int64_t clipped_boxes = 0;  // that reached out of their picture
 };
 
 /// Which objects are taken.

@@ -28,10 +28,16 @@ enum class BoxOrder : std::uint8_t {
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
+    /// Somebody compared the file with the manifest beside it: that is not done again.
+    bool is_vouched_for = false;
 };
 
 /// What channel 13 holds, which the description calls Z100 and the programs Z1000.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
+
+/// Of all 16 channels, with Z100 in the place of Z1000 where that is what channel 13 holds; Z1000,
+/// what it is trained as, where that is unknown.
+std::vector<std::string> channel_names(GeopotentialLevel level);
 
 /// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
 /// that lists it is checked before HDF5 sees it. A file that no manifest vouches for is first
@@ -55,6 +61,10 @@ public:
     BoxOrder box_order() const;          // corners or ranges
     GeopotentialLevel level() const;     // below 2000 m in the mean: 1000 hPa
     std::int64_t dropped_boxes() const;  // without area inside the picture
+    /// What made the samples up, by the attribute `generator` of the file; empty where it has none.
+    const std::string& generator() const;
+    /// Equal of copies of a file: CRC-32 of its shape, its boxes and a row of its first sample.
+    std::uint32_t fingerprint() const;
     /// Samples that share a chunk of `images`: reading one of them costs as much as all of them.
     std::int64_t chunk_samples() const;
 

@@ -22,11 +22,12 @@ struct ClimateSettings {
     int height = kClimateRows;    // pixels of the grid of 768 x 1152; less: a window cut from it
     int width = kClimateColumns;  // likewise
     std::uint64_t seed = 1;
-    double amplitude = 1;         // of what an event does to the fields
-    double event_rate = 1;        // times the usual number of events
-    double distractor_rate = 1;   // times the usual number of unlabelled look-alikes
+    double amplitude = 1;        // of what an event does to the fields
+    double event_rate = 1;       // times the usual number of events
+    double distractor_rate = 1;  // times the usual number of unlabelled look-alikes
     /// Standard deviation of the logarithm of an event's strength in the snapshot over the strength
-    /// that decided its category: storms are named for what they are at their strongest.
+    /// that decided its category: storms are named for what they are at their strongest. The
+    /// normal is cut at two deviations, here and of extents.
     double intensity_spread = 0.6;
     double extent_spread = 0.25;  // likewise of a box's sides over those of the visible structure
     double label_dropout = 0.1;   // chance that an event's box is missing

@@ -16,6 +16,13 @@ namespace hpcai::data {
 
 inline constexpr const char* kRecordIndexName = "records.json";
 
+/// One file that records were made of.
+struct RecordSource {
+    std::string name;
+    std::string generator;          // ClimateFile::generator()
+    std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
+};
+
 /// Normalized samples as `data transcode` writes them: a folder with records.json, which has
 /// shapes, statistics, boxes and checksums, and flat files of one record a sample after another.
 /// The files are mapped, not read. Safe to use from many threads.
@@ -48,6 +55,7 @@ public:
     /// Whether all numbers of the record are finite; throws as record().
     bool is_finite(std::int64_t sample) const;
     const std::vector<Box>& boxes(std::int64_t sample) const;
+    std::vector<RecordSource> sources() const;
 
 private:
     struct State;

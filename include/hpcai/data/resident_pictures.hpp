@@ -27,9 +27,16 @@ public:
         std::size_t bytes = 0;
     };
 
+    /// Of the device's memory.
+    struct Room {
+        std::size_t bytes = 0;        // for pictures
+        std::int64_t rows = 0;        // of a batch, whose views need room, too
+        std::size_t spare_bytes = 0;  // that are left free for what others allocate later
+    };
+
     /// For sample sets that decode pictures whole (data.resident_mib > 0). The device resizes crops
     /// and outlives this. Throws Error(usage) naming data.resident_mib when it lacks the memory.
-    ResidentPictures(device::Device& device, std::size_t bytes);
+    ResidentPictures(device::Device& device, const Room& room);
 
     /// Prepares a row: either `view` gets a place, or `row` is written. Returns as
     /// SampleSet::training_sample does. May be called from many threads.
@@ -37,7 +44,8 @@ public:
                         const SampleView& row, device::PictureView& view);
 
     /// Enqueues what makes `images` in device memory (N, H, W, 3) the batch, whose rows prepare()
-    /// has made. The batch may then change. From the thread that uses the device.
+    /// has made, by at most two calls of Device::enqueue_upload. The batch may then change. From
+    /// the thread that uses the device.
     void enqueue(const Batch& batch, std::uint8_t* images);
 
     Contents contents() const;

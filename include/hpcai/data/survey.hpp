@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -26,6 +27,16 @@ struct FolderReport {
     /// ok, or data when a sample is bad.
     ExitCode exit_code() const { return bad.empty() ? ExitCode::ok : ExitCode::data; }
 };
+
+/// What decoding every picture of an annotated set at full size shows.
+struct AnnotationReport {
+    std::vector<std::int64_t> boxes_per_class;
+    std::int64_t pictures_without_box = 0;
+    std::vector<BadSample> bad;  // path and reason, in the set's order
+};
+
+/// A picture of another size than annotated is bad. The same for every thread count.
+AnnotationReport survey(const AnnotatedPictures& set, int threads);
 
 /// Decodes every sample with `threads` threads (`data check`, `data stats`). The report is the same
 /// for every thread count: sums are kept in integers.

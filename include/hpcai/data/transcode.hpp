@@ -65,8 +65,9 @@ struct TranscodeReport {
 };
 
 /// Writes a RecordSet: normalized in fp32, then rounded to dtype (to nearest even), channels last,
-/// one record file for each HDF5 file. The folder appears when it is complete. Throws Error(data)
-/// for bad input, Error(usage) for bad options or when the output cannot be written.
+/// one record file for each HDF5 file, and a manifest.sha256 of all. The folder appears when it is
+/// complete. Throws Error(data) for bad input, Error(usage) for bad options or when the output
+/// cannot be written.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

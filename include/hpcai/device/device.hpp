@@ -106,8 +106,17 @@ public:
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
     /// Takes a copy of `from`, which may then change; the bytes arrive after the work enqueued
-    /// before and ahead of the work enqueued after it. May wait for earlier calls of its kind.
+    /// before and ahead of the work enqueued after it. May wait for the work ahead of the fourth
+    /// call before this one, counting those of more than 4096 bytes, or the 32nd of the others; and
+    /// for all work where a call needs more memory than reserve_uploads() got.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
+    /// The same to where no work enqueued so far reads or writes, for none of which it waits.
+    virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
+        enqueue_upload(to, from);
+    }
+    /// Gets now what enqueue_upload() needs for up to so many bytes at once. May wait for all work.
+    /// Throws Error(internal) when it cannot be had.
+    virtual void reserve_uploads(std::size_t /*bytes*/) {}
     /// Bytes in which this device's kernels keep a value of this shape and type.
     virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
     /// Writes a value, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout in which

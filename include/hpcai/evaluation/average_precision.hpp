@@ -51,11 +51,11 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
 
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
 /// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
-/// 1000 draws of as many images with replacement, without the draws that have no box; a function
-/// of `seed`. It covers the finite test set only. Nothing where no draw has a box. Throws as
-/// detection_quality does.
+/// 1000 draws of as many images with replacement, without the draws that have no box. The draws
+/// are the same each time, so that anyone finds a run's interval again. It covers the finite test
+/// set only. Nothing where no draw has a box. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,
-                                              double threshold, std::uint64_t seed);
+                                              double threshold);
 
 }  // namespace hpcai::evaluation

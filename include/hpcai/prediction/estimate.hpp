@@ -42,9 +42,12 @@ struct WorkEstimate {
     Quantity run;
 };
 
-/// Bytes of one rank while it trains, by a simple model stated with each number. Not in it:
-/// gradients of activations under way, library scratch, code. For ResNet-50 at 64 or 224 pixels and
-/// 32 samples or more a rank, the CPU engine's plan for activations is 2 to 6 % larger.
+/// Bytes of one rank while it trains and evaluates, by a simple model stated with each number. Not
+/// in it: gradients of activations under way, library scratch, code, and records, whose files are
+/// mapped: the system keeps of them what it has room for, once for all ranks of a node. For
+/// ResNet-50 at 64 or 224 pixels and 32 samples or more a rank, the CPU engine's plan for
+/// activations is 2 to 6 % larger; for detectors, whose finest pyramid levels have large gradients,
+/// 5 to 20 %, and half as large again where no stage of the backbone is trained.
 struct MemoryEstimate {
     std::string precision;       // of activations and working copies
     double parameters = 0;       // fp32 masters
@@ -55,7 +58,11 @@ struct MemoryEstimate {
     double activations = 0;      // values that the backward pass reads again, of the rank's samples
     double input = 0;            // prefetched batches and the cache of decoded pictures
     double exchange = 0;         // gradients on their way, and what int8 has yet to send
+    double evaluation = 0;  // of the network that predicts, when that for training is gone: its
+                            // values under way, of up to 32 samples (a detector's rank takes no
+                            // more than in training), and working copies for forward
 
+    /// While it trains or while it evaluates, whichever takes more.
     double total() const;
 };
 

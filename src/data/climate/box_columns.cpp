@@ -9,6 +9,8 @@ namespace hpcai::data::climate {
 
 namespace {
 
+constexpr const char* kSayWhich =
+    "say which they are and make records: data transcode --box-order corners or ranges";
 constexpr BoxRow kPadding{-1, -1, -1, -1, -1};
 
 struct Edges {
@@ -52,8 +54,8 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
     if (stated != BoxOrder::detect) {
         const std::size_t wrong = first_impossible(table, stated);
         require(wrong == rows, ExitCode::data,
-                "{}: cannot be what the file says its columns are; say which they are (box order)",
-                where(table, wrong));
+                "{}: cannot be what the file says its columns are; {}", where(table, wrong),
+                kSayWhich);
         return stated;
     }
     const std::size_t corners = first_impossible(table, BoxOrder::corners);
@@ -62,8 +64,8 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
                                  [](const BoxRow& row) { return row != kPadding; });
     require(!any || corners != rows || ranges != rows, ExitCode::data,
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
-            "possible for all rows; say which they are (box order)",
-            table.place);
+            "possible for all rows; {}",
+            table.place, kSayWhich);
     require(corners == rows || ranges == rows, ExitCode::data,
             "{}: not all rows can be ymin,xmin,ymax,xmax (corners), nor ymin,ymax,xmin,xmax "
             "(ranges) within {} x {} pixels; first where corners fail: {}, where ranges fail: {}",

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <system_error>
 
+#include <zlib.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/storage/manifest.hpp>
@@ -26,12 +28,10 @@ constexpr hsize_t kLargestSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
-/// True when a manifest vouches for the file.
-bool check_file(const fs::path& path) {
+void require_file(const fs::path& path) {
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::data, "cannot read '{}': {}", path.string(),
             error ? error.message() : "not a regular file");
-    return storage::matches_manifest(path);
 }
 
 Hdf5Handle open_file(const fs::path& path) {
@@ -75,7 +75,8 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
 
 /// The file's own word, or detect.
 BoxOrder stated_order(const Hdf5Dataset& boxes) {
-    const std::string columns = climate::text_attribute(boxes, climate::kColumnsName).value_or("");
+    const std::string columns =
+        climate::text_attribute(boxes.handle, climate::kColumnsName).value_or("");
     if (columns == climate::kCornerColumns) return BoxOrder::corners;
     if (columns == climate::kRangeColumns) return BoxOrder::ranges;
     return BoxOrder::detect;
@@ -108,11 +109,16 @@ void walk_chunks(const Hdf5Dataset& images) {
     H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
 }
 
-/// By the first sample's middle row.
-GeopotentialLevel level_of(const Hdf5Dataset& images) {
+/// Of channel 13 of the first sample.
+std::vector<float> middle_row(const Hdf5Dataset& images) {
     const auto& e = images.extents;
     std::vector<float> row(e[3]);
     read_block(images, {{0, kLevelChannel, e[2] / 2, 0}, {1, 1, 1, e[3]}}, row.data());
+    return row;
+}
+
+/// By a middle_row().
+GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;
     for (const float value : row) {
@@ -125,7 +131,29 @@ GeopotentialLevel level_of(const Hdf5Dataset& images) {
                                                               : GeopotentialLevel::hpa_100;
 }
 
+std::string generator_of(const Hdf5Handle& file) {
+    if (H5Aexists(file.id(), climate::kGeneratorName) <= 0) return "";
+    const std::string name = climate::text_attribute(file, climate::kGeneratorName).value_or("");
+    const auto is_plain = [](char letter) { return letter >= ' ' && letter <= '~'; };
+    const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), is_plain);
+    return is_name ? name : "an unnamed generator";
+}
+
+template <typename T>
+std::uint32_t checksum(std::uint32_t before, const std::vector<T>& numbers) {
+    return static_cast<std::uint32_t>(::crc32_z(
+        before, reinterpret_cast<const Bytef*>(numbers.data()), numbers.size() * sizeof(T)));
+}
+
 }  // namespace
+
+std::vector<std::string> channel_names(GeopotentialLevel level) {
+    std::vector<std::string> names(kClimateChannelNames.begin(), kClimateChannelNames.end());
+    if (level == GeopotentialLevel::hpa_100) {
+        names[index_of(ClimateChannel::geopotential_height_1000)] = "Z100";
+    }
+    return names;
+}
 
 struct ClimateFile::State {
     fs::path path;
@@ -134,6 +162,8 @@ struct ClimateFile::State {
     BoxOrder order = BoxOrder::detect;
     climate::DecodedBoxes boxes;
     GeopotentialLevel level = GeopotentialLevel::unknown;
+    std::string generator;
+    std::uint32_t fingerprint = 0;
 };
 
 std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
@@ -154,7 +184,10 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
                   ? settings.box_order
                   : climate::order_of(table, stated_order(boxes));
     s.boxes = climate::decode_boxes(table, s.order);
-    s.level = level_of(s.images);
+    const std::vector<float> row = middle_row(s.images);
+    s.level = level_of(row);
+    s.generator = generator_of(s.file);
+    s.fingerprint = checksum(checksum(checksum(0, e), table.rows), row);
     return state;
 }
 
@@ -162,7 +195,8 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
     const auto trial = [&] { walk_chunks(open(path, settings)->images); };
-    if (!check_file(path)) {
+    require_file(path);
+    if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
         const climate::TrialResult result = climate::try_apart(trial, kTrialSeconds);
         require(result != climate::TrialResult::too_slow, ExitCode::data,
                 "'{}' is damaged or its disk too slow: opening it took more than {} s",
@@ -197,6 +231,12 @@ GeopotentialLevel ClimateFile::level() const {
 }
 std::int64_t ClimateFile::dropped_boxes() const {
     return state_->boxes.dropped;
+}
+const std::string& ClimateFile::generator() const {
+    return state_->generator;
+}
+std::uint32_t ClimateFile::fingerprint() const {
+    return state_->fingerprint;
 }
 std::int64_t ClimateFile::chunk_samples() const {
     return static_cast<std::int64_t>(state_->images.chunk_extent);

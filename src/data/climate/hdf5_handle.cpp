@@ -89,9 +89,9 @@ Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& pa
     return dataset;
 }
 
-std::optional<std::string> text_attribute(const Hdf5Dataset& dataset, const char* name) {
-    if (H5Aexists(dataset.handle.id(), name) <= 0) return std::nullopt;
-    const Hdf5Handle attribute(H5Aopen(dataset.handle.id(), name, H5P_DEFAULT), H5Aclose);
+std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name) {
+    if (H5Aexists(object.id(), name) <= 0) return std::nullopt;
+    const Hdf5Handle attribute(H5Aopen(object.id(), name, H5P_DEFAULT), H5Aclose);
     if (!attribute.valid()) return std::nullopt;
     const Hdf5Handle type(H5Aget_type(attribute.id()), H5Tclose);
     const Hdf5Handle space(H5Aget_space(attribute.id()), H5Sclose);

@@ -59,7 +59,8 @@ private:
 
 inline constexpr const char* kImagesName = "images";
 inline constexpr const char* kBoxesName = "boxes";
-inline constexpr const char* kColumnsName = "columns";  // attribute of the boxes
+inline constexpr const char* kGeneratorName = "generator";  // attribute of the file
+inline constexpr const char* kColumnsName = "columns";      // attribute of the boxes
 inline constexpr const char* kCornerColumns = "ymin,xmin,ymax,xmax,class";
 inline constexpr const char* kRangeColumns = "ymin,ymax,xmin,xmax,class";
 inline constexpr int kBoxColumns = 5;
@@ -85,7 +86,7 @@ struct Hdf5Expectation {
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 
-/// A short text attribute; absent when there is none of that kind.
-std::optional<std::string> text_attribute(const Hdf5Dataset& dataset, const char* name);
+/// A short text attribute of a file or dataset; absent when there is none of that kind.
+std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name);
 
 }  // namespace hpcai::data::climate

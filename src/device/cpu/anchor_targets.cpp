@@ -34,14 +34,12 @@ public:
                 rows_.push_back({level, y});
             }
         }
+        Scratch counted;
+        lay_out(counted);
+        bytes_ = counted.bytes();
     }
 
-    KernelMemory memory() const override {
-        Scratch counted;
-        AnchorTargetsKernel unbound = *this;
-        unbound.lay_out(counted);
-        return {0, 0, counted.bytes()};
-    }
+    KernelMemory memory() const override { return {0, 0, bytes_}; }
     std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
     void bind(const KernelTensors& tensors) override {
         tensors_ = tensors;
@@ -192,6 +190,7 @@ private:
     std::int64_t images_, boxes_;
     float foreground_, background_;
     std::vector<CellRow> rows_;
+    std::size_t bytes_ = 0;
     KernelTensors tensors_;
     float* best_ = nullptr;          // (images, anchors)
     std::int32_t* match_ = nullptr;  // (images, anchors)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acceptance.hpp"
 
+#include <hpcai/base/clock.hpp>
+
 #include "cudnn_choice.hpp"
 #include "kernel_timing.hpp"
 #include "plan_cache.hpp"
@@ -35,7 +37,9 @@ bool Acceptance::decide(const std::string& question, const std::function<bool()>
     const std::string key = "joined " + question;
     const bool times = context_.has_device() && context_.autotune && context_.plans != nullptr;
     const std::string remembered = times ? context_.plans->find(key) : "";
+    const Stopwatch watch;
     known->second = remembered.empty() ? answer() : remembered == kJoined;
+    if (times && remembered.empty()) context_.tuning->seconds += watch.seconds();
     if (times) context_.plans->insert(key, known->second ? kJoined : "apart");
     return known->second;
 }

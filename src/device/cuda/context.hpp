@@ -11,6 +11,7 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/device/kernel.hpp>
+#include <hpcai/device/tuning.hpp>
 #include <hpcai/ops/operation.hpp>
 
 /// The engine for NVIDIA GPUs. Images lie channels last, (N, H, W, C), those of three channels
@@ -34,6 +35,7 @@ struct Context {
     PlanCache* plans = nullptr;  // the fastest plans known; null: none are
     bool autotune = true;        // time the plans of a convolution that is not in `plans`
     bool deterministic = false;  // only plans that give the same bits again
+    Tuning* tuning = nullptr;    // where what is timed is counted; with a device
 
     bool has_device() const { return cudnn != nullptr; }
 };
@@ -49,6 +51,8 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
+/// By the one of the following that is for the operation.
+std::unique_ptr<Kernel> build_kernel(const ops::Operation&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelOptions&,
                                           const Context&);
 std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,

@@ -53,76 +53,7 @@ std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-struct Build {
-    const KernelOptions& options;
-    const Context& context;
-    std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
-        return build_input_normalize(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
-        return build_convolution(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
-        return op.frozen ? build_frozen_norm(op, options, context)
-                         : build_batch_norm(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
-        return build_norm_convolution(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
-        return build_dual_norm(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::GroupNorm& op) const {
-        return build_group_norm(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Bias& op) const {
-        return build_bias(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::UpsampleAdd& op) const {
-        return build_upsample_add(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
-        return build_relu(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Add& op) const {
-        return build_add(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::MaxPool& op) const {
-        return build_max_pool(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::GlobalAveragePool& op) const {
-        return build_global_average_pool(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
-        return build_linear(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
-        return build_softmax_cross_entropy(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::AnchorTargets& op) const {
-        return build_anchor_targets(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::RpnLoss& op) const {
-        return build_rpn_loss(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Proposals& op) const {
-        return build_proposals(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::RoiTargets& op) const {
-        return build_roi_targets(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::RoiAlign& op) const {
-        return build_roi_align(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::RoiLoss& op) const {
-        return build_roi_loss(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
-        return build_detections(op, options, context);
-    }
-};
-
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Tuner {
 public:
     explicit CudaDevice(const CudaDeviceOptions& options)
         : options_(options),
@@ -138,7 +69,8 @@ public:
                    .sm = 10 * properties_.major + properties_.minor,
                    .plans = &plans_,
                    .autotune = options.autotune && !options.deterministic,
-                   .deterministic = options.deterministic} {
+                   .deterministic = options.deterministic,
+                   .tuning = &tuning_} {
         check_architecture();
     }
     ~CudaDevice() override { cudaStreamSynchronize(stream_); }
@@ -189,6 +121,10 @@ public:
     void enqueue_upload(void* to, std::span<const std::byte> from) override {
         transfers_.enqueue_upload(to, from);
     }
+    void enqueue_fresh_upload(void* to, std::span<const std::byte> from) override {
+        transfers_.enqueue_fresh_upload(to, from);
+    }
+    void reserve_uploads(std::size_t bytes) override { transfers_.reserve_uploads(bytes); }
     std::size_t storage_bytes(const Shape& shape, DType dtype) const override {
         return device::storage_bytes(is_floating(dtype) ? stored_shape(shape) : shape, dtype);
     }
@@ -213,9 +149,13 @@ public:
                                   const KernelOptions& options) override {
         ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
                name_of(options.compute));
-        auto kernel = std::visit(Build{options, context_}, operation);
+        auto kernel = build_kernel(operation, options, context_);
         plans_.save();  // timing them took long; what happens to this run must not lose it
         return kernel;
+    }
+
+    std::optional<Tuning> tuning() const override {
+        return context_.autotune ? std::optional(tuning_) : std::nullopt;
     }
 
     std::unique_ptr<Update> build(const Optimizer& optimizer,
@@ -275,6 +215,7 @@ private:
     PlanCache plans_;
     Transfers transfers_;
     DeviceBytes hash_;
+    Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};
 };

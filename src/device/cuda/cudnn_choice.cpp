@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
 #include "plan_cache.hpp"
@@ -146,11 +147,14 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         plan_ = find_plan(*plans_, known);
         if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
     } else if (time_them) {
+        const Stopwatch watch;
         PlanTimer timer(shape, pass, context);
         if (timer.ready()) plan_ = fastest(*plans_, timer);
         if (plan_ >= 0)
             keep_only(name(), std::make_unique<ConvolutionPlans>(shape, pass, context, search));
         if (plan_ >= 0 && context.plans != nullptr) context.plans->insert(key, name());
+        ++context.tuning->convolutions;
+        context.tuning->seconds += watch.seconds();
     }
     if (plan_ < 0) plan_ = plans_->first_finalized();
     ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);

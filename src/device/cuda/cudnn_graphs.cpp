@@ -231,8 +231,6 @@ ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPas
 }
 
 ConvolutionPlans::~ConvolutionPlans() = default;
-ConvolutionPlans::ConvolutionPlans(ConvolutionPlans&&) noexcept = default;
-ConvolutionPlans& ConvolutionPlans::operator=(ConvolutionPlans&&) noexcept = default;
 
 int ConvolutionPlans::count() const {
     return static_cast<int>(graph_->graph.get_execution_plan_count());

@@ -100,8 +100,6 @@ public:
     ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context,
                      Search search);
     ~ConvolutionPlans();
-    ConvolutionPlans(ConvolutionPlans&&) noexcept;
-    ConvolutionPlans& operator=(ConvolutionPlans&&) noexcept;
 
     int count() const;
     /// Engine and settings, "ConvFwd_eng0_k2=10_k24=3": means the same to every process that uses

@@ -6,27 +6,13 @@
 #include <limits>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
+
 #include "cudnn_choice.hpp"
 #include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
-
-class DeviceBuffer {
-public:
-    explicit DeviceBuffer(std::size_t bytes) {
-        if (cudaMalloc(&data_, std::max<std::size_t>(bytes, 16)) == cudaSuccess) return;
-        data_ = nullptr;
-        cudaGetLastError();  // which would otherwise be found by the next kernel's launch
-    }
-    ~DeviceBuffer() { cudaFree(data_); }
-    DeviceBuffer(const DeviceBuffer&) = delete;
-    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-    void* data() const { return data_; }
-
-private:
-    void* data_ = nullptr;
-};
 
 float widened(std::uint16_t bits, DType dtype) {
     if (dtype == DType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
@@ -114,16 +100,20 @@ struct PlanTimer::State {
     ConvolutionShape shape;
     ConvolutionPass pass;
     cudaStream_t stream;
-    std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+    std::vector<DeviceBytes> buffers;
     Operands operands;
     bool ready = true;
     std::vector<std::vector<std::byte>> reference;  // samples of the first plan's results
     TimedEvent start, stop;
 
     void add(Operand operand) {
-        buffers.push_back(std::make_unique<DeviceBuffer>(bytes_of(operand, shape)));
-        operands[operand] = buffers.back()->data();
-        ready = ready && operands[operand] != nullptr;
+        if (!ready) return;
+        try {
+            buffers.emplace_back(bytes_of(operand, shape));
+            operands[operand] = buffers.back().data();
+        } catch (const Error&) {
+            ready = false;
+        }
     }
 
     void fill(Operand operand) {
@@ -205,9 +195,8 @@ bool PlanTimer::ready() const {
 
 std::optional<double> PlanTimer::seconds(const ConvolutionPlans& plans, int plan) {
     constexpr int kRepeats = 5;
-    const DeviceBuffer workspace(plans.workspace_bytes(plan));
-    if (workspace.data() == nullptr) return std::nullopt;
     try {
+        const DeviceBytes workspace(plans.workspace_bytes(plan));
         state_->spoil_results();
         state_->timed(plans, plan, workspace.data());
         if (!state_->agrees()) return std::nullopt;
@@ -216,7 +205,7 @@ std::optional<double> PlanTimer::seconds(const ConvolutionPlans& plans, int plan
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
         return seconds[kRepeats / 2];
     } catch (const std::exception&) {
-        return std::nullopt;  // a plan that does not run is no plan; the others are tried
+        return std::nullopt;  // a plan that does not run, or fit, is no plan; the others are tried
     }
 }
 

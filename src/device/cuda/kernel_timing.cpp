@@ -48,33 +48,12 @@ struct NeedsOf {
     }
 };
 
-struct Build {
-    const KernelOptions& options;
-    const Context& context;
-    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
-        return build_convolution(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
-        return build_batch_norm(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
-        return build_norm_convolution(op, options, context);
-    }
-    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
-        return build_dual_norm(op, options, context);
-    }
-    template <typename Other>
-    std::unique_ptr<Kernel> operator()(const Other&) const {
-        throw Error(ExitCode::internal, "only convolutions and norms are timed");
-    }
-};
-
 /// One operation with memory for all that it reads and writes.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
                 const Context& context)
-        : context_(context), kernel_(std::visit(Build{options, context}, operation)) {
+        : context_(context), kernel_(build_kernel(operation, options, context)) {
         const Needs needs = std::visit(NeedsOf{}, operation);
         KernelTensors tensors;
         for (const Shape& image : needs.images) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hpcai::device::cuda {
 namespace {
@@ -73,11 +74,33 @@ void Transfers::enqueue_large(void* to, std::span<const std::byte> from) {
     slot.consumed.record(stream_);
 }
 
+void Transfers::enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
+    auto* target = static_cast<std::byte*>(to);
+    while (!from.empty()) {
+        FreshSlot& slot = fresh_[next_fresh_];
+        next_fresh_ = (next_fresh_ + 1) % fresh_.size();
+        const auto part = from.first(std::min(from.size(), kFreshBytes));
+        slot.arrived.wait();
+        std::memcpy(slot.host.data(), part.data(), part.size());
+        copy(target, slot.host.data(), part.size(), cudaMemcpyHostToDevice, fresh_uploads_);
+        slot.arrived.record(fresh_uploads_);
+        slot.arrived.hold_up(stream_);
+        target += part.size();
+        from = from.subspan(part.size());
+    }
+}
+
+void Transfers::reserve_uploads(std::size_t bytes) {
+    for (Slot& slot : slots_) grow(slot, bytes);
+}
+
 void Transfers::grow(Slot& slot, std::size_t bytes) {
     if (slot.host.bytes() >= bytes) return;
     slot.consumed.wait();
-    slot.host = PinnedBytes(bytes);
-    slot.device = DeviceBytes(bytes);
+    PinnedBytes host(bytes);
+    DeviceBytes device(bytes);
+    slot.host = std::move(host);
+    slot.device = std::move(device);
 }
 
 }  // namespace hpcai::device::cuda

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning_note.hpp"
+
+namespace hpcai::benchmark {
+
+TuningNote::TuningNote(std::optional<device::Tuning> before, Logger& log)
+    : before_(before), log_(log) {
+    if (before) {
+        log.info(
+            "device.autotune: convolutions that are not in device.plan_cache are timed now, which "
+            "can take minutes");
+    }
+}
+
+void TuningNote::finish(std::optional<device::Tuning> after) const {
+    if (!before_ || !after) return;
+    if (after->convolutions == before_->convolutions) {
+        log_.info("device.autotune: the fastest ways were known");
+        return;
+    }
+    log_.info("device.autotune: timed {} convolutions and gradients of them in {:.1f} s",
+              after->convolutions - before_->convolutions, after->seconds - before_->seconds);
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+struct Build {
+    const KernelOptions& options;
+    const Context& context;
+    std::unique_ptr<Kernel> operator()(const ops::InputNormalize& op) const {
+        return build_input_normalize(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Convolution& op) const {
+        return build_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::BatchNorm& op) const {
+        return op.frozen ? build_frozen_norm(op, options, context)
+                         : build_batch_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::NormConvolution& op) const {
+        return build_norm_convolution(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::DualNorm& op) const {
+        return build_dual_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::GroupNorm& op) const {
+        return build_group_norm(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Bias& op) const {
+        return build_bias(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::UpsampleAdd& op) const {
+        return build_upsample_add(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Relu& op) const {
+        return build_relu(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Add& op) const {
+        return build_add(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::MaxPool& op) const {
+        return build_max_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::GlobalAveragePool& op) const {
+        return build_global_average_pool(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Linear& op) const {
+        return build_linear(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::SoftmaxCrossEntropy& op) const {
+        return build_softmax_cross_entropy(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::AnchorTargets& op) const {
+        return build_anchor_targets(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RpnLoss& op) const {
+        return build_rpn_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Proposals& op) const {
+        return build_proposals(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiTargets& op) const {
+        return build_roi_targets(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiAlign& op) const {
+        return build_roi_align(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::RoiLoss& op) const {
+        return build_roi_loss(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
+        return build_detections(op, options, context);
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_kernel(const ops::Operation& operation, const KernelOptions& options,
+                                     const Context& context) {
+    return std::visit(Build{options, context}, operation);
+}
+
+}  // namespace hpcai::device::cuda

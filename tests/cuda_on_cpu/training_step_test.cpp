@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/training/feed.hpp>
+#include <hpcai/training/training_step.hpp>
+
+#include "simt/streams.hpp"
+#include "src/device/cuda/cuda_device.hpp"
+#include "training/networks.hpp"
+
+/// What keeps a rank's host from waiting for another rank without a deadline.
+namespace hpcai::training {
+namespace {
+
+constexpr int kRows = 32;  // more than a page of pixels
+
+/// Of one rank; writes down what it is told.
+class NotingReducer final : public comm::GradientReducer {
+public:
+    int size() const override { return 1; }
+    std::string description() const override { return "notes"; }
+    std::unique_ptr<comm::Request> start_sum(std::span<float>) override { return nullptr; }
+    bool can_be_recorded() const override { return true; }
+    void check() override { notes += "check "; }
+    void end_step() override { notes += "end "; }
+
+    std::string notes;
+};
+
+class StepOnGpu : public testing::Test {
+protected:
+    StepOnGpu() { initialize(graph_, 1, 0, store_); }
+
+    const config::Config config_ = small_config(kRows, 1);
+    const graph::NetworkOptions options_{device::Mode::training, tensor::DType::f32};
+    const graph::Graph graph_ = small_graph(kRows);
+    const std::unique_ptr<device::Device> gpu_ =
+        device::cuda::make_cuda_device({.autotune = false});
+    graph::ParameterStore store_{graph_, *gpu_};
+    ToySource source_{kRows, 8};
+};
+
+TEST_F(StepOnGpu, EndsForTheReducerHoweverItIsEnqueued) {
+    graph::Network network(graph_, *gpu_, store_, options_);
+    NotingReducer reducer;
+    TrainingStep step({config_, network, *gpu_, store_, reducer});
+    const std::vector<std::string> notes{"end ", "end ", "check end ", "end ", "end "};
+    for (std::size_t number = 0; number < notes.size(); ++number) {
+        reducer.notes.clear();
+        feed(network, source_.next());
+        step.run(0.1);
+        EXPECT_EQ(reducer.notes, notes[number]) << number;
+    }
+}
+
+TEST_F(StepOnGpu, IsNotWaitedForByTheBatchAfterIt) {
+    const auto memory = gpu_->allocate(5000);
+    const std::vector<std::byte> bytes(memory->bytes());
+    for (int i = 0; i < 2; ++i) gpu_->enqueue_upload(memory->data(), bytes);
+    graph::Network network(graph_, *gpu_, store_, options_);
+    bool is_over = false;
+    simt::enqueue(device::cuda::context_of(*gpu_).stream, [&] { is_over = true; });
+    feed(network, source_.next());
+    EXPECT_FALSE(is_over);
+    gpu_->synchronize();
+    EXPECT_TRUE(is_over);
+}
+
+}  // namespace
+}  // namespace hpcai::training
