@@ -6,6 +6,8 @@
 # build/headers.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/check.sh "$@"
 
 failed=()
 check() {
