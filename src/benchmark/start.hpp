@@ -34,7 +34,8 @@ struct Start {
 };
 
 /// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.
-/// Writes nothing but the copies that data.staging asks for. Collective; a failure on one rank is thrown on all.
+/// Writes nothing but the copies that data.staging asks for. Collective; a failure on one rank is
+/// thrown on all.
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
 
 /// Makes the result directory and sets `start.output`: the last step of a start-up, so that a

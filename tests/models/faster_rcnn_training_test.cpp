@@ -163,8 +163,10 @@ TEST(FasterRcnnTraining, FindsWhatItWasTrainedOn) {
     const Scene scene(options);
     Detector detector(options, true);
     device::OptimizerSteps steps(detector.device(), {device::Sgd{0.9f}},
-                                 {detector.store().parameters(), detector.store().gradients(),
-                                  {detector.store().state(0)}, nullptr});
+                                 {detector.store().parameters(),
+                                  detector.store().gradients(),
+                                  {detector.store().state(0)},
+                                  nullptr});
     detector.run(scene);
     const double before = detector.loss();
     for (std::int32_t step = 0; step < 150; ++step) {

@@ -16,8 +16,9 @@ namespace hpcai::graph {
 using comm::Range;
 
 /// A model's trained state on one device: parameters, gradients and the optimizer's states as flat
-/// fp32 buffers with one range per parameter, and the running statistics. Networks of the same graph share it.
-/// Spans are of device memory, which the host reads and writes through read() and write() only.
+/// fp32 buffers with one range per parameter, and the running statistics. Networks of the same
+/// graph share it. Spans are of device memory, which the host reads and writes through read() and
+/// write() only.
 class ParameterStore {
 public:
     /// Everything starts at zero, running variances at one. `graph` is only read here; `device`
