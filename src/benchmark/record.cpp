@@ -224,12 +224,12 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
-    Extreme exposed(true), step(true), between(true), out_of_node(true), bandwidth(false);
+    Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
+        bandwidth(false);
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
-        communication.sent_bytes_per_step =
-            std::max(communication.sent_bytes_per_step, group.sent_bytes_per_step);
+        sent.add(group.sent_bytes_per_step);
         exposed.add(group.record.communication_seconds);
         step.add(per_step(group.record));
         bandwidth.add(group.bandwidth_bytes_per_second);
@@ -239,6 +239,7 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.exposed_seconds = exposed.quantity();
     communication.exposed_seconds_per_step = step.quantity();
     communication.bandwidth_bytes_per_second = bandwidth.quantity();
+    communication.sent_bytes_per_step = sent.quantity();
     communication.between_nodes_bytes_per_step = between.quantity();
     communication.out_of_node_bytes_per_step = out_of_node.quantity();
 }

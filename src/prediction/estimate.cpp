@@ -206,7 +206,7 @@ private:
     }
 
     void fill_exchange() {
-        if (degree() == 1 || comm::is_library_sum(sums_)) return;
+        if (degree() == 1) return;
         const std::size_t wire = comm::make_sum_program(sums_, 0, gradients()).wire_bytes;
         const bool has_residuals = sums_.format == comm::WireFormat::int8;
         estimate_.memory.exchange =
@@ -220,12 +220,8 @@ private:
         traffic.format = config::value_text(config_, "communication.precision");
         const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients());
         traffic.per_step = static_cast<double>(bytes.sent);
-        const auto between = [&](std::int64_t sent) -> Quantity {
-            if (bytes.are_nodes_known) return {static_cast<double>(sent), ""};
-            return {std::nullopt, "the library's own all_reduce chooses its messages"};
-        };
-        traffic.between_nodes = between(bytes.between_nodes);
-        traffic.out_of_node = between(bytes.out_of_node);
+        traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
+        traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
         traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
     }
 
