@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -144,7 +145,7 @@ TEST_F(StageFaults, ADiskThatGetsFullAtAnyCallEndsTheRunWithAClearMessage) {
 }
 
 TEST_F(StageFaults, OfProcessesThatMakeAStageAtOnceOneHasIt) {
-    constexpr int kRounds = 40;
+    constexpr int kRounds = 60;
     for (int round = 0; round < kRounds; ++round) {
         prepare("nothing");
         int gate[2];
@@ -159,7 +160,9 @@ TEST_F(StageFaults, OfProcessesThatMakeAStageAtOnceOneHasIt) {
             const auto [code, said] = test::refused(
                 [&] { test::stage_at_one_rank(config_, other_.request()).stage->leave(true); });
             if (code == ExitCode::ok) _exit(kCompleted);
-            _exit(said.find("is in use") != std::string::npos ? kRefused : kOther);
+            if (said.find("is in use") != std::string::npos) _exit(kRefused);
+            std::fprintf(stderr, "%s\n", said.c_str());
+            _exit(kOther);
         }
         close(gate[0]);
         close(gate[1]);

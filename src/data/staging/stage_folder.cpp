@@ -168,8 +168,9 @@ StageFolder::StageFolder(const fs::path& directory)
 
 /// Complete before it has its name, which the first of several processes gives it.
 void StageFolder::make_marker() {
-    for (const std::string& name : names_in(folder_, path_)) {
-        if (is_on_its_way(name)) continue;
+    if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
+        marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+        if (marker_.open()) return;  // another process has just made it
         fail(path_, fmt::format("is not a stage of this program: it has files but no {}", kMarker));
     }
     const std::string text = marker_text();
