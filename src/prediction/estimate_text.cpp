@@ -119,7 +119,7 @@ void print_memory(Page& page, const Estimate& estimate) {
 void print_staging(Page& page, const Estimate& estimate) {
     const StagingEstimate& staging = estimate.staging;
     if (staging.scope == "none") return;
-    page.title("staging to the node with most groups, training samples");
+    page.title("staging to the node that needs most, training samples");
     page.line("samples", text_of(staging.fullest_node_samples, count_text));
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
