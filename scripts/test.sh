@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/test.sh [--sanitize]
-# Builds and runs every test and check. --sanitize also runs the tests of the modules that meet
+# Builds and runs every test and check, those over several hosts where they can be made. --sanitize also runs the tests of the modules that meet
 # data and configuration from outside under AddressSanitizer and UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,5 +28,8 @@ if $sanitize; then
     ctest --test-dir build/debug-sanitize --output-on-failure --parallel "$(nproc)" \
         --tests-regex "^($(IFS='|' && echo "${modules[*]}"))\$"
 fi
+code=0
+scripts/multihost_test.sh || code=$?
+((code == 0 || code == 3)) || exit 1  # 3: no hosts can be made here, as it has said
 scripts/check.sh
 echo "All tests and checks passed."

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the runs that fig5.sh to fig9.sh left in a folder into that figure's JSON, table and SVG.
+"""Turns the runs that a script here left in a folder into that figure's JSON, table and SVG.
 
 A run is runs/KEY=VALUE,KEY=VALUE.json, a result.json of the program. An epoch's time is the median
 over the epochs after the first, which has the warming up in it.
@@ -161,6 +161,55 @@ def fig9(runs, parameters):
         ranks_of(points), y_to=1.0)
 
 
+def communication(runs, parameters):
+    points = []
+    for run in runs:
+        traffic = run.result["communication"]
+        points.append({"series": f"{run.case['series']}, {run.case['per_host']} a host",
+                       "precision": run.case["precision"], "ranks": run.ranks,
+                       "step_seconds": run.step_seconds(), "spread": run.spread(),
+                       "sent_bytes": run.wire_bytes(),
+                       "out_of_node_bytes": traffic.get("out_of_node_bytes_per_step")})
+    points.sort(key=lambda point: (point["ranks"], point["series"], -point["step_seconds"]))
+    by_format = {(point["series"], point["precision"]): point["step_seconds"] for point in points}
+    for point in points:
+        fp32 = by_format.get((point["series"], "fp32"))
+        point["speed_up_over_fp32"] = fp32 / point["step_seconds"] if fp32 else None
+    drawn = [point for point in points if point["out_of_node_bytes"] is not None]
+    names = list(dict.fromkeys(point["series"] for point in drawn))
+    series = [chart.Series(name, [(point["out_of_node_bytes"] / 1e6, point["step_seconds"])
+                                  for point in drawn if point["series"] == name],
+                           [point["precision"] for point in drawn if point["series"] == name],
+                           joined=False) for name in names]
+    return points, chart.Chart("Time of a step against bytes that leave a host",
+                               conditions(parameters, f"{parameters['hosts']} hosts", EPOCHS_NOTE),
+                               "MB a host sends to others in a step (formula)", "s a step", series)
+
+
+def settings(runs, parameters):
+    points = []
+    for name in dict.fromkeys(run.case["series"] for run in runs):
+        same = [run for run in runs if run.case["series"] == name]
+        qualities = [run.result["quality"]["ensemble"] for run in same]
+        points.append({"series": name, "runs": len(same),
+                       "images_per_second": statistics.median(run.images_per_second() for run in same),
+                       "sent_bytes_per_step": same[0].wire_bytes(),
+                       "quality": statistics.mean(qualities), "least": min(qualities),
+                       "most": max(qualities),
+                       "final_loss": statistics.mean(run.groups()[0]["final_training_loss"]
+                                                     for run in same)})
+    default = next(point for point in points if point["series"] == "default")
+    for point in points:
+        point["speed"] = point["images_per_second"] / default["images_per_second"]
+    points.sort(key=lambda point: point is not default)
+    series = [chart.Series(point["series"], [(point["images_per_second"], point["quality"])],
+                           joined=False) for point in points]
+    return points, chart.Chart("Speed against quality of each setting",
+                               conditions(parameters, f"{parameters['ranks']} ranks",
+                                          f"{parameters['epochs']} epochs"),
+                               "images/s", "Top-1 accuracy", series)
+
+
 def fig6(runs, parameters, folder):
     with open(folder / "utilisation.tsv", encoding="utf-8") as file:
         points = [{key: float(value) for key, value in row.items()}
@@ -199,7 +248,8 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("figure", choices=["fig5", "fig6", "fig7", "fig8", "fig9"])
+    parser.add_argument("figure", choices=["fig5", "fig6", "fig7", "fig8", "fig9",
+                                           "communication", "settings"])
     parser.add_argument("folder", type=pathlib.Path)
     arguments = parser.parse_args()
     folder, name = arguments.folder, arguments.figure
