@@ -16,8 +16,8 @@ Makes N hosts (default 4, 2 to 16) on this machine, each with its own network, n
 and disk, joined by links of R each way (1gbit; as tc has it), and trains one small model over all of
 them, with one and with two ranks a host, by every communication.algorithm and
 communication.precision. For each it runs S + 2 steps and 2 steps; what the host that sent most sent
-more in the longer run, without TCP/IP and Ethernet headers, must be S times the result's
-out_of_node_bytes_per_step, to within T (0.01) of it. Where all ranks are summed in fp32 at once, MPI
+more in the longer run, without headers of Ethernet and TCP/IP and without what TCP sent again
+(segments "again"), must be S times the result's out_of_node_bytes_per_step, to within T (0.01) of it. Where all ranks are summed in fp32 at once, MPI
 chooses the messages and there is nothing to compare with. Then stages photographs to the hosts'
 disks (data.staging), twice, and checks what is there.
 
@@ -88,18 +88,21 @@ compare_traffic() { # long run, short run, label
     python3 - "$@" "$steps" "$tolerance" "$count" <<'END'
 import json, sys
 
-kHeader = 66  # bytes of Ethernet, IPv4 and TCP with time stamps, of each packet
+HEADER = 66  # bytes of Ethernet, IPv4 and TCP with time stamps, of each packet
+SEGMENT = 1448  # bytes that a packet carries at most
 long, short, label, steps, tolerance, hosts = sys.argv[1:]
 steps = int(steps)
 
 def payload(run):
-    """Bytes that each host sent in a run, without headers, and segments sent again."""
-    sent, again = {}, 0
+    """Bytes that each host sent in a run, each once and without headers; segments sent again."""
+    sent, all_again = {}, 0
     for line in open(run + ".links"):
         host, bytes0, packets0, again0, _, bytes1, packets1, again1 = line.split()
-        sent[host] = int(bytes1) - int(bytes0) - kHeader * (int(packets1) - int(packets0))
-        again += int(again1) - int(again0)
-    return sent, again
+        again = int(again1) - int(again0)
+        sent[host] = int(bytes1) - int(bytes0) - HEADER * (int(packets1) - int(packets0))
+        sent[host] -= SEGMENT * again
+        all_again += again
+    return sent, all_again
 
 result = json.load(open(long + "/result.json"))
 record = json.load(open(long + "/groups/0/record.json"))
@@ -176,12 +179,9 @@ import json, pathlib, sys
 
 run, source, label, *hosts = sys.argv[1:]
 staging = json.load(open(run + "/result.json"))["staging"]
-pictures = list(pathlib.Path("pictures/train").rglob("*.jpg"))
-pictures += list(pathlib.Path("pictures/train").rglob("*.JPEG"))
-largest = sum(file.stat().st_size for file in pictures)
-disks = [sum(file.stat().st_size for file in pathlib.Path(host, "disk").rglob("*")
-             if file.is_file() and file.stat().st_size > 0 and file.suffix == ".pack")
-         for host in hosts]
+largest = sum(file.stat().st_size for file in pathlib.Path("pictures/train").rglob("*.*"))
+disks = [sum(file.stat().st_size for file in pathlib.Path(host, "disk").rglob("pack-*")
+             if file.suffix != ".index") for host in hosts]
 other = "reused" if source == "copied" else "copied"
 wrong = []
 if staging[source + "_bytes"] != sum(disks): wrong.append("not the bytes on the disks")

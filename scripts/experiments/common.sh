@@ -36,7 +36,7 @@ parse_options() {
         [[ $1 == --* && -n ${options[$name]+there} ]] ||
             usage_error "unknown option '$1'; there are --help $(printf -- '--%s ' "${!options[@]}")"
         (($# >= 2)) || usage_error "$1 needs a value"
-        [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: expected ${legal[$name]}, got '$2'"
+        [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: '$2' is not legal; --help says what is"
         options[$name]=$2
         shift 2
     done
