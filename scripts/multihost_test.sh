@@ -17,9 +17,10 @@ and disk, joined by links of R each way (1gbit; as tc has it), and trains one sm
 them, with one and with two ranks a host, by every communication.algorithm and
 communication.precision. For each it runs S + 2 steps and 2 steps; what the host that sent most sent
 more in the longer run, without headers of Ethernet and TCP/IP and without what TCP sent again
-(segments "again"), must be S times the result's out_of_node_bytes_per_step, to within T (0.01) of it. Where all ranks are summed in fp32 at once, MPI
-chooses the messages and there is nothing to compare with. Then stages photographs to the hosts'
-disks (data.staging), twice, and checks what is there.
+(segments "again"), must be S times the result's out_of_node_bytes_per_step, to within T (0.01) of
+it. Where all ranks are summed in fp32 at once, MPI chooses the messages and there is nothing to
+compare with. Then stages photographs to the hosts' disks (data.staging), twice, and checks what is
+there.
 
   --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8" or "staging"
   --program FILE  default build/release/hpcai500
@@ -120,8 +121,8 @@ elif formula is None:
     verdict = "no formula"
 elif abs(measured / formula - 1) > float(tolerance):
     verdict = "FAILED"
-print(f"{label}  {formula or float('nan'):>11.0f}  {measured:>11.0f}"
-      f"  {measured / formula if formula else float('nan'):>7.4f}  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
+expected, ratio = (f"{formula:.0f}", f"{measured / formula:.4f}") if formula else ("-", "-")
+print(f"{label}  {expected:>11}  {measured:>11.0f}  {ratio:>7}  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
 sys.exit(verdict.startswith("FAILED"))
 END
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/test.sh [--sanitize]
-# Builds and runs every test and check, those over several hosts where they can be made. --sanitize also runs the tests of the modules that meet
-# data and configuration from outside under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Builds and runs every test and check, those over several hosts where these can be made.
+# --sanitize also runs the tests of the modules that meet data and configuration from outside under
+# AddressSanitizer and UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -61,6 +61,8 @@ start_here() {
     world=$(mktemp -d -t hpcai500.XXXXXX)
     # shellcheck disable=SC2064  # the value of now
     trap "rm -rf '$world'" EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
 }
 
 # All ranks of the measurement to come get the share of a core; none if it is empty.

@@ -30,10 +30,12 @@ declare -A settings=(
     [fp32]="training.precision=fp32"
     [bf16]="training.precision=bf16"
     [lars]="training.optimizer=lars training.learning_rate=2 training.nesterov=false"
-    [lamb]="training.optimizer=lamb training.learning_rate=0.004 training.weight_decay=0.01"
-    [adam]="training.optimizer=adam training.learning_rate=0.001"
-    [adamw]="training.optimizer=adamw training.learning_rate=0.001 training.weight_decay=0.05"
-    [adagrad]="training.optimizer=adagrad training.learning_rate=0.01"
+    [lamb]="training.optimizer=lamb training.learning_rate=0.004 training.weight_decay=0.01
+        training.nesterov=false"
+    [adam]="training.optimizer=adam training.learning_rate=0.001 training.nesterov=false"
+    [adamw]="training.optimizer=adamw training.learning_rate=0.001 training.weight_decay=0.05
+        training.nesterov=false"
+    [adagrad]="training.optimizer=adagrad training.learning_rate=0.01 training.nesterov=false"
     [torus_2d]="communication.algorithm=torus_2d"
     [hierarchical]="communication.algorithm=hierarchical"
     [communication_bf16]="communication.precision=bf16"

@@ -24,7 +24,7 @@ check_world_is_possible() {
         [[ -n $(type -P "$tool") ]] || missing+=("$tool")
     done
     ((${#missing[@]} == 0)) ||
-        world_fails 3 "not found: ${missing[*]}; of Debian's packages iproute2, util-linux, openmpi-bin, python3"
+        world_fails 3 "not found: ${missing[*]} (iproute2, util-linux, openmpi-bin, python3)"
     unshare --mount --net --pid --fork --mount-proc true 2>/dev/null ||
         world_fails 3 "this system does not let namespaces be made (unshare)"
 }
