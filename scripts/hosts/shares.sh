@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced. Holds each rank to the same share of a core, by a control group of its own; version 1 or
-# 2, whichever has the processors. Needs root.
+# 2, whichever has the processors. The ranks have a greater weight than other programs, which does
+# not keep these from disturbing: measure on idle cores. Needs root.
 
 # The folder in which groups that limit processors can be made; empty if there is none.
 share_root() {
@@ -22,6 +23,11 @@ make_shares() { # name, ranks, share of a core
     folder=$root/$1
     mkdir -p "$folder"
     [[ ! -e $folder/cgroup.subtree_control ]] || echo +cpu >"$folder/cgroup.subtree_control"
+    if [[ -e $folder/cpu.weight ]]; then
+        echo 1600 >"$folder/cpu.weight"
+    else
+        echo 16384 >"$folder/cpu.shares"
+    fi
     for ((rank = 0; rank < $2; ++rank)); do
         mkdir -p "$folder/rank$rank"
         if [[ -e $folder/rank$rank/cpu.max ]]; then
