@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +10,7 @@
 
 /// A library to be loaded before MPI's: memory that fails silently. The sum of gradients number
 /// HPCAI500_FLIP_SUM (from 1) of world rank HPCAI500_FLIP_RANK ends with one wrong bit, the highest
-/// of the mantissa of the first value that is not zero of what another rank has summed. Without
+/// of the mantissa of the largest value of what another rank has summed. Without
 /// these variables nothing happens. For sums in fp32 of all ranks with all others, of 256 values
 /// for each rank or more.
 namespace {
@@ -41,14 +42,13 @@ bool strikes(int tag, MPI_Comm ranks) {
 }
 
 void flip_bit(std::span<float> values) {
-    for (float& value : values) {
-        if (!std::isnormal(value)) continue;
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, &value, sizeof bits);
-        bits ^= 1U << 22;
-        std::memcpy(&value, &bits, sizeof bits);
-        return;
-    }
+    const auto largest = std::ranges::max_element(
+        values, {}, [](float value) { return std::isfinite(value) ? std::abs(value) : 0.0F; });
+    if (largest == values.end()) return;
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &*largest, sizeof bits);
+    bits ^= 1U << 22;
+    std::memcpy(&*largest, &bits, sizeof bits);
 }
 
 }  // namespace
