@@ -10,9 +10,9 @@
 
 /// A library to be loaded before MPI's: memory that fails silently. The sum of gradients number
 /// HPCAI500_FLIP_SUM (from 1) of world rank HPCAI500_FLIP_RANK ends with one wrong bit, the highest
-/// of the mantissa of the largest value of what another rank has summed. Without
-/// these variables nothing happens. For sums in fp32 of all ranks with all others, of 256 values
-/// for each rank or more.
+/// of the mantissa of the largest value of what another rank has summed. Without these variables
+/// nothing happens. For sums in fp32 of all ranks with all others, of 256 values for each rank or
+/// more.
 namespace {
 
 constexpr int kFirstTag = 16384;  // of the first sum; the next has the next
