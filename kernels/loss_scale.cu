@@ -35,6 +35,7 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
 __host__ __device__ inline StepNumbers next(const LossScalePolicy& policy, StepNumbers numbers) {
     if (numbers.finite != 0) {
         ++numbers.good_steps;
+        ++numbers.taken_steps;
     } else {
         ++numbers.skipped_steps;
         numbers.good_steps = 0;

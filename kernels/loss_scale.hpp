@@ -12,9 +12,9 @@ namespace hpcai::kernels {
 /// NaN. With gradients that are sums over ranks, every rank comes to the same answer.
 void check_finite(const float* gradients, std::int64_t count, StepNumbers* numbers, Stream stream);
 
-/// Ends a step. After finite gradients one more step is good, and after enough of them the scale
-/// doubles unless it would pass `largest`; otherwise the step counts as skipped and the scale
-/// halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.
+/// Ends a step. After finite gradients one more step is taken and good, and after enough of them
+/// the scale doubles unless it would pass `largest`; otherwise the step counts as skipped and the
+/// scale halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.
 void update_loss_scale(const LossScalePolicy& policy, StepNumbers* numbers, Stream stream);
 
 namespace reference {

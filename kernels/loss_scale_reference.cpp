@@ -16,6 +16,7 @@ void update_loss_scale(const LossScalePolicy& policy, StepNumbers* numbers, Stre
     const bool good = numbers->finite != 0;
     numbers->good_steps = good ? numbers->good_steps + 1 : 0;
     numbers->skipped_steps += good ? 0 : 1;
+    numbers->taken_steps += good ? 1 : 0;
     if (policy.dynamic && !good) {
         numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.smallest);
     } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {

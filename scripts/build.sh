@@ -4,6 +4,8 @@
 # Builds into build/<kind>, by default everything in release: build/release/hpcai500.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/build.sh "$@"
 
 kind=${1:-release}
 targets=("${@:2}")

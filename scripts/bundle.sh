@@ -8,6 +8,8 @@
 # two ranks from the finished folder in an empty environment. Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/bundle.sh "$@"
 
 limit_mib=60 # of the one file, which is what travels
 build=build/release
@@ -140,7 +142,7 @@ fi
     readelf -d "$build/libhpcai_cuda.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -E "$cuda" >"$bundle/lib/cuda_libraries.txt"
 cp scripts/bundle/{env.sh,mpirun,cuda_library_path} "$bundle/bin"
-cp -R scripts/{gpu_smoke.sh,smoke_report.py,mpi_environment.sh,compare} "$bundle/scripts"
+cp -R scripts/{gpu_smoke.sh,usage.sh,smoke_report.py,mpi_environment.sh,compare} "$bundle/scripts"
 cp -R tests/data "$bundle/tests"
 cp -R configs LICENSE "$bundle"
 find "$bundle/scripts" -name __pycache__ -exec rm -r {} +

@@ -6,6 +6,8 @@
 # a registry it says so and succeeds: the build then leaves the CUDA engine out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/fetch_cudnn_frontend.sh "$@"
 
 version=1.32.0
 target=build/third_party/cudnn_frontend

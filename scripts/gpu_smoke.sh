@@ -10,6 +10,8 @@
 # shellcheck disable=SC2016  # what an inner shell expands
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+source "$here/scripts/usage.sh"
+usage_on_request "${BASH_SOURCE[0]}" "$@"
 bundle=${1:-$([[ -f $here/bin/env.sh ]] && echo "$here" || echo "$here/build/bundle")}
 out=${2:-gpu_smoke-$(date -u +%Y%m%dT%H%M%SZ)}
 total_seconds=510

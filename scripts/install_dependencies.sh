@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/install_dependencies.sh
 # Installs the Debian packages that the build and the tests need. Does nothing when all are there;
 # asks for sudo only when one is missing.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
+usage_on_request "${BASH_SOURCE[0]}" "$@"
 
 packages=(
     g++ cmake ninja-build ccache pkg-config python3 clang-format
@@ -12,6 +15,7 @@ packages=(
     libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
     libgtest-dev libgmock-dev
     patchelf # scripts/bundle.sh
+    iproute2 # scripts/multihost_test.sh
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -9,6 +9,8 @@
 #     # run: PROGRAM GTEST_FILTER        (one line or more; mpi_test runs on four ranks)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/mutants.sh "$@"
 
 write=false
 if [[ ${1:-} == --write ]]; then

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/quickstart.sh
 # Builds, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
 # models of two ranks each, a few minutes on two cores.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/quickstart.sh "$@"
 source scripts/mpi_environment.sh
 
 run() {

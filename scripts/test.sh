@@ -5,6 +5,8 @@
 # data and configuration from outside under AddressSanitizer and UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/test.sh "$@"
 
 sanitize=false
 case ${1:-} in

@@ -89,6 +89,8 @@ def build_optimizer(model, settings):
     groups = [{"params": decayed, "weight_decay": settings["training.weight_decay"]}]
     if plain:
         groups.append({"params": plain, "weight_decay": 0.0})
+    if settings["training.optimizer"] != "sgd":
+        raise SystemExit(f"training.optimizer: {settings['training.optimizer']} is unknown here")
     return torch.optim.SGD(
         groups, lr=0.1, momentum=settings["training.momentum"],
         nesterov=settings["training.nesterov"], fused=True)

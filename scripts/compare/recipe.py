@@ -40,6 +40,7 @@ DEFAULTS = {
     "data.mean": [0.485, 0.456, 0.406],
     "data.standard_deviation": [0.229, 0.224, 0.225],
     "training.batch_size": 256,
+    "training.optimizer": "sgd",
     "training.learning_rate": 0.1,
     "training.learning_rate_batch": 256,
     "training.schedule": "step",

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/reference/sgd.json and schedule.json.
+"""Writes tests/data/reference/sgd.json, optimizers.json and schedule.json.
 
 sgd.json: torch.optim.SGD in float64 on two parameter groups, with and without weight decay: the
 parameters and the velocities (momentum_buffer) after every one of 12 steps under a rate that
-changes at each. schedule.json: the rate of every step from PyTorch's schedulers, stepped once an
+changes at each. optimizers.json: likewise, behind some of the steps, torch.optim's Adam, AdamW and Adagrad, and what PyTorch
+has not, SGD without momentum correction, LARS and LAMB, from their formulas in NumPy: LARS as
+lars_optimizer.py of MLPerf's ResNet-50 in TensorFlow has it, with the learning rate outside of the
+velocity as NVIDIA's apex LARC has it; LAMB as in You et al. 2020, algorithm 2, with bias correction,
+which is apex's FusedLAMB without its limit on the gradient's norm. schedule.json: the rate of every step from PyTorch's schedulers, stepped once an
 iteration, and from the formula in decimals of 60 digits.
 
 usage: optimizer_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
@@ -15,6 +19,7 @@ import json
 import pathlib
 import sys
 
+import numpy
 import torch
 from torch.optim import lr_scheduler
 
@@ -66,6 +71,132 @@ def sgd_cases():
                   for momentum, nesterov in ((0, False), (0.9, False), (0.9, True))
                   for weight_decay, everywhere in ((0, False), (0.05, False), (0.05, True))],
     }
+
+
+# The other optimizers. A case has the program's keys.
+ZERO_GRADIENT = {"fc.weight": 3}  # all of a parameter's numbers at a step
+WRITTEN = (0, 1, 4, 11)  # steps behind which numbers are written
+EVERYWHERE = "weight_decay_on_norm_and_bias"
+
+
+def optimizer_gradient(name, step):
+    values = numpy.array(gradient(name, step))
+    return 0 * values if ZERO_GRADIENT.get(name) == step else values
+
+
+def optimizer_start(case, name):
+    return [0.0] * SIZES[name] if case.get("zero_start") == name else started(name)
+
+
+def decay_of(case, name):
+    return case["weight_decay"] if case.get(EVERYWHERE, False) or name in WEIGHTS else 0
+
+
+def torch_steps(case):
+    """Yields after each step: parameters by name, states by name."""
+    betas = (case.get("beta1", 0.9), case.get("beta2", 0.999))
+    kinds = {
+        "adam": (torch.optim.Adam, {"betas": betas, "eps": case.get("epsilon", 1e-8)},
+                 ("exp_avg", "exp_avg_sq")),
+        "adamw": (torch.optim.AdamW, {"betas": betas, "eps": case.get("epsilon", 1e-8)},
+                  ("exp_avg", "exp_avg_sq")),
+        "adagrad": (torch.optim.Adagrad, {"eps": case.get("epsilon", 1e-10)}, ("sum",)),
+    }
+    make, settings, kept = kinds[case["optimizer"]]
+    tensors = {name: torch.tensor(optimizer_start(case, name), dtype=torch.float64)
+               for name in SIZES}
+    optimizer = make([{"params": [tensor], "weight_decay": decay_of(case, name)}
+                      for name, tensor in tensors.items()], lr=1, **settings)
+    for step, rate in enumerate(RATES):
+        for name, tensor in tensors.items():
+            tensor.grad = torch.tensor(optimizer_gradient(name, step))
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        yield ({name: tensor.tolist() for name, tensor in tensors.items()},
+               [{name: optimizer.state[tensor][key].tolist() for name, tensor in tensors.items()}
+                for key in kept])
+
+
+def norm_ratio(weights, other):
+    """|weights| / |other|, None where either is 0."""
+    over, under = numpy.linalg.norm(weights), numpy.linalg.norm(other)
+    return over / under if over > 0 and under > 0 else None
+
+
+def momentum_move(case, name, weights, slope, states, rate):
+    """SGD and LARS."""
+    decay = decay_of(case, name)
+    ratio = 1
+    if case["optimizer"] == "lars" and name in WEIGHTS and norm_ratio(weights, slope) is not None:
+        over, under = numpy.linalg.norm(weights), numpy.linalg.norm(slope)
+        ratio = case["trust_coefficient"] * over / (under + decay * over + case.get("epsilon", 0))
+    corrected = case.get("momentum_correction", case["optimizer"] == "sgd")
+    inside, outside = (1, rate) if corrected else (rate, 1)
+    share = inside * ratio * (slope + decay * weights)
+    states[0][:] = case["momentum"] * states[0] + share
+    move = share + case["momentum"] * states[0] if case.get("nesterov") else states[0]
+    return outside * move
+
+
+def lamb_move(case, name, weights, slope, states, rate, step):
+    beta1, beta2 = case.get("beta1", 0.9), case.get("beta2", 0.999)
+    states[0][:] = beta1 * states[0] + (1 - beta1) * slope
+    states[1][:] = beta2 * states[1] + (1 - beta2) * slope ** 2
+    mean = states[0] / (1 - beta1 ** (step + 1))
+    square = states[1] / (1 - beta2 ** (step + 1))
+    move = mean / (numpy.sqrt(square) + case.get("epsilon", 1e-6)) + decay_of(case, name) * weights
+    ratio = norm_ratio(weights, move) if name in WEIGHTS else None
+    return rate * (1 if ratio is None else ratio) * move
+
+
+def numpy_steps(case):
+    count = 2 if case["optimizer"] == "lamb" else 1
+    weights = {name: numpy.array(optimizer_start(case, name)) for name in SIZES}
+    states = {name: [numpy.zeros(SIZES[name]) for _ in range(count)] for name in SIZES}
+    for step, rate in enumerate(RATES):
+        for name in SIZES:
+            slope = optimizer_gradient(name, step)
+            if case["optimizer"] == "lamb":
+                move = lamb_move(case, name, weights[name], slope, states[name], rate, step)
+            else:
+                move = momentum_move(case, name, weights[name], slope, states[name], rate)
+            weights[name] = weights[name] - move
+        yield ({name: value.tolist() for name, value in weights.items()},
+               [{name: states[name][index].tolist() for name in SIZES} for index in range(count)])
+
+
+def with_steps(case):
+    has_torch = case["optimizer"] in ("adam", "adamw", "adagrad")
+    steps = list(torch_steps(case) if has_torch else numpy_steps(case))
+    return {"settings": case, "start": {name: optimizer_start(case, name) for name in SIZES},
+            "after": [{"step": step, "parameters": steps[step][0], "states": steps[step][1]}
+                      for step in WRITTEN]}
+
+
+def optimizer_cases():
+    plain, decay = {"weight_decay": 0}, {"weight_decay": 0.05}
+    everywhere = {**decay, EVERYWHERE: True}
+    betas = {"beta1": 0.5, "beta2": 0.75, "epsilon": 0.125}
+    momentum = {"momentum": 0.9}
+    nesterov = {**momentum, "nesterov": True}
+    lars = {"trust_coefficient": 0.25}
+    cases = [{"optimizer": optimizer, **settings, **how}
+             for optimizer, hows in (
+                 ("sgd", [{**momentum, "momentum_correction": False},
+                          {**nesterov, "momentum_correction": False}]),
+                 ("lars", [{**lars, **momentum}, {**lars, **nesterov},
+                           {**lars, **momentum, "momentum_correction": True, "epsilon": 0.5},
+                           {**lars, **nesterov, "momentum_correction": True}]),
+                 ("lamb", [{}, betas]), ("adam", [{}, betas]), ("adamw", [{}, betas]),
+                 ("adagrad", [{}, {"epsilon": 0.125}]))
+             for how in hows for settings in (plain, decay, everywhere)]
+    cases += [{"optimizer": "lars", **decay, **lars, **momentum, "zero_start": "conv.weight"},
+              {"optimizer": "lamb", **decay, "zero_start": "conv.weight"}]
+    return {"torch": torch.__version__, "numpy": numpy.__version__, "rates": RATES,
+            "gradients": [{name: optimizer_gradient(name, step).tolist() for name in SIZES}
+                          for step in range(STEPS)],
+            "cases": [with_steps(case) for case in cases]}
 
 
 # Schedules. A case has the program's keys; peak and final rate are scaled by batch_size /
@@ -193,6 +324,7 @@ def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "sgd.json", sgd_cases())
+    write(folder / "optimizers.json", optimizer_cases())
     write(folder / "schedule.json", {"torch": torch.__version__, "batch_size": 512,
                                      "learning_rate_batch": 512 // SCALE,
                                      "cases": [with_rates(case) for case in schedule_cases()]})

@@ -53,7 +53,7 @@ BaseModel::BaseModel(const Start& start)
       sampler_(start.config.bagging, start.config.run.seed,
                static_cast<std::uint32_t>(start.samples.training->samples())),
       graph_(make_share(start)),
-      store_(graph_, *start.device) {
+      store_(graph_, *start.device, config::optimizer_states(start.config.training.optimizer)) {
     const config::TrainingConfig& training = start.config.training;
     training::initialize(graph_, start.config.run.seed, number_, store_);
     if (!training.initial_weights.empty()) {

@@ -85,14 +85,13 @@ public:
           device_(open_device(config, device::count_cores(), {}).device),
           precision_(choose_precision(config.training.precision, *device_)),
           graph_(models::make_model(config, {.batch = config.training.batch_size})),
-          store_(graph_, *device_),
+          store_(graph_, *device_, config::optimizer_states(config.training.optimizer)),
           network_(config.training.fusion ? graph::fuse_for(graph_, *device_, options()) : graph_,
                    *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
           step_({config, network_, *device_, store_, *reducer_}),
-          update_(device_->build(training::plan_sgd(network_, store_, config.training),
-                                 {store_.parameters(), store_.gradients(), store_.momentum(),
-                                  network_.step_numbers()})),
+          update_(device_->build(training::plan_optimizer(network_, store_, config.training),
+                                 training::optimizer_tensors(network_, store_))),
           timing_(network_.graph(), [this] { return now_; }),
           batch_(graph_, config.workload.classes, config.run.seed) {
         note_.finish(device::tuning_of(*device_));
@@ -137,8 +136,8 @@ public:
                            in_step[{step.name, step.pass}],
                            alone([&] { step.kernel->run(step.pass); })});
         }
-        all.push_back({"parameters", "sgd", "update", median(update_seconds_),
-                       alone([&] { update_->run(); })});
+        all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
+                       median(update_seconds_), alone([&] { update_->run(); })});
         return all;
     }
 

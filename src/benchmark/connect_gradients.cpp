@@ -8,6 +8,7 @@
 #include <hpcai/comm/nccl_reducer.hpp>
 #include <hpcai/comm/rank_device.hpp>
 #include <hpcai/device/cuda_library.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -17,6 +18,9 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
                                                const device::CudaLibrary& library) {
     if (start.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
+    }
+    if (!comm::is_library_sum(sum_options_of(start))) {
+        return "NCCL serves all_reduce in fp32, other sums go over MPI";
     }
     if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
     const auto nccl_version =
@@ -28,10 +32,17 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
 
 }  // namespace
 
+comm::SumOptions sum_options_of(const Start& start) {
+    return prediction::sum_options(start.config.communication, start.controller, start.place.group);
+}
+
 std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
                                                          comm::Communicator& group, Logger& log) {
     const bool is_on_gpu = !start.device->uuid().empty();
-    if (group.size() == 1 || !is_on_gpu) return comm::make_mpi_reducer(group);
+    const comm::SumOptions sums = sum_options_of(start);
+    if (group.size() == 1 || !is_on_gpu) {
+        return comm::make_exchange_reducer(group, nullptr, sums);
+    }
     const auto library = device::CudaLibrary::open();
     const auto obstacle = reason_against_nccl(start, group, *library);
     if (!obstacle) {
@@ -45,7 +56,7 @@ std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
     require(start.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
             *obstacle);
-    auto reducer = comm::make_staged_reducer(group, *start.device);
+    auto reducer = comm::make_exchange_reducer(group, start.device.get(), sums);
     if (group.rank() == 0) {
         log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
                  *obstacle);

@@ -43,7 +43,8 @@ std::string describe_divergence(const AuditRecord& audit, int ranks) {
     const int others = ranks - static_cast<int>(audit.ranks.size());
     const std::string what = fmt::format("{}", fmt::join(audit.differs, " and "));
     const std::string who = names_of(audit.ranks);
-    const char* verb = audit.differs == std::vector<std::string>{"momentum"} ? "differs" : "differ";
+    const bool is_one = audit.differs == std::vector<std::string>{"optimizer state"};
+    const char* verb = is_one ? "differs" : "differ";
     const std::string how =
         others > 0 ? fmt::format("of {} {} from those of the other {} ranks", who, verb, others)
                    : fmt::format("{} between {}", verb, who);

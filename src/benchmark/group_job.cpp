@@ -6,6 +6,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/subset.hpp>
 #include <hpcai/report/json.hpp>
@@ -73,6 +74,21 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
+/// All steps send the same bytes.
+void record_traffic(const Start& start, comm::Communicator& group,
+                    const comm::GradientReducer& reducer, GroupResult& result) {
+    const auto sent = reducer.sent();
+    std::optional<comm::SumTraffic> bytes;
+    if (sent) bytes = comm::gather_traffic(group, start.place.node, *sent);
+    const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
+        if (!bytes) return {std::nullopt, reducer.description() + " chooses its messages"};
+        return {static_cast<double>((*bytes).*of / result.record.iterations), ""};
+    };
+    result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
+    result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
+    result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
+}
+
 struct Training {
     const Start& start;
     BaseModel& model;
@@ -132,6 +148,7 @@ void train(const Training& training, GroupResult& result) {
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
+    record_traffic(start, group, reducer, result);
     result.bad_samples = bad_training_samples(group, source, log);
     trainer.average_statistics();
     trainer.audit_at_the_end();

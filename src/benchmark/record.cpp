@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -25,17 +26,10 @@ Quantity or_reason(std::optional<double> value, const std::string& reason) {
 
 std::vector<ParameterRecord> echo(const Start& start) {
     constexpr std::array kKeys{
-        "workload.model",
-        "workload.image_size",
-        "workload.epochs",
-        "training.batch_size",
-        "training.optimizer",
-        "training.learning_rate",
-        "training.schedule",
-        "bagging.sampler",
-        "bagging.aggregation",
-        "communication.algorithm",
-        "run.seed",
+        "workload.model",          "workload.image_size",     "workload.epochs",
+        "training.batch_size",     "training.optimizer",      "training.learning_rate",
+        "training.schedule",       "bagging.sampler",         "bagging.aggregation",
+        "communication.algorithm", "communication.precision", "run.seed",
     };
     const plan::Layout& layout = start.controller.layout();
     std::vector<ParameterRecord> parameters{
@@ -199,30 +193,71 @@ void add_scores(RunRecord& record) {
     record.energy.average_watts = {std::nullopt, no_meter};
 }
 
+/// The greatest or least of what groups have, else the last reason why they have none.
+class Extreme {
+public:
+    explicit Extreme(bool is_greatest) : is_greatest_(is_greatest) {}
+    void add(const Quantity& one) {
+        if (!one.value) {
+            if (!one.reason.empty()) reason_ = one.reason;
+        } else if (!value_ || (is_greatest_ ? *one.value > *value_ : *one.value < *value_)) {
+            value_ = one.value;
+        }
+    }
+    Quantity quantity() const { return or_reason(value_, reason_); }
+
+private:
+    bool is_greatest_;
+    std::optional<double> value_;
+    std::string reason_ = "no group finished";
+};
+
+Quantity per_step(const GroupRecord& record) {
+    const Quantity& seconds = record.communication_seconds;
+    if (!seconds.value || record.iterations == 0) return {std::nullopt, seconds.reason};
+    return {*seconds.value / static_cast<double>(record.iterations), ""};
+}
+
 void add_communication(const Start& start, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     CommunicationRecord& communication = record.communication;
     communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
-    std::optional<double> exposed, bandwidth;
-    std::string why_not = "no group finished", why_no_bandwidth = why_not;
+    Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
+        bandwidth(false);
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
-        if (const auto seconds = group.record.communication_seconds.value) {
-            exposed = std::max(exposed.value_or(0), *seconds);
-        } else if (!group.record.communication_seconds.reason.empty()) {
-            why_not = group.record.communication_seconds.reason;
-        }
-        if (const auto rate = group.bandwidth_bytes_per_second.value) {
-            bandwidth = std::min(bandwidth.value_or(*rate), *rate);
-        } else if (!group.bandwidth_bytes_per_second.reason.empty()) {
-            why_no_bandwidth = group.bandwidth_bytes_per_second.reason;
-        }
+        sent.add(group.sent_bytes_per_step);
+        exposed.add(group.record.communication_seconds);
+        step.add(per_step(group.record));
+        bandwidth.add(group.bandwidth_bytes_per_second);
+        between.add(group.between_nodes_bytes_per_step);
+        out_of_node.add(group.out_of_node_bytes_per_step);
     }
-    communication.exposed_seconds = or_reason(exposed, why_not);
-    communication.bandwidth_bytes_per_second = or_reason(bandwidth, why_no_bandwidth);
+    communication.exposed_seconds = exposed.quantity();
+    communication.exposed_seconds_per_step = step.quantity();
+    communication.bandwidth_bytes_per_second = bandwidth.quantity();
+    communication.sent_bytes_per_step = sent.quantity();
+    communication.between_nodes_bytes_per_step = between.quantity();
+    communication.out_of_node_bytes_per_step = out_of_node.quantity();
+}
+
+void add_staging(const data::SampleSets& samples, RunRecord& record) {
+    record.staging = samples.staging;
+    if (record.staging.scope == "none") {
+        record.time.staging_seconds = {std::nullopt,
+                                       "data are read where they lie; nothing is staged"};
+        return;
+    }
+    record.time.staging_seconds = {samples.staging_seconds, ""};
+    const auto text = [](std::int64_t bytes) {
+        return format_bytes(static_cast<std::uint64_t>(bytes));
+    };
+    record.parameters.push_back({"staged", text(record.staging.copied_bytes),
+                                 fmt::format("copied to the nodes' disks; {} were there",
+                                             text(record.staging.reused_bytes))});
 }
 
 void add_verdict(const Start& start, const Closing& closing, const std::vector<GroupResult>& groups,
@@ -259,8 +294,8 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.config = config::to_yaml(start.config);
     record.flops = flops_of_model(start.config);
     record.time.started_utc = start.started_utc;
-    record.time.startup_seconds = {closing.startup_seconds, ""};
-    record.time.staging_seconds = {std::nullopt, "data are read where they lie; nothing is staged"};
+    record.time.startup_seconds = {closing.startup_seconds - start.samples.staging_seconds, ""};
+    add_staging(start.samples, record);
     record.time.vote_seconds = {vote.seconds, ""};
     record.time.total_seconds = {closing.total_seconds, ""};
     record.environment = describe_environment(start, closing.request);

@@ -11,6 +11,8 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::benchmark {
@@ -92,14 +94,26 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     return facts;
 }
 
-/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
-/// leaves things as they were.
-void make_output(const fs::path& wanted, const std::string& config) {
+std::string output_of(const RunRequest& request, const config::RunConfig& run) {
+    if (!request.output.empty()) return request.output;
+    if (!run.output.empty()) return run.output;
+    return fmt::format("results/{}-{}", run.name, utc_now_compact());
+}
+
+void require_new_or_empty(const fs::path& wanted) {
     std::error_code error;
     const bool exists = fs::exists(wanted, error);
     require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
             ExitCode::usage, "output directory {}: exists and is not an empty directory",
             wanted.string());
+}
+
+/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
+/// leaves things as they were.
+void make_output(const fs::path& wanted, const std::string& config) {
+    require_new_or_empty(wanted);
+    std::error_code error;
+    const bool exists = fs::exists(wanted, error);
     try {
         fs::create_directories(wanted / "groups");
         fs::create_directories(wanted / "evaluation");
@@ -122,6 +136,12 @@ void check_backend(const config::Config& config, const device::Device& device) {
     require(!config.run.deterministic, ExitCode::usage,
             "communication.backend: expected auto or mpi, as run.deterministic is true and NCCL "
             "does not promise equal sums, got 'nccl'");
+    using Communication = config::CommunicationConfig;
+    require(config.communication.algorithm == Communication{}.algorithm &&
+                config.communication.precision == Communication{}.precision,
+            ExitCode::usage,
+            "communication.backend: expected auto or mpi, as NCCL serves communication.algorithm "
+            "all_reduce in communication.precision fp32, got 'nccl'");
 }
 
 void check_residents(const config::Config& config, const device::Device& device) {
@@ -129,6 +149,18 @@ void check_residents(const config::Config& config, const device::Device& device)
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
             "data.decoded_cache_mib keeps pictures in their memory",
             config.data.resident_mib);
+}
+
+/// The samples of the run, on each node's own disk where data.staging says so.
+data::SampleSets open_samples(const config::Config& config,
+                              const plan::ParallelismController& controller,
+                              comm::Communicator& everyone, int threads) {
+    if (config.data.staging == config::Staging::none) {
+        return data::make_sample_sets(config, everyone);
+    }
+    constexpr int kLeastThreads = 4;  // which wait for files more than they compute
+    data::DataDuplicator duplicator(config, controller, everyone, std::max(kLeastThreads, threads));
+    return data::make_sample_sets(config, everyone, &duplicator);
 }
 
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
@@ -151,6 +183,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
                                                   ranks_of_fullest_node(nodes));
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
+    prediction::sum_options(config.communication, controller, place.group);  // or throws
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
@@ -175,11 +208,15 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const int threads =
         device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 
-    data::SampleSets samples = data::make_sample_sets(config, everyone);
+    const fs::path output = broadcast_text(everyone, output_of(request, config.run));
+    comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
+        if (everyone.rank() == 0) require_new_or_empty(output);
+    });
+    data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
             std::move(controller),
             place,
-            {},
+            output,
             start_up.hostnames(),
             std::move(facts),
             std::move(samples),
@@ -190,13 +227,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             std::move(opened.note)};
 }
 
-void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start) {
-    const config::RunConfig& run = start.config.run;
-    const std::string path = !request.output.empty() ? request.output
-                             : !run.output.empty()
-                                 ? run.output
-                                 : fmt::format("results/{}-{}", run.name, utc_now_compact());
-    start.output = broadcast_text(everyone, path);
+void make_result_directory(const Start& start, comm::Communicator& everyone) {
     comm::run_together(everyone, [&] {
         if (everyone.rank() == 0) make_output(start.output, config::to_yaml(start.config));
     });

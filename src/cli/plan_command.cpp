@@ -22,24 +22,45 @@ struct Options {
     bool json = false;
 };
 
+/// Mean size of the files, of no more of them than a file system tells in a moment.
+std::optional<double> mean_bytes(const data::SampleIndex& index) {
+    constexpr std::size_t kMostFiles = 10'000;
+    const std::size_t step = 1 + index.samples.size() / kMostFiles;
+    double bytes = 0;
+    double files = 0;
+    for (std::size_t sample = 0; sample < index.samples.size(); sample += step) {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(index.path_of(sample), error);
+        if (error) continue;
+        bytes += static_cast<double>(size);
+        files += 1;
+    }
+    return bytes > 0 ? std::optional(bytes / files) : std::nullopt;
+}
+
 /// The folder is often on another machine than the one where a run is planned.
-std::optional<std::int64_t> count_samples(const config::DataConfig& data) {
+void look_at_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const std::filesystem::path path = data.path;
     if (data.kind == config::DataKind::climate_hdf5 &&
         std::filesystem::is_regular_file(path / data::kRecordIndexName, error)) {
-        return data::RecordSet(path).samples();
+        if (!request.samples) request.samples = data::RecordSet(path).samples();
+        return;
     }
     if (data.kind != config::DataKind::image_folder || !std::filesystem::exists(path, error)) {
-        return std::nullopt;
+        return;
     }
-    return static_cast<std::int64_t>(data::load_samples(data.path).samples.size());
+    const bool is_staged = data.staging != config::Staging::none;
+    if (request.samples && !is_staged) return;
+    const data::SampleIndex index = data::load_samples(data.path);
+    if (!request.samples) request.samples = static_cast<std::int64_t>(index.samples.size());
+    if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
 ExitCode plan(const Options& options, std::ostream& out) {
     const config::Config config = load(options.config);
     prediction::EstimateRequest request = options.request;
-    if (!request.samples) request.samples = count_samples(config.data);
+    look_at_samples(config.data, request);
     const prediction::Estimate estimate = prediction::estimate(config, request);
     out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
     return ExitCode::ok;

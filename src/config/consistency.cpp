@@ -119,6 +119,18 @@ public:
         }
         check_paths();
         check_made_samples();
+        check_staging();
+    }
+
+    void check_staging() const {
+        const DataConfig& data = config_.data;
+        if (data.staging == Staging::none) return;
+        check(data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic,
+              "data.staging",
+              fmt::format("none, as data.kind is {}", value_text(config_, "data.kind")));
+        check(
+            !data.staging_directory.empty(), "data.staging_directory",
+            fmt::format("a directory, as data.staging is {}", value_text(config_, "data.staging")));
     }
 
     void check_pixels() const {
@@ -200,8 +212,48 @@ public:
         check(increasing, "training.schedule_epochs", "increasing epochs");
         check(training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
               fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
+    }
+
+    void check_optimizer() const {
+        const TrainingConfig& training = config_.training;
+        const Optimizer optimizer = training.optimizer;
+        const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
+        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
+                               optimizer == Optimizer::adamw;
+        check_use(has_momentum, {"momentum", "nesterov", "momentum_correction"});
+        check_use(has_betas, {"beta1", "beta2"});
+        check_use(optimizer != Optimizer::sgd, {"epsilon"});
+        check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
+        check(optimizer == Optimizer::lars || !training.epsilon ||
+                  static_cast<float>(*training.epsilon) > 0,
+              "training.epsilon",
+              fmt::format("a number of at least 1.5e-45, as training.optimizer is {}",
+                          value_text(config_, "training.optimizer")));
         check(!training.nesterov || training.momentum > 0, "training.momentum",
               "a number above 0, as training.nesterov is true");
+    }
+
+    void check_communication() const {
+        const CommunicationConfig& communication = config_.communication;
+        const std::string as_algorithm =
+            "auto, as communication.algorithm is " + value_text(config_, "communication.algorithm");
+        check(
+            communication.algorithm == AllReduceAlgorithm::torus_2d || !communication.torus_columns,
+            "communication.torus_columns", as_algorithm);
+        check(communication.algorithm == AllReduceAlgorithm::hierarchical ||
+                  !communication.ranks_per_node,
+              "communication.ranks_per_node", as_algorithm);
+    }
+
+    /// Keys that the optimizer has no use for stay what they are.
+    void check_use(bool has_use, std::initializer_list<const char*> names) const {
+        for (const char* name : names) {
+            const std::string full_name = std::string("training.") + name;
+            const std::string usual = value_text(Config{}, full_name);
+            check(has_use || value_text(config_, full_name) == usual, full_name,
+                  fmt::format("{}, as training.optimizer is {}", usual,
+                              value_text(config_, "training.optimizer")));
+        }
     }
 
 private:
@@ -217,6 +269,8 @@ void check_consistency(const Config& config, const PlaceOf& place_of) {
     checker.check_data();
     checker.check_batch();
     checker.check_schedule();
+    checker.check_optimizer();
+    checker.check_communication();
 }
 
 }  // namespace hpcai::config

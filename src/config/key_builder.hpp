@@ -53,12 +53,18 @@ public:
         return plain<std::string>(make(name, KeyType::text, std::move(facts)), member);
     }
 
-    Key boolean(const std::string& name, bool SectionConfig::*member, Facts facts) const {
-        return plain<bool>(make(name, KeyType::boolean, std::move(facts)), member);
+    /// An optional boolean may be `auto`.
+    template <typename T>
+    Key boolean(const std::string& name, T SectionConfig::*member, Facts facts) const {
+        static_assert(std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>>);
+        return scalar<bool>(make(name, KeyType::boolean, std::move(facts)), member);
     }
 
-    Key number(const std::string& name, double SectionConfig::*member, Facts facts) const {
-        return plain<double>(make(name, KeyType::number, std::move(facts)), member);
+    /// An optional number may be `auto`.
+    template <typename T>
+    Key number(const std::string& name, T SectionConfig::*member, Facts facts) const {
+        static_assert(std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>);
+        return scalar<double>(make(name, KeyType::number, std::move(facts)), member);
     }
 
     Key numbers(const std::string& name, std::vector<double> SectionConfig::*member,
@@ -81,26 +87,7 @@ public:
     /// An optional integer may be `auto`.
     template <typename T>
     Key integer(const std::string& name, T SectionConfig::*member, Facts facts) const {
-        Key key = make(name, KeyType::integer, std::move(facts));
-        key.may_be_auto = IsOptional<T>::value;
-        key.get = [section = section_, member](const Config& config) -> Value {
-            const T& value = config.*section.*member;
-            if constexpr (IsOptional<T>::value) {
-                return value ? Value(std::int64_t{*value}) : Value(Automatic{});
-            } else {
-                return static_cast<std::int64_t>(value);
-            }
-        };
-        key.set = [section = section_, member](Config& config, const Value& value) {
-            T& target = config.*section.*member;
-            if constexpr (IsOptional<T>::value) {
-                const auto* given = std::get_if<std::int64_t>(&value);
-                target = given ? T(static_cast<typename T::value_type>(*given)) : std::nullopt;
-            } else {
-                target = static_cast<T>(std::get<std::int64_t>(value));
-            }
-        };
-        return key;
+        return scalar<std::int64_t>(make(name, KeyType::integer, std::move(facts)), member);
     }
 
     template <typename Enum>
@@ -133,6 +120,30 @@ private:
         key.meaning = std::move(facts.meaning);
         key.unit = std::move(facts.unit);
         key.bounds = facts.bounds;
+        return key;
+    }
+
+    /// A member of type T or of an optional one, whose value is held as a Held.
+    template <typename Held, typename T>
+    Key scalar(Key key, T SectionConfig::*member) const {
+        key.may_be_auto = IsOptional<T>::value;
+        key.get = [section = section_, member](const Config& config) -> Value {
+            const T& value = config.*section.*member;
+            if constexpr (IsOptional<T>::value) {
+                return value ? Value(Held{*value}) : Value(Automatic{});
+            } else {
+                return static_cast<Held>(value);
+            }
+        };
+        key.set = [section = section_, member](Config& config, const Value& value) {
+            T& target = config.*section.*member;
+            if constexpr (IsOptional<T>::value) {
+                const auto* given = std::get_if<Held>(&value);
+                target = given ? T(static_cast<typename T::value_type>(*given)) : std::nullopt;
+            } else {
+                target = static_cast<T>(std::get<Held>(value));
+            }
+        };
         return key;
     }
 

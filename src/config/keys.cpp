@@ -25,7 +25,7 @@ const std::vector<Section>& sections() {
         {"parallel",
          "How the ranks of one base model share its training.",
          {"data_degree", "pipeline_degree", "model_degree", "micro_batches"}},
-        {"data", "Where the samples come from and how they are prepared.", {"staging"}},
+        {"data", "Where the samples come from and how they are prepared.", {}},
         {"training",
          "The recipe: batch, optimizer, learning rate, regularization and precision.",
          {"checkpoint"}},

@@ -132,12 +132,51 @@ std::vector<Key> feeding_keys(const SectionBuilder<DataConfig>& data) {
     };
 }
 
+std::vector<Key> staging_keys(const SectionBuilder<DataConfig>& data) {
+    return {
+        data.choice<Staging>(
+            "staging", &DataConfig::staging,
+            {{{Staging::none, "none"}, {Staging::training, "training"}, {Staging::all, "all"}}},
+            {.meaning = "What is copied to each node's own disk before training, once per node and "
+                        "checked by SHA-256: nothing; the training samples in the bootstraps of "
+                        "the groups with ranks on the node; or also the test and out-of-bag "
+                        "samples that these ranks evaluate. Of HDF5 files and records all files. "
+                        "What is not copied is read where it lies."}),
+        data.text("staging_directory", &DataConfig::staging_directory,
+                  {.meaning = "Directory of each node's own disk for the copies, which go to "
+                              "hpcai500-stage-<user number> in it; it must exist. One run of a "
+                              "user at a time has it."}),
+        data.choice<StagingCleanup>(
+            "staging_cleanup", &DataConfig::staging_cleanup,
+            {{{StagingCleanup::keep, "keep"},
+              {StagingCleanup::remove, "remove"},
+              {StagingCleanup::remove_on_success, "remove_on_success"},
+              {StagingCleanup::remove_on_failure, "remove_on_failure"}}},
+            {.meaning =
+                 "What becomes of a node's copies when the last of its ranks ends: they stay "
+                 "for the next run, which checks them and copies what is missing (pictures "
+                 "are packed anew where run.seed, the layout or anything else changes which of "
+                 "them a node needs); are removed; or are removed only where all ranks of the "
+                 "node completed their part, or only where one did not. What a killed run left "
+                 "stays."}),
+        data.integer("staging_pack_mib", &DataConfig::staging_pack_mib,
+                     {.meaning = "Size of the files that staged pictures are packed into.",
+                      .unit = "MiB",
+                      .bounds = between(1, 65536)}),
+        data.integer("staging_reserve_mib", &DataConfig::staging_reserve_mib,
+                     {.meaning = "Space that staging leaves free on each node's disk; where there "
+                                 "is less, nothing is copied and the run ends with exit code 2.",
+                      .unit = "MiB",
+                      .bounds = between(0, kMaxInt)}),
+    };
+}
+
 }  // namespace
 
 std::vector<Key> data_keys() {
     const SectionBuilder<DataConfig> data("data", &Config::data);
     std::vector<Key> all;
-    for (auto make : {source_keys, annotation_keys, preparation_keys, feeding_keys}) {
+    for (auto make : {source_keys, annotation_keys, preparation_keys, feeding_keys, staging_keys}) {
         for (Key& key : make(data)) all.push_back(std::move(key));
     }
     return all;

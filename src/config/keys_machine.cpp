@@ -13,15 +13,37 @@ std::vector<Key> communication_keys() {
               {CommunicationBackend::mpi, "mpi"},
               {CommunicationBackend::nccl, "nccl"}}},
             {.meaning = "Library that carries the gradients; auto is nccl between GPUs, each of "
-                        "one rank, else mpi, as with run.deterministic."}),
+                        "one rank, else mpi, as with run.deterministic and in any other algorithm "
+                        "or precision than all_reduce in fp32."}),
         communication.choice<AllReduceAlgorithm>(
             "algorithm", &CommunicationConfig::algorithm,
-            {{{AllReduceAlgorithm::all_reduce, "all_reduce"}}, {"torus_2d", "hierarchical"}},
-            {.meaning = "How gradients are summed: one synchronous all-reduce per bucket."}),
+            {{{AllReduceAlgorithm::all_reduce, "all_reduce"},
+              {AllReduceAlgorithm::torus_2d, "torus_2d"},
+              {AllReduceAlgorithm::hierarchical, "hierarchical"}}},
+            {.meaning =
+                 "How a group sums a bucket of gradients: among all ranks at once, 2 (P - 1) "
+                 "messages a rank; in the rows and then the columns of a grid of ranks, with "
+                 "fewer messages; or within each node and then between nodes."}),
         communication.choice<CommunicationPrecision>(
             "precision", &CommunicationConfig::precision,
-            {{{CommunicationPrecision::fp32, "fp32"}}, {"bf16", "fp16", "int8"}},
-            {.meaning = "Number format of the gradients on the wire."}),
+            {{{CommunicationPrecision::fp32, "fp32"},
+              {CommunicationPrecision::bf16, "bf16"},
+              {CommunicationPrecision::fp16, "fp16"},
+              {CommunicationPrecision::int8, "int8"}}},
+            {.meaning = "Number format of the gradients on the wire; sums are formed in fp32. fp16 "
+                        "and int8 have a scale for each block of 256 values; int8 adds what "
+                        "rounding takes away to the next step's gradients."}),
+        communication.integer("torus_columns", &CommunicationConfig::torus_columns,
+                              {.meaning = "Ranks in a row of torus_2d's grid, a divisor of "
+                                          "P_degree; auto makes the grid nearest to a square.",
+                               .unit = "ranks",
+                               .bounds = between(1, kMaxInt)}),
+        communication.integer(
+            "ranks_per_node", &CommunicationConfig::ranks_per_node,
+            {.meaning = "Ranks of a group that hierarchical sums take for those of one node, in "
+                        "the order of ranks; auto finds the nodes.",
+             .unit = "ranks",
+             .bounds = between(1, kMaxInt)}),
         communication.number("bucket_mib", &CommunicationConfig::bucket_mib,
                              {.meaning = "Size of the gradient buckets that are summed at once.",
                               .unit = "MiB",

@@ -23,12 +23,13 @@ std::vector<Key> run_keys() {
                     {.meaning = "Makes results the same bits in every run and for every number of "
                                 "threads, at some cost of speed; result.json says under which "
                                 "conditions."}),
-        run.integer("audit_steps", &RunConfig::audit_steps,
-                    {.meaning = "Steps between two audits, in which the ranks of one base model "
-                                "compare a hash of their parameters and momentum; 0 leaves the "
-                                "one at the end of training.",
-                     .unit = "steps",
-                     .bounds = between(0, kMaxInt)}),
+        run.integer(
+            "audit_steps", &RunConfig::audit_steps,
+            {.meaning = "Steps between two audits, in which the ranks of one base model "
+                        "compare a hash of their parameters and optimizer state; 0 leaves the "
+                        "one at the end of training.",
+             .unit = "steps",
+             .bounds = between(0, kMaxInt)}),
         run.integer("loss_steps", &RunConfig::loss_steps,
                     {.meaning = "Steps between two readings of the loss, of failures and of "
                                 "numbers that are not finite, for which the host waits; 0 is 1 "

@@ -19,8 +19,14 @@ std::vector<Key> batch_keys(const Builder& training) {
                           .bounds = between(1, 1048576)}),
         training.choice<Optimizer>(
             "optimizer", &TrainingConfig::optimizer,
-            {{{Optimizer::sgd, "sgd"}}, {"lars", "lamb", "adam", "adamw", "adagrad"}},
-            {.meaning = "Optimizer; sgd has momentum."}),
+            {{{Optimizer::sgd, "sgd"},
+              {Optimizer::lars, "lars"},
+              {Optimizer::lamb, "lamb"},
+              {Optimizer::adam, "adam"},
+              {Optimizer::adamw, "adamw"},
+              {Optimizer::adagrad, "adagrad"}}},
+            {.meaning = "Optimizer; sgd and lars have momentum, lars and lamb a trust ratio for "
+                        "each filter and weight matrix."}),
     };
 }
 
@@ -71,18 +77,50 @@ std::vector<Key> rate_keys(const Builder& training) {
     };
 }
 
-std::vector<Key> regularization_keys(const Builder& training) {
+std::vector<Key> optimizer_keys(const Builder& training) {
     return {
         training.number("momentum", &TrainingConfig::momentum,
-                        {.meaning = "Momentum of SGD.", .bounds = from_below(0, 1)}),
+                        {.meaning = "Momentum of sgd and lars.", .bounds = from_below(0, 1)}),
         training.boolean("nesterov", &TrainingConfig::nesterov,
-                         {.meaning = "Uses Nesterov's form of momentum."}),
+                         {.meaning = "Uses Nesterov's form of momentum, with sgd and lars."}),
+        training.boolean("momentum_correction", &TrainingConfig::momentum_correction,
+                         {.meaning = "Whether the velocity of sgd and lars moves at the present "
+                                     "learning rate, not at the rates of the steps that it came "
+                                     "from; auto is true for sgd (as in PyTorch), false for lars "
+                                     "(as in MLPerf)."}),
+        training.number("beta1", &TrainingConfig::beta1,
+                        {.meaning = "Share that the mean of the gradients keeps at each step, of "
+                                    "lamb, adam and adamw.",
+                         .unit = "fraction",
+                         .bounds = from_below(0, 1)}),
+        training.number("beta2", &TrainingConfig::beta2,
+                        {.meaning = "Share that the mean of their squares keeps at each step, of "
+                                    "lamb, adam and adamw.",
+                         .unit = "fraction",
+                         .bounds = from_below(0, 1)}),
+        training.number("epsilon", &TrainingConfig::epsilon,
+                        {.meaning = "Added to the divisor of each step, or of lars' trust ratio; "
+                                    "auto is 0 for lars, 1e-6 for lamb, 1e-8 for adam and adamw, "
+                                    "1e-10 for adagrad.",
+                         .bounds = between(0, 1)}),
+        training.number("trust_coefficient", &TrainingConfig::trust_coefficient,
+                        {.meaning = "Factor of lars' trust ratio, weights over gradients by their "
+                                    "norms, in You et al.'s paper eta.",
+                         .bounds = above_up_to(0, 1000)}),
         training.number("weight_decay", &TrainingConfig::weight_decay,
-                        {.meaning = "Factor of the weights that is added to their gradient.",
+                        {.meaning = "Factor of the weights that is added to their gradient, of "
+                                    "lamb to its step; adamw takes it off the weights, times the "
+                                    "learning rate.",
                          .bounds = between(0, 1)}),
         training.boolean("weight_decay_on_norm_and_bias",
                          &TrainingConfig::weight_decay_on_norm_and_bias,
-                         {.meaning = "Decays the parameters of BatchNorm and the biases too."}),
+                         {.meaning = "Decays the parameters of BatchNorm and the biases too; "
+                                     "their trust ratio is 1 in any case."}),
+    };
+}
+
+std::vector<Key> regularization_keys(const Builder& training) {
+    return {
         training.number("label_smoothing", &TrainingConfig::label_smoothing,
                         {.meaning = "Share of each target that is spread evenly over all classes.",
                          .unit = "fraction",
@@ -131,7 +169,7 @@ std::vector<Key> engine_keys(const Builder& training) {
 std::vector<Key> training_keys() {
     const Builder training("training", &Config::training);
     std::vector<Key> all;
-    for (auto make : {batch_keys, rate_keys, regularization_keys, engine_keys}) {
+    for (auto make : {batch_keys, rate_keys, optimizer_keys, regularization_keys, engine_keys}) {
         for (Key& key : make(training)) all.push_back(std::move(key));
     }
     return all;

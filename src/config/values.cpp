@@ -218,17 +218,18 @@ std::string number_text(double value) {
 
 std::string legal_values(const Key& key) {
     const std::string bounds = bounds_text(key.bounds);
+    const std::string or_auto = key.may_be_auto ? "auto or " : "";
     switch (key.type) {
         case KeyType::text:
             return key.is_file_name ? "1 to 64 letters, digits, '.', '_' or '-', beginning with a "
                                       "letter or a digit"
                                     : "a text";
         case KeyType::boolean:
-            return "true or false";
+            return key.may_be_auto ? "auto, true or false" : "true or false";
         case KeyType::integer:
-            return fmt::format("{}an integer{}", key.may_be_auto ? "auto or " : "", bounds);
+            return or_auto + "an integer" + bounds;
         case KeyType::number:
-            return "a number" + bounds;
+            return or_auto + "a number" + bounds;
         case KeyType::choice:
             return key.choices.size() == 1 ? key.choices.front()
                                            : fmt::format("one of {}", fmt::join(key.choices, ", "));

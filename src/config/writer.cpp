@@ -36,18 +36,15 @@ Json range_schema(const Bounds& bounds, const char* type) {
     return schema;
 }
 
-Json type_schema(const Key& key) {
+Json concrete_schema(const Key& key) {
     switch (key.type) {
         case KeyType::text:
             if (!key.is_file_name) return {{"type", "string"}};
             return {{"type", "string"}, {"pattern", kFileNamePattern}};
         case KeyType::boolean:
             return {{"type", "boolean"}};
-        case KeyType::integer: {
-            Json integer = range_schema(key.bounds, "integer");
-            if (!key.may_be_auto) return integer;
-            return {{"anyOf", Json::array({Json{{"const", "auto"}}, integer})}};
-        }
+        case KeyType::integer:
+            return range_schema(key.bounds, "integer");
         case KeyType::number:
             return range_schema(key.bounds, "number");
         case KeyType::choice:
@@ -60,6 +57,12 @@ Json type_schema(const Key& key) {
             return {{"type", "array"}, {"items", {{"type", "string"}}}};
     }
     return {};
+}
+
+Json type_schema(const Key& key) {
+    Json concrete = concrete_schema(key);
+    if (!key.may_be_auto) return concrete;
+    return {{"anyOf", Json::array({Json{{"const", "auto"}}, concrete})}};
 }
 
 Json key_schema(const Key& key) {

@@ -43,8 +43,10 @@ std::vector<Box> mirrored(std::vector<Box> boxes, ImageSize size, const Training
 
 class AnnotatedSamples final : public SampleSet {
 public:
-    AnnotatedSamples(AnnotatedPictures pictures, const config::DataConfig& data, ImageSize size)
+    AnnotatedSamples(AnnotatedPictures pictures, const config::DataConfig& data, ImageSize size,
+                     std::shared_ptr<const StagedPictures> staged)
         : set_(std::move(pictures)),
+          staged_(std::move(staged)),
           flip_probability_(data.flip_probability),
           vertical_flip_probability_(data.vertical_flip_probability),
           size_(size),
@@ -101,7 +103,8 @@ private:
 
     DecodedImage resize(std::uint32_t sample) const {
         const AnnotatedPicture& picture = set_.pictures[sample];
-        DecodedImage decoded = decode_jpeg(read_picture(set_.root / picture.path));
+        DecodedImage decoded =
+            decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
         const std::string fault = size_fault(picture.size, decoded.full);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
@@ -112,6 +115,7 @@ private:
     }
 
     AnnotatedPictures set_;
+    std::shared_ptr<const StagedPictures> staged_;
     double flip_probability_, vertical_flip_probability_;
     ImageSize size_;
     SampleFormat format_;
@@ -123,8 +127,10 @@ private:
 }  // namespace
 
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
-                                       ImageSize size) {
-    const auto samples = std::make_shared<AnnotatedSamples>(std::move(pictures), data, size);
+                                       ImageSize size,
+                                       std::shared_ptr<const StagedPictures> staged) {
+    const auto samples =
+        std::make_shared<AnnotatedSamples>(std::move(pictures), data, size, std::move(staged));
     return {samples, samples->narrow_boxes()};
 }
 

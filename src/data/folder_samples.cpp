@@ -27,8 +27,10 @@ RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator)
 
 class FolderSamples : public SampleSet {
 public:
-    FolderSamples(SampleIndex index, const config::DataConfig& data, int image_size)
+    FolderSamples(SampleIndex index, const config::DataConfig& data, int image_size,
+                  std::shared_ptr<const StagedPictures> staged)
         : index_(std::move(index)),
+          staged_(std::move(staged)),
           augmentation_{data.random_area_minimum, data.flip_probability,
                         data.vertical_flip_probability},
           image_size_(image_size),
@@ -59,7 +61,7 @@ public:
     }
 
     DecodedImage whole_picture(std::uint32_t sample) const override {
-        return decode_jpeg(read_picture(index_.path_of(sample)));
+        return decode_jpeg(read(sample));
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return draw_training_view(size, augmentation_, random);
@@ -76,9 +78,13 @@ public:
     }
 
 private:
+    std::vector<std::uint8_t> read(std::uint32_t sample) const {
+        return read_picture(staged_.get(), sample, index_.path_of(sample));
+    }
+
     std::string vary_part(std::uint32_t sample, CounterStream& random,
                           std::span<std::uint8_t> pixels) const {
-        const std::vector<std::uint8_t> bytes = read_picture(index_.path_of(sample));
+        const std::vector<std::uint8_t> bytes = read(sample);
         const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
         const int denominator = largest_denominator(view.crop, image_size_);
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
@@ -104,6 +110,7 @@ private:
     }
 
     SampleIndex index_;
+    std::shared_ptr<const StagedPictures> staged_;
     Augmentation augmentation_;
     int image_size_;
     SampleFormat format_;
@@ -113,9 +120,9 @@ private:
 }  // namespace
 
 std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
-                                                     const config::DataConfig& data,
-                                                     int image_size) {
-    return std::make_shared<FolderSamples>(std::move(index), data, image_size);
+                                                     const config::DataConfig& data, int image_size,
+                                                     std::shared_ptr<const StagedPictures> staged) {
+    return std::make_shared<FolderSamples>(std::move(index), data, image_size, std::move(staged));
 }
 
 }  // namespace hpcai::data

@@ -11,11 +11,13 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/climate_samples.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
 #include "climate_listing.hpp"
 #include "climate_set.hpp"
+#include "stage_climate.hpp"
 
 namespace hpcai::data {
 
@@ -223,9 +225,7 @@ std::vector<std::string> objections_to(const std::vector<RecordSource>& training
     return objections;
 }
 
-}  // namespace
-
-SampleSets load_climate(const config::Config& config, comm::Communicator& group) {
+SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
     const auto training_files = climate::list_files(config.data.path, group);
     const auto validation_files = climate::list_files(config.data.validation_path, group);
@@ -251,6 +251,14 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group)
                 objections_to(training->sources(), validation->sources())};
     });
     return sets;
+}
+
+}  // namespace
+
+SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+                        DataDuplicator* duplicator) {
+    if (duplicator == nullptr) return open_sets(config, group);
+    return open_sets(stage_climate(config, group, *duplicator), group);
 }
 
 }  // namespace hpcai::data

@@ -14,8 +14,6 @@ namespace hpcai::data {
 
 namespace {
 
-constexpr off_t kMaximumFileBytes = off_t{512} << 20;
-
 /// An open file that is closed in every case.
 class File {
 public:
@@ -45,7 +43,7 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     struct stat facts {};
     if (fstat(file.descriptor(), &facts) != 0) fail_to_read();
     if (!S_ISREG(facts.st_mode)) throw DecodeError("not a regular file");
-    if (facts.st_size > kMaximumFileBytes) {
+    if (facts.st_size > kMaximumPictureBytes) {
         throw DecodeError(fmt::format("{} bytes, more than any picture", facts.st_size));
     }
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(facts.st_size));
@@ -59,6 +57,14 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     }
     bytes.resize(filled);
     return bytes;
+}
+
+std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
+                                       const std::filesystem::path& path) {
+    if (staged != nullptr) {
+        if (auto bytes = staged->read(sample)) return std::move(*bytes);
+    }
+    return read_picture(path);
 }
 
 }  // namespace hpcai::data

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/climate_samples.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
 
 namespace {
 
-SampleSets synthetic_sets(const config::Config& config, comm::Communicator&) {
+SampleSets synthetic_sets(const config::Config& config) {
     return {make_synthetic_samples(config, Split::training),
-            make_synthetic_samples(config, Split::validation)};
+            make_synthetic_samples(config, Split::validation),
+            {}};
 }
 
 void require_three_channels(const config::Config& config) {
@@ -21,15 +24,41 @@ void require_three_channels(const config::Config& config) {
             "workload.channels: pictures have 3 channels, got {}", config.workload.channels);
 }
 
-SampleSets folder_sets(const config::Config& config, comm::Communicator& group) {
+/// The pictures' bytes on this node, by Split; null where they are read from the source.
+using Staged = std::array<std::shared_ptr<const StagedPictures>, 2>;
+
+Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
+             const StagingRequest& validation) {
+    if (duplicator == nullptr) return {};
+    duplicator->add_pictures(Split::training, training);
+    duplicator->add_pictures(Split::validation, validation);
+    duplicator->run();
+    return {duplicator->pictures(Split::training), duplicator->pictures(Split::validation)};
+}
+
+StagingRequest request_of(const SampleIndex& index) {
+    return {index.root, static_cast<std::uint32_t>(index.samples.size()),
+            [&index](std::uint32_t sample) { return index.samples[sample].path; }};
+}
+
+StagingRequest request_of(const AnnotatedPictures& set) {
+    return {set.root, static_cast<std::uint32_t>(set.pictures.size()),
+            [&set](std::uint32_t sample) { return set.pictures[sample].path; }};
+}
+
+SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
+                       DataDuplicator* duplicator) {
     require_three_channels(config);
     SampleIndex training = load_samples(config.data.path, group);
     SampleIndex validation = load_samples(config.data.validation_path, group);
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
+    const auto [staged, staged_validation] =
+        stage(duplicator, request_of(training), request_of(validation));
     const int image_size = config.workload.image_size;
-    return {make_folder_samples(std::move(training), config.data, image_size),
-            make_folder_samples(std::move(validation), config.data, image_size)};
+    return {make_folder_samples(std::move(training), config.data, image_size, staged),
+            make_folder_samples(std::move(validation), config.data, image_size, staged_validation),
+            {}};
 }
 
 AnnotatedPictures read_training(const config::DataConfig& data, const ClassChoice& choice) {
@@ -66,7 +95,8 @@ std::string left_out_note(const LeftOut& left_out, std::int64_t narrow, const ch
         which, left_out.without_area, narrow, left_out.other_classes, left_out.crowds);
 }
 
-SampleSets annotated_sets(const config::Config& config, comm::Communicator& group) {
+SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
+                          DataDuplicator* duplicator) {
     require_three_channels(config);
     ClassChoice choice{config.data.class_names, !config.data.class_names.empty()};
     AnnotatedPictures training = read_at_one_rank(group, [&] {
@@ -80,40 +110,56 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     choice.names = training.classes;
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
+    const auto [staged, staged_validation] =
+        stage(duplicator, request_of(training), request_of(validation));
     const ImageSize size{config::image_width(config), config.workload.image_size};
     config::DataConfig uncached = config.data;
     uncached.decoded_cache_mib = 0;  // which is for training pictures
     SampleSets sets;
     const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
-                         const char* which) {
+                         std::shared_ptr<const StagedPictures> copies, const char* which) {
         const LeftOut left_out = read.left_out;
-        ResizedPictures resized = make_annotated_samples(std::move(read), data, size);
+        ResizedPictures resized =
+            make_annotated_samples(std::move(read), data, size, std::move(copies));
         const std::string note = left_out_note(left_out, resized.narrow_boxes, which);
         if (!note.empty()) sets.notes.push_back(note);
         return std::move(resized.samples);
     };
-    sets.training = add(training, config.data, "training");
-    sets.validation = add(validation, uncached, "test");
+    sets.training = add(training, config.data, staged, "training");
+    sets.validation = add(validation, uncached, staged_validation, "test");
     return sets;
+}
+
+SampleSets open_sets(const config::Config& config, comm::Communicator& group,
+                     DataDuplicator* duplicator) {
+    switch (config.data.kind) {
+        case config::DataKind::synthetic:
+            return synthetic_sets(config);
+        case config::DataKind::image_folder:
+            return folder_sets(config, group, duplicator);
+        case config::DataKind::voc:
+        case config::DataKind::coco:
+            return annotated_sets(config, group, duplicator);
+        case config::DataKind::climate_synthetic:
+            return make_synthetic_climate(config);
+        case config::DataKind::climate_hdf5:
+            return load_climate(config, group, duplicator);
+    }
+    return {};
 }
 
 }  // namespace
 
-SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group) {
-    switch (config.data.kind) {
-        case config::DataKind::synthetic:
-            return synthetic_sets(config, group);
-        case config::DataKind::image_folder:
-            return folder_sets(config, group);
-        case config::DataKind::voc:
-        case config::DataKind::coco:
-            return annotated_sets(config, group);
-        case config::DataKind::climate_synthetic:
-            return make_synthetic_climate(config);
-        case config::DataKind::climate_hdf5:
-            return load_climate(config, group);
+SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
+                            DataDuplicator* duplicator) {
+    SampleSets sets = open_sets(config, group, duplicator);
+    if (duplicator != nullptr) {
+        for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
+        sets.stage = duplicator->stage();
+        sets.staging = duplicator->record();
+        sets.staging_seconds = duplicator->seconds();
     }
-    return {};
+    return sets;
 }
 
 }  // namespace hpcai::data

@@ -186,6 +186,12 @@ BadSampleReport TrainingSource::bad_samples() const {
     return bad_samples_.report();
 }
 
+EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree) {
+    const std::int64_t block = (samples + degree - 1) / degree;
+    const std::int64_t first = std::min(samples, rank * block);
+    return {first, std::min(samples, first + block) - first};
+}
+
 EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
                                    const SourceSettings& settings)
     : samples_(std::move(samples)), settings_(settings) {
@@ -193,8 +199,9 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
            settings.batch_size, settings.degree);
     const std::int64_t all = samples_->samples();
     block_ = (all + settings.degree - 1) / settings.degree;
-    first_ = std::min(all, settings.group_rank * block_);
-    count_ = std::min(all, first_ + block_) - first_;
+    const EvaluationShare share = evaluation_share(all, settings.group_rank, settings.degree);
+    first_ = share.first;
+    count_ = share.count;
     pipeline_ = std::make_unique<BatchPipeline>(
         *samples_,
         BatchPipeline::Sizes{settings.batch_size, settings.prefetch_batches,

@@ -14,7 +14,8 @@ std::size_t aligned(std::size_t elements) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(const Graph& graph, device::Device& device) : device_(device) {
+ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int optimizer_states)
+    : device_(device) {
     for (const Parameter& parameter : graph.parameters()) {
         const auto size = static_cast<std::size_t>(parameter.shape.elements());
         ranges_.push_back({elements_, elements_ + size});
@@ -27,7 +28,9 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device) : dev
     }
     parameters_ = device.allocate(elements_ * sizeof(float));
     gradients_ = device.allocate((elements_ + 1) * sizeof(float));
-    momentum_ = device.allocate(elements_ * sizeof(float));
+    for (int state = 0; state < optimizer_states; ++state) {
+        states_.push_back(device.allocate(elements_ * sizeof(float)));
+    }
     statistics_ = device.allocate(2 * channels_ * sizeof(float));
     write(std::vector<float>(channels_, 1.0f), statistics().subspan(channels_));
 }

@@ -3,13 +3,16 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/group_map.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 
 #include "memory.hpp"
+#include "staging.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -41,6 +44,7 @@ void check(const EstimateRequest& request) {
     require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMostSamples,
             ExitCode::usage, "training samples: expected 1 to {}, got {}", kMostSamples,
             request.samples.value_or(1));
+    check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
     check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
     check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
 }
@@ -95,6 +99,8 @@ public:
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is asked");
         }
+        fill_staging();
+        fill_exchange();
         fill_traffic();
         fill_time();
         return std::move(estimate_);
@@ -112,6 +118,11 @@ private:
                                                      plan::fill_nodes(request_.ranks, per_node));
         estimate_.layout = controller.summary();
         estimate_.group_map = plan::draw_group_map(controller, {});
+        const auto& groups = estimate_.layout.groups;
+        const auto widest = std::ranges::max_element(
+            groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
+        sums_ = sum_options(config_.communication, controller,
+                            static_cast<int>(widest - groups.begin()));
     }
 
     void find_samples() {
@@ -182,10 +193,35 @@ private:
         work.run = times(estimate_.data.steps_per_run, work.step);
     }
 
+    void fill_staging() {
+        estimate_.staging =
+            estimate_staging(config_, request_, estimate_.layout, estimate_.data.samples);
+        if (config_.data.staging == config::Staging::all) {
+            assume("staging without the test samples, which are not counted");
+        }
+    }
+
+    std::size_t gradients() const {
+        return static_cast<std::size_t>(estimate_.memory.gradients / sizeof(float));
+    }
+
+    void fill_exchange() {
+        if (degree() == 1) return;
+        const std::size_t wire = comm::make_sum_program(sums_, 0, gradients()).wire_bytes;
+        const bool has_residuals = sums_.format == comm::WireFormat::int8;
+        estimate_.memory.exchange =
+            static_cast<double>(wire) + (has_residuals ? estimate_.memory.gradients : 0.0);
+    }
+
     void fill_traffic() {
         TrafficEstimate& traffic = estimate_.traffic;
         traffic.gradient_bytes = estimate_.memory.gradients;
-        traffic.per_step = 2.0 * (degree() - 1) / degree() * traffic.gradient_bytes;
+        traffic.algorithm = config::value_text(config_, "communication.algorithm");
+        traffic.format = config::value_text(config_, "communication.precision");
+        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients());
+        traffic.per_step = static_cast<double>(bytes.sent);
+        traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
+        traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
         traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
     }
 
@@ -206,6 +242,7 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
+    comm::SumOptions sums_;  // of the group that spans most nodes
 };
 
 }  // namespace

@@ -72,11 +72,12 @@ ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
     return {{"precision", memory.precision},
             {"parameter_bytes", number(memory.parameters)},
             {"gradient_bytes", number(memory.gradients)},
-            {"momentum_bytes", number(memory.momentum)},
+            {"optimizer_bytes", number(memory.optimizer_state)},
             {"statistics_bytes", number(memory.statistics)},
             {"working_copy_bytes", number(memory.working_copies)},
             {"activation_bytes", number(memory.activations)},
             {"input_bytes", number(memory.input)},
+            {"exchange_bytes", number(memory.exchange)},
             {"evaluation_bytes", number(memory.evaluation)},
             {"total_bytes", number(memory.total())},
             {"fullest_node_bytes", number(memory.total() * ranks_of_fullest_node)}};
@@ -86,8 +87,15 @@ ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
 
 std::string to_json(const Estimate& estimate) {
     ordered_json traffic{{"gradient_bytes", number(estimate.traffic.gradient_bytes)},
+                         {"algorithm", estimate.traffic.algorithm},
+                         {"precision", estimate.traffic.format},
                          {"sent_bytes_per_step", number(estimate.traffic.per_step)}};
     put(traffic, "sent_bytes_per_run", estimate.traffic.per_run);
+    put(traffic, "between_nodes_bytes_per_step", estimate.traffic.between_nodes);
+    put(traffic, "out_of_node_bytes_per_step", estimate.traffic.out_of_node);
+    ordered_json staging{{"scope", estimate.staging.scope}};
+    put(staging, "fullest_node_samples", estimate.staging.fullest_node_samples);
+    put(staging, "fullest_node_bytes", estimate.staging.fullest_node_bytes);
     ordered_json time;
     put(time, "step_seconds", estimate.time.step_seconds);
     put(time, "epoch_seconds", estimate.time.epoch_seconds);
@@ -103,6 +111,7 @@ std::string to_json(const Estimate& estimate) {
         {"data", json_of(estimate.data)},
         {"work", json_of(estimate.work, estimate.layout.layout.groups)},
         {"memory_per_rank", json_of(estimate.memory, estimate.layout.ranks_of_fullest_node)},
+        {"staging", staging},
         {"traffic_per_rank", traffic},
         {"time", time},
         {"energy", energy},

@@ -100,25 +100,45 @@ void print_memory(Page& page, const Estimate& estimate) {
     page.title("memory of one rank, without library scratch");
     line("parameters", memory.parameters, "fp32");
     line("gradients", memory.gradients, "fp32");
-    line("momentum", memory.momentum, "fp32");
+    line("optimizer state", memory.optimizer_state, "fp32");
     line("statistics", memory.statistics, "fp32, running means and variances");
     line("working copies", memory.working_copies,
          memory.precision + ", filters and weights for forward and for backward");
     line("activations", memory.activations,
          memory.precision + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
+    if (memory.exchange > 0) {
+        line("exchange", memory.exchange, "gradients on their way; with int8 also residuals");
+    }
     line("evaluation", memory.evaluation,
          memory.precision + ", the network that predicts, after training");
     line("total", memory.total(), "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
 }
 
+void print_staging(Page& page, const Estimate& estimate) {
+    const StagingEstimate& staging = estimate.staging;
+    if (staging.scope == "none") return;
+    page.title("staging to the node that needs most, training samples");
+    page.line("samples", text_of(staging.fullest_node_samples, count_text));
+    page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
+}
+
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
     page.title("traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
-    page.line("sent a step", fmt::format("{:<12}2 (P - 1) / P x payload, and as much received",
-                                         bytes_text(traffic.per_step)));
+    page.line("sent a step",
+              fmt::format("{:<12}{} in {}, by the rank that sends most",
+                          bytes_text(traffic.per_step), traffic.algorithm, traffic.format));
+    page.line("between nodes", text_of(traffic.between_nodes, [](double bytes) {
+                  return fmt::format("{:<12}of that, by the rank that sends most there",
+                                     bytes_text(bytes));
+              }));
+    page.line("out of a node", text_of(traffic.out_of_node, [](double bytes) {
+                  return fmt::format("{:<12}a step, by its ranks of one group together",
+                                     bytes_text(bytes));
+              }));
     page.line("sent in the run", text_of(traffic.per_run, bytes_text));
     page.title("time of computation, nothing else");
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
@@ -139,6 +159,7 @@ std::string to_text(const Estimate& estimate) {
     print_data(page, estimate);
     print_work(page, estimate);
     print_memory(page, estimate);
+    print_staging(page, estimate);
     print_costs(page, estimate);
     if (!estimate.assumptions.empty()) page.title("assumed");
     for (const std::string& assumption : estimate.assumptions) page.line(assumption);

@@ -183,14 +183,15 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     const ComputePrecision precision = compute_precision(config);
     const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());
-    MemoryEstimate memory{.precision = precision.name,
-                          .parameters = parameter_bytes,
-                          .gradients = parameter_bytes,
-                          .momentum = parameter_bytes,
-                          .working_copies = working_copies(built, precision),
-                          .activations = samples * kept_for_backward(built, precision),
-                          .input = input_bytes(config, built, samples),
-                          .evaluation = evaluation_bytes(config, samples)};
+    MemoryEstimate memory{
+        .precision = precision.name,
+        .parameters = parameter_bytes,
+        .gradients = parameter_bytes,
+        .optimizer_state = config::optimizer_states(config.training.optimizer) * parameter_bytes,
+        .working_copies = working_copies(built, precision),
+        .activations = samples * kept_for_backward(built, precision),
+        .input = input_bytes(config, built, samples),
+        .evaluation = evaluation_bytes(config, samples)};
     for (const graph::NormStatistics& statistics : built.statistics()) {
         memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
     }
@@ -198,7 +199,7 @@ MemoryEstimate estimate_memory(const config::Config& config, int samples) {
 }
 
 double MemoryEstimate::total() const {
-    return parameters + gradients + momentum + statistics + input +
+    return parameters + gradients + optimizer_state + statistics + input + exchange +
            std::max(working_copies + activations, evaluation);
 }
 

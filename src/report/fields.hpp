@@ -133,6 +133,9 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("gradient_bytes", result.gradient_bytes);
     fields("buckets", result.buckets);
     fields("bandwidth_bytes_per_second", result.bandwidth_bytes_per_second);
+    fields("sent_bytes_per_step", result.sent_bytes_per_step);
+    fields("between_nodes_bytes_per_step", result.between_nodes_bytes_per_step);
+    fields("out_of_node_bytes_per_step", result.out_of_node_bytes_per_step);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -149,6 +152,15 @@ void describe(auto& fields, Any<TimeRecord> auto& time) {
     fields("epoch_seconds", time.epoch_seconds);
     fields("vote_seconds", time.vote_seconds);
     fields("total_seconds", time.total_seconds);
+}
+
+void describe(auto& fields, Any<StagingRecord> auto& staging) {
+    fields("scope", staging.scope);
+    fields("files", staging.files);
+    fields("copied_bytes", staging.copied_bytes);
+    fields("reused_bytes", staging.reused_bytes);
+    fields("fullest_node_bytes", staging.fullest_node_bytes);
+    fields("left_files", staging.left_files);
 }
 
 void describe(auto& fields, Any<ThroughputRecord> auto& throughput) {
@@ -206,6 +218,10 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("buckets", communication.buckets);
     fields("exposed_seconds", communication.exposed_seconds);
     fields("bandwidth_bytes_per_second", communication.bandwidth_bytes_per_second);
+    fields("sent_bytes_per_step", communication.sent_bytes_per_step);
+    fields("between_nodes_bytes_per_step", communication.between_nodes_bytes_per_step);
+    fields("out_of_node_bytes_per_step", communication.out_of_node_bytes_per_step);
+    fields("exposed_seconds_per_step", communication.exposed_seconds_per_step);
 }
 
 void describe(auto& fields, Any<EnergyRecord> auto& energy) {
@@ -233,6 +249,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("flops", record.flops);
     fields("work", record.work);
     fields("time", record.time);
+    fields("staging", record.staging);
     fields("throughput", record.throughput);
     fields("communication", record.communication);
     fields("energy", record.energy);

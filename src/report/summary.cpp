@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "fields.hpp"
@@ -27,6 +28,11 @@ std::string one_line(std::string_view text) {
         result,
         [](char letter) { return static_cast<unsigned char>(letter) < 32 || letter == 127; }, ' ');
     return result;
+}
+
+std::string bytes(const Quantity& quantity) {
+    if (!quantity.value || !(*quantity.value >= 0 && *quantity.value < 1e18)) return "unknown";
+    return format_bytes(static_cast<std::uint64_t>(*quantity.value));
 }
 
 std::string number(const Quantity& quantity, fmt::string_view format) {
@@ -167,7 +173,13 @@ void print_categories(Page& page, const RunRecord& record) {
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
-    if (record.topology.degree > 1) page.line("replica audits      : {} passed", passed);
+    if (record.topology.degree > 1) {
+        const CommunicationRecord& sums = record.communication;
+        page.line("replica audits      : {} passed", passed);
+        page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
+                  one_line(sums.algorithm), one_line(sums.precision),
+                  bytes(sums.sent_bytes_per_step), number(sums.exposed_seconds_per_step, "{:.4f}"));
+    }
     if (record.determinism.requested) {
         page.line("same bits again     : {}", one_line(record.determinism.guarantee));
     }

@@ -5,9 +5,8 @@
 
 #include <sys/stat.h>
 
+#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/file.hpp>
-
-#include "descriptor.hpp"
 
 namespace hpcai::storage {
 namespace {

@@ -60,42 +60,50 @@ bool is_manifest_line(std::string_view line) {
            digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Whether a line, also of `sha256sum -b`, of `sha256sum ./name` or with a CR at its end, is for
-/// the file `name`.
-bool is_line_of(std::string_view line, const std::string& name) {
-    const bool is_escaped = line.starts_with('\\');
-    line.remove_prefix(kDigits + (is_escaped ? 1 : 0));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.starts_with("  ") && !line.starts_with(" *")) return false;
-    line.remove_prefix(2);
-    while (line.starts_with("./")) line.remove_prefix(2);
-    return line == (is_escaped ? escaped_name(name) : name);
-}
-
-/// Digest of the file `name`; empty when no line is for it.
-std::string listed_digest(std::string_view text, const std::string& name,
-                          const std::filesystem::path& manifest) {
-    std::string found;
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
-        require(is_manifest_line(line), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
-                manifest.string());
-        if (is_line_of(line, name)) found = line.substr(line.starts_with('\\') ? 1 : 0, kDigits);
+/// As sha256sum escaped it.
+std::string plain_name(std::string_view escaped) {
+    std::string name;
+    for (std::size_t i = 0; i < escaped.size(); ++i) {
+        const bool is_pair = escaped[i] == '\\' && i + 1 < escaped.size();
+        const char letter = is_pair ? escaped[++i] : escaped[i];
+        name += !is_pair ? letter : letter == 'n' ? '\n' : letter == 'r' ? '\r' : letter;
     }
-    return found;
+    return name;
 }
 
 }  // namespace
+
+std::map<std::string, std::string, std::less<>> parse_manifest(
+    std::string_view text, const std::filesystem::path& manifest) {
+    std::map<std::string, std::string, std::less<>> digests;
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        require(is_manifest_line(line), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
+                manifest.string());
+        // Also lines of `sha256sum -b`, of `sha256sum ./name` or with a CR at their end.
+        const bool is_escaped = line.starts_with('\\');
+        line.remove_prefix(is_escaped ? 1 : 0);
+        const std::string_view digest = line.substr(0, kDigits);
+        line.remove_prefix(kDigits);
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (!line.starts_with("  ") && !line.starts_with(" *")) continue;
+        line.remove_prefix(2);
+        while (line.starts_with("./")) line.remove_prefix(2);
+        digests.insert_or_assign(is_escaped ? plain_name(line) : std::string(line), digest);
+    }
+    return digests;
+}
 
 bool matches_manifest(const std::filesystem::path& file) {
     const std::filesystem::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
     if (!std::filesystem::exists(manifest, error)) return false;
     const std::vector<std::byte> bytes = read_file_bytes(manifest, kLargestManifest);
-    const std::string digest = listed_digest(text_of(bytes), file.filename().string(), manifest);
-    if (digest.empty()) return false;
-    require(sha256_hex_of_file(file) == digest, ExitCode::data,
+    const auto digests = parse_manifest(text_of(bytes), manifest);
+    const auto found = digests.find(file.filename().string());
+    if (found == digests.end()) return false;
+    require(sha256_hex_of_file(file) == found->second, ExitCode::data,
             "'{}' is not the file that '{}' lists: its SHA-256 differs", file.string(),
             manifest.string());
     return true;

@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/pending_path.hpp>
-
-#include "descriptor.hpp"
 
 namespace hpcai::storage {
 namespace {

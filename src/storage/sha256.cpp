@@ -4,9 +4,8 @@
 
 #include <openssl/evp.h>
 
+#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
-
-#include "descriptor.hpp"
 
 namespace hpcai::storage {
 

@@ -15,7 +15,7 @@ struct Part {
     std::uint64_t ReplicaHashes::*hash;
 };
 constexpr std::array kParts{Part{"parameters", &ReplicaHashes::parameters},
-                            Part{"momentum", &ReplicaHashes::momentum},
+                            Part{"optimizer state", &ReplicaHashes::optimizer_state},
                             Part{"statistics", &ReplicaHashes::statistics}};
 
 /// What more than half of the ranks hold; null where there is no such majority.
@@ -72,16 +72,24 @@ void ReplicaAudit::after_step(std::int64_t step) {
     if (is_due(step)) now(step);
 }
 
+std::uint64_t ReplicaAudit::hash_of_states() {
+    std::uint64_t hash = 0;
+    for (int state = 0; state < store_.states(); ++state) {
+        hash = hash * 0x9e3779b97f4a7c15 + device_.hash(store_.state(state));
+    }
+    return hash;
+}
+
 void ReplicaAudit::now(std::int64_t step) {
     if (group_.size() == 1) return;
-    compare({device_.hash(store_.parameters()), device_.hash(store_.momentum()), 0}, step);
+    compare({device_.hash(store_.parameters()), hash_of_states(), 0}, step);
 }
 
 void ReplicaAudit::at_the_end(std::int64_t step) {
     if (group_.size() == 1) return;
-    compare({device_.hash(store_.parameters()), device_.hash(store_.momentum()),
-             device_.hash(store_.statistics())},
-            step);
+    compare(
+        {device_.hash(store_.parameters()), hash_of_states(), device_.hash(store_.statistics())},
+        step);
 }
 
 void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {

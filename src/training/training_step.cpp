@@ -59,43 +59,6 @@ private:
     comm::GradientBuckets& buckets_;
 };
 
-}  // namespace
-
-device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore& store,
-                     const config::TrainingConfig& training) {
-    device::Sgd sgd{static_cast<float>(training.momentum),
-                    static_cast<float>(training.weight_decay),
-                    training.nesterov,
-                    {},
-                    network.compute()};
-    const auto& parameters = network.graph().parameters();
-    bool is_next = false;  // to the range before
-    for (std::size_t index = 0; index < parameters.size(); ++index) {
-        const graph::ParameterKind kind = parameters[index].kind;
-        if (!parameters[index].is_trained) {
-            is_next = false;
-            continue;
-        }
-        const bool decays = training.weight_decay_on_norm_and_bias ||
-                            kind == graph::ParameterKind::filters ||
-                            kind == graph::ParameterKind::linear_weight;
-        const auto parameter = static_cast<graph::ParameterId>(index);
-        const auto [begin, end] = store.range(parameter);
-        void* copy = network.working_copy(parameter);
-        const bool joins = is_next && sgd.ranges.back().decays == decays &&
-                           sgd.ranges.back().working_copy == nullptr && copy == nullptr;
-        if (joins) {
-            sgd.ranges.back().end = end;  // the gap between is zero and stays so
-        } else {
-            sgd.ranges.push_back({begin, end, decays, copy});
-        }
-        is_next = true;
-    }
-    return sgd;
-}
-
-namespace {
-
 bool is_classifier(const graph::Graph& graph) {
     return std::holds_alternative<ops::SoftmaxCrossEntropy>(graph.nodes().back().operation);
 }
@@ -108,9 +71,8 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       store_(setup.store),
       reducer_(setup.reducer),
       loss_scale_(plan_loss_scale(setup.config.training, setup.network.compute())),
-      update_(device_.build(
-          plan_sgd(network_, store_, setup.config.training),
-          {store_.parameters(), store_.gradients(), store_.momentum(), network_.step_numbers()})),
+      update_(device_.build(plan_optimizer(network_, store_, setup.config.training),
+                            optimizer_tensors(network_, store_))),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
       can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())),

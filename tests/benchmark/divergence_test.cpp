@@ -13,15 +13,17 @@ AuditRecord audit_of(std::vector<std::string> differs, int named) {
 }
 
 TEST(DescribeDivergence, NamesTheMinorityByGroupRankWorldRankAndHost) {
-    EXPECT_EQ(describe_divergence(audit_of({"parameters", "momentum"}, 1), 4),
-              "replica audit after step 400: parameters and momentum of group rank 0 (world rank "
-              "8, node2) differ from those of the other 3 ranks");
+    EXPECT_EQ(
+        describe_divergence(audit_of({"parameters", "optimizer state"}, 1), 4),
+        "replica audit after step 400: parameters and optimizer state of group rank 0 (world rank "
+        "8, node2) differ from those of the other 3 ranks");
 }
 
 TEST(DescribeDivergence, NamesAllRanksWhereNoMajorityAgrees) {
-    EXPECT_EQ(describe_divergence(audit_of({"momentum"}, 2), 2),
-              "replica audit after step 400: momentum differs between group rank 0 (world rank 8, "
-              "node2), group rank 1 (world rank 9, node2)");
+    EXPECT_EQ(
+        describe_divergence(audit_of({"optimizer state"}, 2), 2),
+        "replica audit after step 400: optimizer state differs between group rank 0 (world rank 8, "
+        "node2), group rank 1 (world rank 9, node2)");
 }
 
 TEST(DescribeDivergence, StaysShortInALargeGroup) {

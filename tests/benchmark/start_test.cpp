@@ -41,7 +41,8 @@ public:
                                           const device::KernelOptions&) override {
         refuse();
     }
-    std::unique_ptr<device::Update> build(const device::Sgd&, const device::SgdTensors&) override {
+    std::unique_ptr<device::Update> build(const device::Optimizer&,
+                                          const device::OptimizerTensors&) override {
         refuse();
     }
     void check_finite(std::span<const float>, device::StepNumbers*) override { refuse(); }

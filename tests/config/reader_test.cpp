@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,9 +58,6 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_EQ(message_of("training:\n  optimizer: lars\n"),
-              "f.yaml:2:14: training.optimizer: expected sgd, got 'lars', which this version does "
-              "not have");
     EXPECT_EQ(message_of("training:\n  precision: int8\n"),
               "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, got "
               "'int8', which this version does not have");
@@ -67,8 +67,8 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line : {"parallel: {mode: pipeline}", "communication: {algorithm: torus_2d}",
-                             "training: {precision: fp16}", "parallel: {micro_batches: 4}"}) {
+    for (const char* line : {"parallel: {mode: pipeline}", "training: {precision: fp16}",
+                             "parallel: {micro_batches: 4}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
 }
@@ -177,6 +177,73 @@ TEST(Reader, RefusesSettingsThatContradict) {
                 HasSubstr("training.batch_size: expected a multiple of bagging.P_degree"));
     EXPECT_THAT(message_of("training: {nesterov: true, momentum: 0}"),
                 HasSubstr("training.momentum: expected a number above 0"));
+}
+
+TEST(Reader, RefusesSettingsThatTheOptimizerHasNoUseFor) {
+    EXPECT_EQ(message_of("training:\n  optimizer: adam\n  momentum: 0.5\n"),
+              "f.yaml:3:13: training.momentum: expected 0.9, as training.optimizer is adam, got "
+              "'0.5'");
+    const std::string with_momentum = "momentum: 0.5,nesterov: true,momentum_correction: true";
+    const std::string with_betas = "beta1: 0.5,beta2: 0.5";
+    const std::string of_lars = "trust_coefficient: 0.5", of_others = "epsilon: 0.5";
+    const std::map<std::string, std::vector<std::string>> useless{
+        {"sgd", {with_betas, of_lars, of_others}},
+        {"lars", {with_betas}},
+        {"lamb", {with_momentum, of_lars}},
+        {"adam", {with_momentum, of_lars}},
+        {"adamw", {with_momentum, of_lars}},
+        {"adagrad", {with_momentum, with_betas, of_lars}}};
+    for (const auto& [optimizer, groups] : useless) {
+        for (const std::string& group : {with_momentum, with_betas, of_lars, of_others}) {
+            const bool is_useless = std::ranges::count(groups, group) > 0;
+            std::istringstream settings(group);
+            for (std::string one; std::getline(settings, one, ',');) {
+                const std::string yaml = "training: {optimizer: " + optimizer + ", " + one + "}\n";
+                EXPECT_THAT(
+                    message_of(yaml),
+                    HasSubstr(is_useless ? "as training.optimizer is " + optimizer : "accepted"));
+            }
+        }
+    }
+}
+
+TEST(Reader, RefusesAnEpsilonThatWouldDivideZeroByZero) {
+    for (const std::string optimizer : {"lamb", "adam", "adamw", "adagrad"}) {
+        for (const std::string epsilon : {"0", "1e-46"}) {
+            EXPECT_THAT(
+                message_of("training: {optimizer: " + optimizer + ", epsilon: " + epsilon + "}\n"),
+                HasSubstr("training.epsilon: expected a number of at least"));
+        }
+    }
+    EXPECT_EQ(message_of("training: {optimizer: lars, epsilon: 0}\n"), "accepted");
+}
+
+TEST(Reader, RefusesSettingsThatTheWayToSumHasNoUseFor) {
+    EXPECT_THAT(message_of("communication: {torus_columns: 2}\n"),
+                HasSubstr("communication.torus_columns: expected auto, as communication.algorithm "
+                          "is all_reduce"));
+    EXPECT_THAT(message_of("communication: {algorithm: torus_2d, ranks_per_node: 2}\n"),
+                HasSubstr("communication.ranks_per_node: expected auto, as communication.algorithm "
+                          "is torus_2d"));
+    EXPECT_EQ(message_of("communication: {algorithm: torus_2d, torus_columns: 2}\n"), "accepted");
+    EXPECT_EQ(message_of("communication: {algorithm: hierarchical, ranks_per_node: 2}\n"),
+              "accepted");
+}
+
+TEST(Reader, TakesNumbersAndBooleansThatMayBeAuto) {
+    const TrainingConfig training =
+        parse("training: {optimizer: lars, epsilon: 0.5, momentum_correction: false}\n", "f.yaml",
+              {})
+            .training;
+    EXPECT_EQ(training.epsilon, 0.5);
+    EXPECT_EQ(training.momentum_correction, false);
+    const TrainingConfig automatic =
+        parse("training: {epsilon: auto, momentum_correction: auto}\n", "f.yaml", {}).training;
+    EXPECT_FALSE(automatic.epsilon || automatic.momentum_correction);
+    EXPECT_THAT(message_of("training: {momentum_correction: 1}\n"),
+                HasSubstr("expected auto, true or false, got '1'"));
+    EXPECT_THAT(message_of("training: {epsilon: none}\n"),
+                HasSubstr("expected auto or a number at least 0 and at most 1, got 'none'"));
 }
 
 /// What reading says to a detector with these settings.

@@ -158,21 +158,23 @@ TEST_P(CudaDevice, HashesBitsLikeAnyDevice) {
 
 /// Four steps of training on `device`: an ordinary one, one with an infinity, two more.
 struct Steps {
-    std::vector<float> parameters, momentum;
+    std::vector<float> parameters;
     StepNumbers numbers;
 };
-Steps take_steps(Device& device, const Sgd& sgd) {
+Steps take_steps(Device& device, const Optimizer& optimizer) {
     std::vector<float> values(100), slopes(100);
     for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = std::cos(static_cast<float>(i));
         slopes[i] = std::sin(static_cast<float>(3 * i));
     }
     const Array<float> parameters(device, values), gradients(device, slopes),
-        momentum(device, std::vector<float>(100, 0.25f)), losses(device, {0.5f, 1.5f, 0.25f});
+        first(device, std::vector<float>(100)), second(device, std::vector<float>(100)),
+        losses(device, {0.5f, 1.5f, 0.25f});
     const Array<StepNumbers> numbers(
         device, {{.learning_rate = 0.1f, .loss_scale = 8, .gradient_factor = 0.125f}});
-    const auto update =
-        device.build(sgd, {parameters.span(), gradients.span(), momentum.span(), numbers.data()});
+    const auto update = device.build(
+        optimizer,
+        {parameters.span(), gradients.span(), {first.span(), second.span()}, numbers.data()});
     for (const bool breaks : {false, true, false, false}) {
         slopes[97] = breaks ? kInfinity : 1;
         device.enqueue_upload(gradients.data(), std::as_bytes(std::span(slopes)));
@@ -182,37 +184,34 @@ Steps take_steps(Device& device, const Sgd& sgd) {
         device.finish_step({.dynamic = true, .good_steps_to_double = 2, .loss_weight = 0.5f},
                            numbers.data());
     }
-    return {parameters.read(), momentum.read(), numbers.read()[0]};
+    return {parameters.read(), numbers.read()[0]};
 }
 
 TEST_P(CudaDevice, TakesTheStepsOfTheCpu) {
     const auto device = make(), cpu = make_cpu_device({});
-    const std::vector<std::vector<Sgd::Range>> cases{
-        {}, {{0, 100, true}}, {{0, 0, true}, {8, 21, false}, {24, 64, true}, {88, 100, false}}};
-    for (const auto& ranges : cases) {
-        const Sgd sgd{.momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true, .ranges = ranges};
-        const Steps got = take_steps(*device, sgd), want = take_steps(*cpu, sgd);
-        for (std::size_t i = 0; i < 100; ++i) {
-            EXPECT_NEAR(got.parameters[i], want.parameters[i], 1e-6) << i;
-            EXPECT_NEAR(got.momentum[i], want.momentum[i], 1e-6) << i;
+    const std::vector<std::vector<Optimizer::Range>> cases{
+        {},
+        {{0, 100, true, true}},
+        {{0, 0, true}, {8, 21, false, true}, {24, 64, true}, {88, 100, false}}};
+    for (const OptimizerRule& rule :
+         {OptimizerRule(Sgd{0.9f, true}), OptimizerRule(Lars{0.9f}), OptimizerRule(Lamb{}),
+          OptimizerRule(Adam{}), OptimizerRule(AdaGrad{})}) {
+        for (const auto& ranges : cases) {
+            const Optimizer optimizer{rule, 0.01f, ranges};
+            const Steps got = take_steps(*device, optimizer), want = take_steps(*cpu, optimizer);
+            for (std::size_t i = 0; i < 100; ++i) {
+                EXPECT_NEAR(got.parameters[i], want.parameters[i], 1e-6)
+                    << rule.index() << " " << i;
+            }
+            EXPECT_EQ(got.numbers.loss_scale, want.numbers.loss_scale);
+            EXPECT_EQ(got.numbers.loss_scale, 8);
+            EXPECT_EQ(got.numbers.gradient_factor, want.numbers.gradient_factor);
+            EXPECT_EQ(got.numbers.skipped_steps, 1u);
+            EXPECT_EQ(got.numbers.taken_steps, 3u);
+            EXPECT_EQ(got.numbers.good_steps, want.numbers.good_steps);
+            EXPECT_EQ(got.numbers.loss_sum, 9);
         }
-        EXPECT_EQ(got.numbers.loss_scale, want.numbers.loss_scale);
-        EXPECT_EQ(got.numbers.loss_scale, 8);
-        EXPECT_EQ(got.numbers.gradient_factor, want.numbers.gradient_factor);
-        EXPECT_EQ(got.numbers.skipped_steps, 1u);
-        EXPECT_EQ(got.numbers.good_steps, want.numbers.good_steps);
-        EXPECT_EQ(got.numbers.loss_sum, 9);
     }
-}
-
-TEST_P(CudaDevice, RefusesBuffersAndRangesThatDoNotFit) {
-    const auto device = make();
-    const Array<float> a(*device, std::vector<float>(16)), b(*device, std::vector<float>(8));
-    EXPECT_THROW(device->build(Sgd{}, {a.span(), b.span(), a.span(), nullptr}), Error);
-    EXPECT_THROW(device->build(Sgd{.ranges = {{0, 17, true}}}, {a.span(), a.span(), a.span()}),
-                 Error);
-    EXPECT_THROW(device->build(Sgd{.ranges = {{4, 16, true}}}, {a.span(), a.span(), a.span()}),
-                 Error);
 }
 
 TEST_P(CudaDevice, StoresImagesOfThreeChannelsWithAFourthOfZeros) {

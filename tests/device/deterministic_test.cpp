@@ -10,7 +10,7 @@
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 #include "support/naive_random.hpp"
-#include "support/sgd_step.hpp"
+#include "support/optimizer_steps.hpp"
 
 /// The reference of a deterministic engine with several threads is itself with one; that its
 /// numbers are right, the other tests say, which run on deterministic rows, too.
@@ -240,7 +240,7 @@ TEST(DeterministicCpuDevice, OptimizerHasTheSameBitsWithAnyNumberOfThreads) {
     const auto stepped = [&](int threads) {
         std::vector<float> w = parameters, v = momentum;
         const auto device = make_cpu_device({.threads = threads, .deterministic = true});
-        SgdSteps(*device, {0.9f, 1e-4f, true, {}}, {w, gradients, v, nullptr}).step(0.1);
+        OptimizerSteps(*device, {Sgd{0.9f, true}, 1e-4f}, {w, gradients, {v}}).step(0.1);
         w.insert(w.end(), v.begin(), v.end());
         return w;
     };

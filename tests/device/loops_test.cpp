@@ -172,14 +172,45 @@ TEST_P(LoopsOf, StoreAndLoadFloatsAlikeToTheBit) {
     });
 }
 
-TEST_P(LoopsOf, StepTheOptimizerAlike) {
+TEST_P(LoopsOf, StepTheOptimizersAlike) {
     const auto w = numbers(1003), g = numbers(1003), v = numbers(1003);
-    for (const bool nesterov : {false, true}) {
+    const MomentCoefficients moments{0.5f, 1e-2f, 0.9f, 0.1f, 0.75f, 0.25f};
+    const AdamCoefficients adam{moments, 0.99f, 0.1f, 1.5f, 0.01f};
+    const LambCoefficients lamb{moments, 2, 1.5f, 0.01f, 1e-2f};
+    using Step = std::function<SquareSums(const Loops&, const StepSpan&)>;
+    const auto silent = [](const auto& step) {
+        return Step([step](const Loops& loops, const StepSpan& span) {
+            step(loops, span);
+            return SquareSums{};
+        });
+    };
+    const std::vector<Step> steps{
+        silent([](auto& loops, auto& at) {
+            loops.sgd(at, {0.1f, 0.5f, 0.9f, 1e-2f, false});
+        }),
+        silent([](auto& loops, auto& at) {
+            loops.sgd(at, {0.1f, 0.5f, 0.9f, 1e-2f, true});
+        }),
+        silent([](auto& loops, auto& at) {
+            loops.momentum_step(at, {0.5f, 0.9f, 1e-2f, true, 0.25f, 0.5f});
+        }),
+        silent([&](auto& loops, auto& at) { loops.adam(at, adam); }),
+        silent([](auto& loops, auto& at) {
+            loops.adagrad(at, {0.5f, 1e-2f, 0.1f, 0.01f});
+        }),
+        [](const Loops& loops, const StepSpan& at) { return loops.square_sums(at); },
+        [&](const Loops& loops, const StepSpan& at) { return loops.lamb_moments(at, lamb); },
+        silent([&](auto& loops, auto& at) { loops.lamb_step(at, lamb, 0.25f); })};
+    for (const Step& step : steps) {
         expect_same(1e-6, [&](const Loops& loops) {
-            auto parameters = w, momentum = v;
-            loops.sgd({parameters.data(), g.data(), momentum.data(), w.size()},
-                      {0.1f, 0.5f, 0.9f, 1e-2f, nesterov});
-            return join(parameters, momentum);
+            auto parameters = w, first = v, second = g;
+            for (float& value : second) value *= value;
+            for (float& value : first) value = std::abs(value);  // as AdaGrad's is
+            const SquareSums sums =
+                step(loops, {parameters.data(), g.data(), first.data(), second.data(), w.size()});
+            const std::vector<float> of_sums{static_cast<float>(sums.parameters),
+                                             static_cast<float>(sums.others)};
+            return join(join(parameters, first), join(second, of_sums));
         });
     }
 }

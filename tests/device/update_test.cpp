@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "device/device_rows.hpp"
 #include "support/naive_random.hpp"
+#include "support/reference_optimizer.hpp"
 
 /// What devices do at the end of a training step, and with steps that were recorded.
 namespace hpcai::device {
@@ -19,18 +21,29 @@ class Buffers {
 public:
     Buffers(Device& device, std::size_t elements) : device_(device), elements_(elements) {
         naive::Random random(tensor::DType::f32, 9);
-        for (auto& buffer : buffers_) {
+        for (std::size_t index = 0; index < buffers_.size(); ++index) {
             const auto tensor = random.normal({static_cast<std::int64_t>(elements)});
-            const std::vector<float> values(tensor.values.begin(), tensor.values.end());
-            buffer = device.allocate(elements * sizeof(float));
-            device.upload(buffer->data(), std::as_bytes(std::span(values)));
+            std::vector<float> values(tensor.values.begin(), tensor.values.end());
+            if (index == 3) {  // a mean of squares, whose root divides
+                for (float& value : values) value = 0.25F + value * value;
+            }
+            buffers_[index] = device.allocate(elements * sizeof(float));
+            device.upload(buffers_[index]->data(), std::as_bytes(std::span(values)));
         }
         numbers_ = device.allocate(sizeof(StepNumbers));
         set(StepNumbers{});
     }
 
-    SgdTensors tensors() const { return {span(0), span(1), span(2), numbers()}; }
+    /// With as many states as the rule has.
+    OptimizerTensors tensors(const OptimizerRule& rule) const {
+        const bool has_one = states(rule) == 1;
+        return {parameters(),
+                gradients(),
+                {has_one ? squares_or_mean(rule) : span(2), has_one ? std::span<float>() : span(3)},
+                numbers()};
+    }
     StepNumbers* numbers() const { return static_cast<StepNumbers*>(numbers_->data()); }
+    std::span<float> parameters() const { return span(0); }
     std::span<float> gradients() const { return span(1); }
 
     void set(const StepNumbers& numbers) {
@@ -40,6 +53,11 @@ public:
         StepNumbers numbers;
         device_.download(std::as_writable_bytes(std::span(&numbers, 1)), numbers_->data());
         return numbers;
+    }
+    OptimizerValues values(const OptimizerTensors& tensors) const {
+        return {read(tensors.parameters),
+                read(tensors.gradients),
+                {read(tensors.states[0]), read(tensors.states[1])}};
     }
     std::vector<float> read(std::span<const float> part) const {
         std::vector<float> values(part.size());
@@ -51,77 +69,152 @@ public:
     }
 
 private:
+    std::span<float> squares_or_mean(const OptimizerRule& rule) const {
+        return span(std::holds_alternative<AdaGrad>(rule) ? 3 : 2);
+    }
     std::span<float> span(std::size_t index) const {
         return {static_cast<float*>(buffers_[index]->data()), elements_};
     }
 
     Device& device_;
     std::size_t elements_;
-    std::array<std::unique_ptr<Memory>, 3> buffers_;
+    std::array<std::unique_ptr<Memory>, 4> buffers_;
     std::unique_ptr<Memory> numbers_;
 };
 
+/// Every rule with every setting that changes a formula.
+const std::vector<OptimizerRule> kRules{
+    Sgd{},
+    Sgd{0.9f},
+    Sgd{0.9f, true},
+    Sgd{0.9f, false, false},
+    Sgd{0.9f, true, false},
+    Lars{0.9f, false, false, 0.25f},
+    Lars{0.9f, true, false, 0.25f},
+    Lars{0.5f, false, true, 0.25f, 2},
+    Lars{0.5f, true, true, 0.25f},
+    Lamb{},
+    Lamb{0.5, 0.75, 0.125},
+    Adam{},
+    Adam{0.5, 0.75, 0.125},
+    Adam{.decoupled_decay = true},
+    AdaGrad{},
+    AdaGrad{0.125f},
+};
+
+using Ranges = std::vector<Optimizer::Range>;
+
 class UpdateOf : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// The optimizer step in doubles, over three steps with a constant gradient.
-    void expect_like_reference(const Sgd& sgd, std::size_t elements) {
+    /// Three steps with a constant gradient at rates that change, each against the naive step on
+    /// what the device held before it.
+    void expect_like_reference(const Optimizer& optimizer, std::size_t elements) {
         const auto device = GetParam().make();
         Buffers buffers(*device, elements);
-        const auto [w, g, v, numbers] = buffers.tensors();
-        const std::vector<float> w0 = buffers.read(w), g0 = buffers.read(g), v0 = buffers.read(v);
-        std::vector<double> parameter(w0.begin(), w0.end()), velocity(v0.begin(), v0.end());
-        constexpr double kRate = 0.125, kFactor = 0.5;
-        buffers.set({.learning_rate = kRate, .gradient_factor = kFactor});
-        const auto update = device->build(sgd, buffers.tensors());
-        for (int step = 0; step < 3; ++step) {
+        const OptimizerTensors tensors = buffers.tensors(optimizer.rule);
+        const auto update = device->build(optimizer, tensors);
+        for (std::uint32_t step = 0; step < 3; ++step) {
+            const StepNumbers numbers{.learning_rate = 0.125F / static_cast<float>(1 + step),
+                                      .gradient_factor = 0.5,
+                                      .taken_steps = step};
+            buffers.set(numbers);
+            OptimizerValues want = buffers.values(tensors);
+            take_reference_step(optimizer, numbers, want);
             update->run();
-            for (const auto& [begin, end, decays, unused] : sgd.ranges) {
-                const double decay = decays ? sgd.weight_decay : 0;
-                for (std::size_t i = begin; i < end; ++i) {
-                    const double slope = kFactor * g0[i] + decay * parameter[i];
-                    velocity[i] = sgd.momentum * velocity[i] + slope;
-                    parameter[i] -=
-                        kRate * (sgd.nesterov ? slope + sgd.momentum * velocity[i] : velocity[i]);
-                }
+            const OptimizerValues got = buffers.values(tensors);
+            // fp32: a few roundings each
+            expect_near(got.parameters, want.parameters, 2e-6);
+            for (const std::size_t state : {0, 1}) {
+                expect_near(got.states[state], want.states[state], 2e-6);
             }
+            EXPECT_EQ(got.gradients, want.gradients);
         }
-        const std::vector<float> got = buffers.read(w), speed = buffers.read(v);
-        for (std::size_t i = 0; i < elements; ++i) {
-            ASSERT_NEAR(got[i], parameter[i], 1e-5) << i;
-            ASSERT_NEAR(speed[i], velocity[i], 1e-5) << i;
-        }
-        EXPECT_EQ(buffers.read(g), g0);
+    }
+
+    static void expect_near(const std::vector<float>& got, const std::vector<float>& want,
+                            double tolerance) {
+        ASSERT_EQ(got.size(), want.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+            ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0F, std::abs(want[i]))) << i;
     }
 };
 
-TEST_P(UpdateOf, SgdAgreesWithReference) {
-    expect_like_reference({0.9f, 1e-2f, false, {{0, 100, true}}}, 100);
-    expect_like_reference({0.9f, 1e-2f, true, {{0, 100, true}}}, 100);
-    expect_like_reference({0, 0, false, {{0, 1, true}}}, 1);
-    expect_like_reference({0.9f, 0, false, {{0, (1 << 15) + 7, true}}}, (1 << 15) + 7);
-    expect_like_reference({0.9f, 0, false, {}}, 0);
+TEST_P(UpdateOf, EveryOptimizerAgreesWithItsNaiveTwin) {
+    for (std::size_t rule = 0; rule < kRules.size(); ++rule) {
+        SCOPED_TRACE(rule);
+        for (const std::size_t elements : {std::size_t{1}, std::size_t{100}, std::size_t{40007}}) {
+            expect_like_reference({kRules[rule], 1e-2f, {{0, elements, true, true}}}, elements);
+        }
+        expect_like_reference({kRules[rule], 0, {{0, 100, true, true}}}, 100);
+        expect_like_reference({kRules[rule], 0, {}}, 0);
+    }
 }
 
-TEST_P(UpdateOf, SgdDecaysWhereItIsToldToAndLeavesTheRestAlone) {
-    expect_like_reference(
-        {0.9f, 0.25f, false, {{0, 13, true}, {16, 33, false}, {48, 48, true}, {64, 701, true}}},
-        720);
-    expect_like_reference({0.9f, 0.25f, false, {}}, 40);
+TEST_P(UpdateOf, EveryOptimizerDecaysAndTrustsWhereItIsToldToAndLeavesTheRestAlone) {
+    const Ranges ranges{{0, 13, true, true}, {16, 33, false},           {48, 48, true, true},
+                        {64, 701, true},     {704, 20001, false, true}, {20008, 20024, true, true}};
+    for (std::size_t rule = 0; rule < kRules.size(); ++rule) {
+        SCOPED_TRACE(rule);
+        expect_like_reference({kRules[rule], 0.25f, ranges}, 20040);
+        expect_like_reference({kRules[rule], 0.25f, {}}, 40);
+    }
 }
 
-TEST_P(UpdateOf, SgdChangesNothingWhileGradientsAreNotFinite) {
+TEST_P(UpdateOf, NoOptimizerTakesATrustRatioOfNothing) {
+    for (const OptimizerRule& rule : {kRules[5], kRules[9]}) {
+        for (const bool zero_parameters : {true, false}) {
+            const auto device = GetParam().make();
+            Buffers buffers(*device, 100);
+            const Optimizer optimizer{rule, 0.25f, {{0, 48, true, true}, {48, 100, true, true}}};
+            const OptimizerTensors tensors = buffers.tensors(rule);
+            const std::vector<float> zeros(48);
+            buffers.write((zero_parameters ? buffers.parameters() : buffers.gradients()).first(48),
+                          zeros);
+            const StepNumbers numbers{.learning_rate = 0.125};
+            buffers.set(numbers);
+            OptimizerValues want = buffers.values(tensors);
+            take_reference_step(optimizer, numbers, want);
+            device->build(optimizer, tensors)->run();
+            expect_near(buffers.values(tensors).parameters, want.parameters, 2e-6);
+        }
+    }
+}
+
+TEST_P(UpdateOf, NoOptimizerChangesAnythingWhileGradientsAreNotFinite) {
+    for (const OptimizerRule& rule : kRules) {
+        const auto device = GetParam().make();
+        Buffers buffers(*device, 100);
+        const OptimizerTensors tensors = buffers.tensors(rule);
+        const auto update = device->build({rule, 0.1f, {{0, 100, true, true}}}, tensors);
+        const OptimizerValues before = buffers.values(tensors);
+        buffers.set({.learning_rate = 1, .finite = 0});
+        update->run();
+        const OptimizerValues after = buffers.values(tensors);
+        EXPECT_EQ(after.parameters, before.parameters);
+        EXPECT_EQ(after.states, before.states);
+        buffers.set({.learning_rate = 1});
+        update->run();
+        EXPECT_NE(buffers.values(tensors).parameters, before.parameters);
+    }
+}
+
+TEST_P(UpdateOf, RefusesBuffersAndRangesThatDoNotFit) {
     const auto device = GetParam().make();
-    Buffers buffers(*device, 100);
-    const auto [w, g, v, unused] = buffers.tensors();
-    const auto update = device->build(Sgd{0.9f, 0.1f, false, {{0, 100, true}}}, buffers.tensors());
-    const std::vector<float> before = buffers.read(w), speed = buffers.read(v);
-    buffers.set({.learning_rate = 1, .finite = 0});
-    update->run();
-    EXPECT_EQ(buffers.read(w), before);
-    EXPECT_EQ(buffers.read(v), speed);
-    buffers.set({.learning_rate = 1});
-    update->run();
-    EXPECT_NE(buffers.read(w), before);
+    Buffers buffers(*device, 16);
+    for (const OptimizerRule& rule : kRules) {
+        const OptimizerTensors good = buffers.tensors(rule);
+        OptimizerTensors bad = good;
+        bad.gradients = bad.gradients.first(8);
+        EXPECT_THROW(device->build({rule}, bad), Error);
+        bad = good;
+        bad.states[static_cast<std::size_t>(states(rule)) - 1] = {};
+        EXPECT_THROW(device->build({rule}, bad), Error);
+        for (const Ranges& ranges :
+             {Ranges{{0, 17}}, Ranges{{4, 16}}, Ranges{{8, 16}, {0, 8}}, Ranges{{8, 0}}}) {
+            EXPECT_THROW(device->build({rule, 0, ranges}, good), Error);
+        }
+        device->build({rule, 0, {{0, 16}}}, good);
+    }
 }
 
 TEST_P(UpdateOf, ChecksThatEveryNumberIsFinite) {
@@ -169,6 +262,7 @@ TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
     EXPECT_EQ(step(true), 16) << "beyond the largest";
     for (const float scale : {8.0F, 4.0F, 4.0F}) EXPECT_EQ(step(false), scale);
     EXPECT_EQ(buffers.get().skipped_steps, 3u);
+    EXPECT_EQ(buffers.get().taken_steps, 4u);
     EXPECT_EQ(step(true), 4);
     EXPECT_EQ(step(true), 8);
     device->finish_step({.dynamic = false, .loss_weight = 0.5F}, buffers.numbers());
@@ -177,13 +271,14 @@ TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
 }
 
 /// Parameters after steps with these learning rates, with `run` called for each of them.
-std::vector<float> stepped(Device& device, bool recorded) {
-    Buffers buffers(device, 3000);
-    const auto [w, g, v, unused] = buffers.tensors();
-    const auto update = device.build(Sgd{0.9f, 0.1f, true, {{0, 3000, true}}}, buffers.tensors());
-    const auto enqueue = [&, gradients = g] {
-        device.check_finite(gradients, buffers.numbers());
-        device.add_losses(gradients, buffers.numbers());
+std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recorded) {
+    Buffers buffers(device, 20000);
+    const OptimizerTensors tensors = buffers.tensors(rule);
+    const std::span<const float> w = tensors.parameters;
+    const auto update = device.build({rule, 0.1f, {{0, 20000, true, true}}}, tensors);
+    const auto enqueue = [&] {
+        device.check_finite(tensors.gradients, buffers.numbers());
+        device.add_losses(tensors.gradients, buffers.numbers());
         update->run();
         device.finish_step({.dynamic = true, .good_steps_to_double = 3}, buffers.numbers());
     };
@@ -200,6 +295,7 @@ std::vector<float> stepped(Device& device, bool recorded) {
     result.push_back(numbers.loss_scale);
     result.push_back(static_cast<float>(numbers.loss_sum));
     result.push_back(static_cast<float>(numbers.good_steps));
+    EXPECT_EQ(numbers.taken_steps, 5u);
     return result;
 }
 
@@ -209,7 +305,17 @@ TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
         EXPECT_THROW(device->record([] {}), Error);
         return;
     }
-    EXPECT_EQ(stepped(*device, true), stepped(*device, false));
+    for (const OptimizerRule& rule : kRules) {
+        EXPECT_EQ(stepped(*device, rule, true), stepped(*device, rule, false));
+    }
+}
+
+TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
+    const auto device = GetParam().make(), one = make_cpu_device({.threads = 1});
+    if (device->records()) return;  // no CPU
+    for (const OptimizerRule& rule : kRules) {
+        EXPECT_EQ(stepped(*device, rule, false), stepped(*one, rule, false));
+    }
 }
 
 TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
@@ -217,7 +323,7 @@ TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
     if (!device->records()) return;
     EXPECT_THROW(device->record([&] { device->synchronize(); }), Error);
     EXPECT_THROW(device->record([&] { throw Error(ExitCode::data, "no picture"); }), Error);
-    EXPECT_EQ(stepped(*device, true), stepped(*device, false));
+    EXPECT_EQ(stepped(*device, Sgd{0.9f}, true), stepped(*device, Sgd{0.9f}, false));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, UpdateOf, testing::ValuesIn(device_rows()),

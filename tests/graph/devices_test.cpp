@@ -63,8 +63,8 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
     runner.network.set_loss_scale(4);
     device::StepNumbers* numbers = runner.network.step_numbers();
     const auto update =
-        device.build(device::Sgd{0.9f, 1e-4f, false, {{0, store.parameters().size(), true}}},
-                     {store.parameters(), store.gradients(), store.momentum(), numbers});
+        device.build({device::Sgd{0.9f}, 1e-4f, {{0, store.parameters().size(), true}}},
+                     {store.parameters(), store.gradients(), {store.state(0)}, numbers});
     const auto enqueue = [&] {
         runner.network.prepare(nobody);
         runner.network.forward(nobody);

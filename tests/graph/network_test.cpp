@@ -204,7 +204,7 @@ TEST(Network, InferenceReadsTheParametersAndStatisticsOfTraining) {
     EXPECT_GT(relative_distance(before, trained.probabilities), 0.03);
     EXPECT_LT(relative_distance(evaluate(), trained.probabilities), 0.01);
     // An optimizer step reaches inference through prepare().
-    runner.sgd({}, 1);
+    runner.update({}, 1);
     EXPECT_GT(relative_distance(evaluate(), trained.probabilities), 0.05);
 }
 
@@ -247,7 +247,7 @@ TEST(Network, RefusesToTrainAGraphWithoutALoss) {
 TEST(ParameterStore, KeepsEveryParameterInItsOwnAlignedRange) {
     const Graph graph = every_operation();
     const auto device = device::make_cpu_device({});
-    ParameterStore store(graph, *device);
+    ParameterStore store(graph, *device, 2);
     ASSERT_EQ(store.ranges().size(), graph.parameters().size());
     std::size_t end = 0;
     for (std::size_t id = 0; id < store.ranges().size(); ++id) {
@@ -261,7 +261,8 @@ TEST(ParameterStore, KeepsEveryParameterInItsOwnAlignedRange) {
     }
     EXPECT_LE(end, store.parameters().size());
     EXPECT_EQ(store.gradients().size(), store.parameters().size());
-    EXPECT_EQ(store.momentum().size(), store.parameters().size());
+    ASSERT_EQ(store.states(), 2);
+    EXPECT_EQ(store.state(1).size(), store.parameters().size());
 }
 
 TEST(ParameterStore, StartsStatisticsAtMeanZeroAndVarianceOne) {

@@ -57,6 +57,7 @@ protected:
         EXPECT_EQ(numbers_.gradient_factor, twin.gradient_factor);
         EXPECT_EQ(numbers_.good_steps, twin.good_steps);
         EXPECT_EQ(numbers_.skipped_steps, twin.skipped_steps);
+        EXPECT_EQ(numbers_.taken_steps, twin.taken_steps);
         EXPECT_EQ(numbers_.finite, 1u);
         EXPECT_EQ(numbers_.learning_rate, 0.5f);
         EXPECT_EQ(numbers_.gradient_factor, policy.loss_weight / numbers_.loss_scale);

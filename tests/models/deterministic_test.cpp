@@ -38,10 +38,10 @@ std::vector<float> train(const RunnerOptions& options) {
     for (const std::uint32_t stream : {21, 22}) {
         const auto result = runner.step(graph::random_inputs(graph, stream), 1.0f / 18);
         left.insert(left.end(), result.probabilities.begin(), result.probabilities.end());
-        runner.sgd({0.9f, 1e-4f, true, {}}, 0.05);
+        runner.update({device::Sgd{0.9f, true}, 1e-4f}, 0.05);
     }
     for (const auto values : {runner.store.parameters(), runner.store.gradients(),
-                              runner.store.momentum(), runner.store.statistics()}) {
+                              runner.store.state(0), runner.store.statistics()}) {
         left.insert(left.end(), values.begin(), values.end());
     }
     return left;

@@ -13,7 +13,7 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/models/faster_rcnn.hpp>
 
-#include "support/sgd_step.hpp"
+#include "support/optimizer_steps.hpp"
 
 namespace hpcai::models {
 namespace {
@@ -162,11 +162,11 @@ TEST(FasterRcnnTraining, FindsWhatItWasTrainedOn) {
     const FasterRcnn options = tiny(Norm::group);
     const Scene scene(options);
     Detector detector(options, true);
-    device::Sgd settings{.momentum = 0.9f};
-    settings.ranges = {{0, detector.store().gradients().size(), false}};
-    device::SgdSteps steps(detector.device(), settings,
-                           {detector.store().parameters(), detector.store().gradients(),
-                            detector.store().momentum(), nullptr});
+    device::OptimizerSteps steps(detector.device(), {device::Sgd{0.9f}},
+                                 {detector.store().parameters(),
+                                  detector.store().gradients(),
+                                  {detector.store().state(0)},
+                                  nullptr});
     detector.run(scene);
     const double before = detector.loss();
     for (std::int32_t step = 0; step < 150; ++step) {

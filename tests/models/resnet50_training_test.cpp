@@ -148,7 +148,7 @@ TEST(TinyResNet, LearnsABatchByHeartInEveryPrecision) {
             last = 0;
             for (const double loss : result.losses) last += loss / 8;
             if (step == 0) first = last;
-            runner.sgd({.momentum = 0.9f}, 0.02);
+            runner.update({device::Sgd{0.9f}}, 0.02);
         }
         EXPECT_GT(first, 0.8);
         EXPECT_LT(last, 0.30) << name_of(compute);

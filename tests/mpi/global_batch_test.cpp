@@ -4,43 +4,22 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/generate.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 
-#include "data/fixtures.hpp"
-#include "world.hpp"
+#include "shared_folder.hpp"
 
 /// The batches of a model that ranks make together from JPEG files which rank 0 has listed.
 namespace hpcai::data {
 namespace {
 
+using mpi_tests::SharedFolder;
 using mpi_tests::world;
 
 constexpr int kSize = 24;   // pixels a side
 constexpr int kBatch = 12;  // of the model: legal for 1, 2, 3 and 4 ranks
 constexpr int kEpochs = 2;
-
-/// A folder that rank 0 makes and removes.
-class SharedFolder {
-public:
-    explicit SharedFolder(comm::Communicator& everyone) : everyone_(everyone) {
-        if (everyone.rank() == 0) mine_ = std::make_unique<test::TemporaryFolder>();
-        const std::string text = mine_ ? mine_->path().string() : "";
-        std::vector<std::byte> bytes(text.size());
-        std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin());
-        comm::broadcast_bytes(everyone, bytes, 0);
-        for (const std::byte byte : bytes) path_ += static_cast<char>(byte);
-    }
-    ~SharedFolder() { everyone_.barrier(); }
-    const std::string& path() const { return path_; }
-
-private:
-    comm::Communicator& everyone_;
-    std::unique_ptr<test::TemporaryFolder> mine_;
-    std::string path_;
-};
 
 template <typename T>
 std::vector<T> gathered(comm::Communicator& group, std::span<const T> mine) {

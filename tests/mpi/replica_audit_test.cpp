@@ -35,10 +35,12 @@ struct Audited {
 };
 
 /// Trains with an audit every `audit_steps` steps; `fault` strikes `victim`.
-Audited train(int audit_steps, int victim, const Fault& fault) {
+Audited train(int audit_steps, int victim, const Fault& fault,
+              config::Optimizer optimizer = config::Optimizer::sgd) {
     const auto group = world().everyone.split(0, world().everyone.rank());
     config::Config config = small_config(kBatch, 1);
     config.run.audit_steps = audit_steps;
+    config.training.optimizer = optimizer;
     const std::int64_t rows = kBatch / group->size();
     SmallModel model(config, kSteps, *group, small_graph(rows));
     ToySource source(rows, kSteps);
@@ -100,19 +102,30 @@ TEST_F(ReplicaAuditOverMpi, NamesTheRankOfASingleWrongBitAfterTheSameStepOnAllRa
         EXPECT_EQ(of_parameter.steps, 3);
         EXPECT_EQ(of_parameter.passed, 2);
         const Audited of_momentum = train(1, victim, [](std::int64_t step, auto& store) {
-            if (step == 2) flip_lowest_bit(store.momentum().back());
+            if (step == 2) flip_lowest_bit(store.state(0).back());
         });
-        expect_divergence(of_momentum, victim, 2, {"momentum"});
+        expect_divergence(of_momentum, victim, 2, {"optimizer state"});
         EXPECT_EQ(of_momentum.passed, 1);
+    }
+}
+
+TEST_F(ReplicaAuditOverMpi, ComparesEverythingThatTheOptimizerKeeps) {
+    const int victim = world().everyone.size() - 1;
+    for (const int state : {0, 1}) {
+        const auto fault = [state](std::int64_t step, graph::ParameterStore& store) {
+            if (step == 2) flip_lowest_bit(store.state(state).back());
+        };
+        expect_divergence(train(1, victim, fault, config::Optimizer::adam), victim, 2,
+                          {"optimizer state"});
     }
 }
 
 TEST_F(ReplicaAuditOverMpi, FindsAtTheNextAuditWhatHappenedSinceTheLast) {
     const int victim = world().everyone.size() - 1;
     const Audited audited = train(4, victim, [](std::int64_t step, auto& store) {
-        if (step == 2) store.momentum()[3] += 0.5F;  // which moves the parameter at the next step
+        if (step == 2) store.state(0)[3] += 0.5F;  // which moves the parameter at the next step
     });
-    expect_divergence(audited, victim, 4, {"parameters", "momentum"});
+    expect_divergence(audited, victim, 4, {"parameters", "optimizer state"});
     EXPECT_EQ(audited.steps, 4);
 }
 

@@ -115,7 +115,7 @@ TEST_P(ResNet50ThreeSteps, LeaveVelocitiesAndParametersOfPyTorchInDouble) {
     tests::LargestError movements(
         fmt::format("ResNet-50 {} movement of the parameters in three steps, fp32", version), 3e-5);
     Model& model = training_.model;
-    const std::vector<float> momentum = model.store.read(model.store.momentum());
+    const std::vector<float> momentum = model.store.read(model.store.state(0));
     for (std::size_t id = 0; id < model.graph.parameters().size(); ++id) {
         const std::string& name = model.graph.parameters()[id].name;
         const auto velocity = Fingerprint::of(model.part(momentum, id));

@@ -58,7 +58,7 @@ TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
     // 1000 classes have 25 557 032; ten have 990 x 2049 less.
     EXPECT_EQ(memory.parameters, 4.0 * (25'557'032 - 990 * 2049));
     EXPECT_EQ(memory.gradients, memory.parameters);
-    EXPECT_EQ(memory.momentum, memory.parameters);
+    EXPECT_EQ(memory.optimizer_state, memory.parameters);
     EXPECT_EQ(memory.statistics, 2 * 4 * 26'560) << "channels of all 53 normalizations";
 }
 
@@ -168,8 +168,8 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
         const MemoryEstimate memory = memory_of(config);
         const double training = memory.working_copies + memory.activations;
         EXPECT_EQ(memory.evaluation > training, batch == 1);
-        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients - memory.momentum -
-                             memory.statistics - memory.input,
+        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients -
+                             memory.optimizer_state - memory.statistics - memory.input,
                          std::max(training, memory.evaluation));
     }
 }

@@ -63,7 +63,8 @@ inline RunRecord example_record() {
     record.work = {384, 12, {example_group(0, 16), example_group(1, 12)}};
     record.time.started_utc = "2001-02-03T04:05:06Z";
     record.time.startup_seconds.value = 1;
-    record.time.staging_seconds.reason = "nothing is staged";
+    record.time.staging_seconds.value = 0.5;
+    record.staging = {"training", 200, 3000, 400, 3400, 1};
     record.time.training_seconds.value = 16;
     record.time.epoch_seconds = {8, 8};
     record.time.vote_seconds.value = 0.125;
@@ -90,7 +91,9 @@ inline RunRecord example_record() {
     record.quality.categories = {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
-    record.communication = {"mpi", "all_reduce", "fp32", 4096, 2, {0.5, ""}, {1e9, ""}};
+    record.communication = {
+        "mpi",      "all_reduce",    "fp32",          4096,      2, {0.5, ""}, {1e9, ""},
+        {4096, ""}, {{}, "made up"}, {{}, "made up"}, {0.25, ""}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};
@@ -119,14 +122,14 @@ inline RunRecord partial_record() {
 /// The second group was lost because its ranks held different models.
 inline RunRecord diverged_record() {
     RunRecord record = partial_record();
-    const std::string why = "replica audit after step 4: momentum differs";
+    const std::string why = "replica audit after step 4: optimizer state differs";
     record.verdict = {Status::invalid,
                       {"rule 8: the ranks of a group must hold the same model", "group 1: " + why},
                       ExitCode::invalid,
                       false};
     GroupRecord& lost = record.work.groups[1];
     lost.failure = why;
-    lost.audit = {3, 4, {"momentum"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
+    lost.audit = {3, 4, {"optimizer state"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
     return record;
 }
 

@@ -17,7 +17,7 @@
 #include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 #include "support/naive_random.hpp"
-#include "support/sgd_step.hpp"
+#include "support/optimizer_steps.hpp"
 
 namespace hpcai::graph {
 
@@ -103,10 +103,10 @@ public:
         return result;
     }
 
-    /// A step of SGD on all parameters.
-    void sgd(const device::Sgd& settings, double learning_rate) {
-        device::SgdSteps(*device, settings,
-                         {store.parameters(), store.gradients(), store.momentum(), nullptr})
+    /// A first step of an optimizer on all parameters.
+    void update(const device::Optimizer& optimizer, double learning_rate) {
+        device::OptimizerSteps(*device, optimizer,
+                               {store.parameters(), store.gradients(), {store.state(0)}, nullptr})
             .step(learning_rate);
     }
 

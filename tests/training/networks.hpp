@@ -139,12 +139,13 @@ public:
     /// On any device.
     SmallModel(config::Config configuration, std::int64_t steps_per_epoch,
                comm::Communicator& ranks, const graph::Graph& graph,
-               std::unique_ptr<device::Device> on, tensor::DType compute = tensor::DType::f32)
+               std::unique_ptr<device::Device> on, tensor::DType compute = tensor::DType::f32,
+               std::unique_ptr<comm::GradientReducer> sums = nullptr)
         : config(std::move(configuration)),
           device(std::move(on)),
-          store(graph, *device),
+          store(graph, *device, config::optimizer_states(config.training.optimizer)),
           network(graph, *device, store, {device::Mode::training, compute}),
-          reducer(comm::make_mpi_reducer(ranks)) {
+          reducer(sums ? std::move(sums) : comm::make_mpi_reducer(ranks)) {
         initialize(graph, config.run.seed, 0, store);
         trainer = std::make_unique<Trainer>(
             TrainerSetup{config, network, steps_per_epoch, *reducer}, *device, store, ranks);

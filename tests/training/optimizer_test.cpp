@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -8,20 +9,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "networks.hpp"
+#include "device/device_rows.hpp"
 #include "support/largest_error.hpp"
+#include "support/optimizer_steps.hpp"
 #include "support/reference_json.hpp"
-#include "support/sgd_step.hpp"
+#include "training/networks.hpp"
 
 namespace hpcai::training {
 namespace {
 
-device::SgdSteps sgd_steps(const graph::Graph& graph, graph::ParameterStore& store,
-                           const config::TrainingConfig& training, device::Device& device) {
-    const graph::Network network(graph, device, store, {});
-    return {device,
-            plan_sgd(network, store, training),
-            {store.parameters(), store.gradients(), store.momentum(), nullptr}};
+device::OptimizerSteps steps_of(const graph::Graph& graph, graph::ParameterStore& store,
+                                const config::TrainingConfig& training, device::Device& device) {
+    graph::Network network(graph, device, store, {});
+    device::OptimizerTensors tensors = optimizer_tensors(network, store);
+    device::Optimizer optimizer = plan_optimizer(network, store, training);
+    for (auto& range : optimizer.ranges) range.working_copy = nullptr;  // the network's, which goes
+    return {device, std::move(optimizer), tensors};
 }
 
 /// PyTorch's SGD in doubles, one number at a time.
@@ -110,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, OptimizerSteps,
 
 TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
     const std::vector<double> want = expected();
-    device::SgdSteps steps = sgd_steps(graph_, store_, settings(), *device_);
+    device::OptimizerSteps steps = steps_of(graph_, store_, settings(), *device_);
     for (int step = 0; step < kSteps; ++step) {
         const std::vector<float>& gradients = gradients_[static_cast<std::size_t>(step)];
         std::copy(gradients.begin(), gradients.end(), store_.gradients().begin());
@@ -135,95 +138,145 @@ graph::Graph one_of_each_kind() {
     return make.finish(x, 2);
 }
 
-/// Takes the steps of sgd.json that torch.optim.SGD took in float64.
-class TorchSgd : public testing::Test {
+config::TrainingConfig settings_of(const nlohmann::json& given) {
+    static const std::map<std::string, config::Optimizer> kOptimizers{
+        {"sgd", config::Optimizer::sgd},     {"lars", config::Optimizer::lars},
+        {"lamb", config::Optimizer::lamb},   {"adam", config::Optimizer::adam},
+        {"adamw", config::Optimizer::adamw}, {"adagrad", config::Optimizer::adagrad}};
+    config::TrainingConfig training;
+    training.optimizer = kOptimizers.at(given.value("optimizer", "sgd"));
+    training.momentum = given.value("momentum", training.momentum);
+    training.nesterov = given.value("nesterov", training.nesterov);
+    training.beta1 = given.value("beta1", training.beta1);
+    training.beta2 = given.value("beta2", training.beta2);
+    training.trust_coefficient = given.value("trust_coefficient", training.trust_coefficient);
+    training.weight_decay = given.at("weight_decay");
+    training.weight_decay_on_norm_and_bias = given.value("weight_decay_on_norm_and_bias", false);
+    if (given.contains("epsilon")) training.epsilon = given["epsilon"].get<double>();
+    if (given.contains("momentum_correction")) {
+        training.momentum_correction = given["momentum_correction"].get<bool>();
+    }
+    return training;
+}
+
+std::vector<device::DeviceRow> fp32_rows() {
+    std::vector<device::DeviceRow> rows = device::device_rows();
+    std::erase_if(rows, [](const device::DeviceRow& row) {
+        return row.compute != tensor::DType::f32 || row.tf32;
+    });
+    return rows;
+}
+
+/// Takes the steps that another program took in float64.
+class ReferenceSteps : public testing::TestWithParam<device::DeviceRow> {
 protected:
     using Values = std::map<std::string, std::vector<double>>;  // by parameter
 
-    void start(const nlohmann::json& settings) {
-        config::TrainingConfig training;
-        training.momentum = settings["momentum"];
-        training.nesterov = settings["nesterov"];
-        training.weight_decay = settings["weight_decay"];
-        training.weight_decay_on_norm_and_bias = settings["weight_decay_on_norm_and_bias"];
-        steps_.emplace(sgd_steps(graph_, store_, training, *device_));
-        place(store_.parameters(), reference_["start"].get<Values>());
-        std::ranges::fill(store_.momentum(), 0.0F);
-        name_ = fmt::format("momentum {}, nesterov {}, decay {}, everywhere {}", training.momentum,
-                            training.nesterov, training.weight_decay,
-                            training.weight_decay_on_norm_and_bias);
+    void start(const nlohmann::json& settings, const Values& parameters) {
+        const config::TrainingConfig training = settings_of(settings);
+        store_.emplace(graph_, *device_, config::optimizer_states(training.optimizer));
+        steps_.emplace(steps_of(graph_, *store_, training, *device_));
+        place(store_->parameters(), parameters);
+        name_ = settings.dump();
     }
 
-    void step(std::size_t number) {
-        place(store_.gradients(), reference_["gradients"][number].get<Values>());
-        steps_->step(reference_["rates"][number]);
+    void step(double rate, const Values& gradients) {
+        place(store_->gradients(), gradients);
+        steps_->step(rate);
     }
 
-    void place(std::span<float> buffer, const Values& values) const {
+    void place(std::span<float> buffer, const Values& values) {
+        std::vector<float> all(buffer.size());
         for (std::size_t id = 0; id < graph_.parameters().size(); ++id) {
             const std::vector<double>& from = values.at(graph_.parameters()[id].name);
-            ASSERT_EQ(from.size(), store_.ranges()[id].end - store_.ranges()[id].begin);
-            for (std::size_t i = 0; i < from.size(); ++i) {
-                buffer[store_.ranges()[id].begin + i] = static_cast<float>(from[i]);
-            }
+            const auto [begin, end] = store_->ranges()[id];
+            ASSERT_EQ(from.size(), end - begin);
+            std::ranges::transform(from, all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   [](double value) { return static_cast<float>(value); });
         }
+        store_->write(all, buffer);
     }
 
     void compare(std::span<const float> buffer, const nlohmann::json& expected,
                  tests::LargestError& error, std::size_t step) const {
+        const std::vector<float> all = store_->read(buffer);
         for (std::size_t id = 0; id < graph_.parameters().size(); ++id) {
             const std::string& name = graph_.parameters()[id].name;
-            const std::vector<double> want = expected[name];
-            ASSERT_EQ(want.size(), store_.ranges()[id].end - store_.ranges()[id].begin);
+            const std::vector<double> want = expected.at(name);
+            const auto [begin, end] = store_->ranges()[id];
+            ASSERT_EQ(want.size(), end - begin);
             for (std::size_t i = 0; i < want.size(); ++i) {
-                const double got = buffer[store_.ranges()[id].begin + i];
-                error.add(std::abs(got - want[i]),
+                error.add(std::abs(all[begin + i] - want[i]),
                           fmt::format("{}, step {}, {} {}", name_, step, name, i));
             }
         }
     }
 
-    const nlohmann::json reference_ = tests::read_reference_json("sgd.json");
     graph::Graph graph_ = one_of_each_kind();
-    std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
-    graph::ParameterStore store_{graph_, *device_};
-    std::optional<device::SgdSteps> steps_;
+    std::unique_ptr<device::Device> device_ = GetParam().make();
+    std::optional<graph::ParameterStore> store_;
+    std::optional<device::OptimizerSteps> steps_;
     std::string name_;
 };
 
-TEST_F(TorchSgd, AgreesWithTorchOptimSgdAfterEveryStep) {
+INSTANTIATE_TEST_SUITE_P(Devices, ReferenceSteps, testing::ValuesIn(fp32_rows()),
+                         [](const auto& test) { return to_string(test.param); });
+
+TEST_P(ReferenceSteps, OfTorchOptimSgdAreTakenOneByOne) {
+    const nlohmann::json reference = tests::read_reference_json("sgd.json");
     // fp32: 12 steps of a few roundings each, of numbers up to 1.8 (1.2e-7)
     tests::LargestError parameters("SGD parameters after every step, fp32", 8e-7);
     tests::LargestError velocities("SGD velocities after every step, fp32", 8e-7);
-    for (const nlohmann::json& wanted : reference_["cases"]) {
-        start(wanted);
+    for (const nlohmann::json& wanted : reference["cases"]) {
+        start(wanted, reference["start"]);
+        ASSERT_EQ(wanted["after"].size(), 12U);
         for (std::size_t number = 0; number < wanted["after"].size(); ++number) {
-            step(number);
+            step(reference["rates"][number], reference["gradients"][number]);
             const nlohmann::json& after = wanted["after"][number];
-            compare(store_.parameters(), after, parameters, number);
+            compare(store_->parameters(), after, parameters, number);
             if (after.contains("velocity")) {
-                compare(store_.momentum(), after["velocity"], velocities, number);
+                compare(store_->state(0), after["velocity"], velocities, number);
             }
         }
     }
+    EXPECT_EQ(reference["cases"].size(), 9U);
 }
 
-TEST_F(TorchSgd, IsComparedInEveryCombinationOverTwelveSteps) {
-    std::map<std::string, int> combinations;
-    for (const nlohmann::json& wanted : reference_["cases"]) {
-        EXPECT_EQ(wanted["after"].size(), 12U);
-        start(wanted);
-        ++combinations[name_];
+TEST_P(ReferenceSteps, OfEveryOptimizerAreTakenOneByOne) {
+    const nlohmann::json reference = tests::read_reference_json("optimizers.json");
+    // fp32: as above; a mean of squares near 0 divides
+    tests::LargestError parameters("parameters after steps of every optimizer, fp32", 2e-6);
+    tests::LargestError states("states of every optimizer after steps, fp32", 2e-6);
+    std::map<std::string, int> cases;
+    for (const nlohmann::json& wanted : reference["cases"]) {
+        start(wanted["settings"], wanted["start"]);
+        std::size_t number = 0;
+        for (const nlohmann::json& after : wanted["after"]) {
+            for (; number <= after["step"].get<std::size_t>(); ++number) {
+                step(reference["rates"][number], reference["gradients"][number]);
+            }
+            compare(store_->parameters(), after["parameters"], parameters, number);
+            ASSERT_EQ(static_cast<int>(after["states"].size()), store_->states());
+            for (int state = 0; state < store_->states(); ++state) {
+                compare(store_->state(state), after["states"][static_cast<std::size_t>(state)],
+                        states, number);
+            }
+        }
+        EXPECT_EQ(number, 12U);
+        ++cases[wanted["settings"]["optimizer"].get<std::string>()];
     }
-    EXPECT_EQ(combinations.size(), 9U);
+    EXPECT_EQ(
+        cases,
+        (std::map<std::string, int>{
+            {"sgd", 6}, {"lars", 13}, {"lamb", 7}, {"adam", 6}, {"adamw", 6}, {"adagrad", 6}}));
 }
 
-TEST(PlanSgd, LeavesTheGapsBetweenParametersAtZero) {
+TEST(PlanOptimizer, LeavesTheGapsBetweenParametersAtZero) {
     const graph::Graph graph = small_graph(2);  // the last bias has 3 elements
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     initialize(graph, 1, 0, store);
-    sgd_steps(graph, store, {}, *device).step(0.1);
+    steps_of(graph, store, {}, *device).step(0.1);
     std::vector<bool> belongs(store.parameters().size());
     for (const graph::Range& range : store.ranges()) {
         for (std::size_t i = range.begin; i < range.end; ++i) belongs[i] = true;

@@ -23,8 +23,8 @@ struct AuditCase {
 };
 
 TEST(ReplicaAudit, NamesTheMinorityAndEveryRankWhereNoMajorityAgrees) {
-    const Parts momentum{"momentum"};
-    const Parts both{"parameters", "momentum"};
+    const Parts momentum{"optimizer state"};
+    const Parts both{"parameters", "optimizer state"};
     const std::vector<AuditCase> cases{
         {{kRight, kOtherMomentum}, {0, 1}, momentum},
         {{kRight, kRight, kOther}, {2}, both},
@@ -35,7 +35,9 @@ TEST(ReplicaAudit, NamesTheMinorityAndEveryRankWhereNoMajorityAgrees) {
         {{kRight, kOther, kRight, kOtherMomentum, kRight}, {1, 3}, both},
         {{kRight, kOther, kOtherMomentum}, {0, 1, 2}, both},
         {{kRight, {11, 12, 0}}, {0, 1}, {"statistics"}},
-        {{{0, 0, 1}, {0, 1, 0}, {1, 0, 0}}, {0, 1, 2}, {"parameters", "momentum", "statistics"}},
+        {{{0, 0, 1}, {0, 1, 0}, {1, 0, 0}},
+         {0, 1, 2},
+         {"parameters", "optimizer state", "statistics"}},
     };
     for (const AuditCase& one : cases) {
         const auto found = find_divergence(one.held, 7);
@@ -57,8 +59,9 @@ TEST(ReplicaAudit, FindsNothingWhereAllHoldTheSame) {
 TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
     const ReplicaDivergence error(*find_divergence(held, 12));
-    EXPECT_STREQ(error.what(),
-                 "replica audit after step 12: parameters and momentum differ, group ranks 2 of 4");
+    EXPECT_STREQ(
+        error.what(),
+        "replica audit after step 12: parameters and optimizer state differ, group ranks 2 of 4");
     EXPECT_EQ(error.code(), ExitCode::invalid);
 }
 

@@ -254,7 +254,7 @@ TEST_F(WeightsFile, DigestSeesEveryNumber) {
         *number = before;
         EXPECT_EQ(training_digest(graph_, store_), digest);
     }
-    store_.momentum()[0] = 5;
+    store_.state(0)[0] = 5;
     store_.gradients()[0] = 5;
     EXPECT_EQ(training_digest(graph_, store_), digest) << "only what was trained counts";
 }

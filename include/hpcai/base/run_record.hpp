@@ -108,7 +108,7 @@ struct DivergedRankRecord {
 struct AuditRecord {
     std::int64_t passed = 0;                // all ranks agreed; none in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done when they did not; 0: they always did
-    std::vector<std::string> differs;       // "parameters", "momentum", "statistics"
+    std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
     std::vector<DivergedRankRecord> ranks;  // against the majority, or all where there is none
     bool operator==(const AuditRecord&) const = default;
 };
@@ -146,7 +146,10 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
-    Quantity bandwidth_bytes_per_second;  // of its sums, as in CommunicationRecord
+    Quantity bandwidth_bytes_per_second;    // of its sums, as in CommunicationRecord
+    Quantity sent_bytes_per_step;           // likewise
+    Quantity between_nodes_bytes_per_step;  // likewise
+    Quantity out_of_node_bytes_per_step;    // likewise
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -155,6 +158,17 @@ struct WorkRecord {
     std::int64_t iterations = 0;       // likewise
     std::vector<GroupRecord> groups;   // in order, all M
     bool operator==(const WorkRecord&) const = default;
+};
+
+/// What the data duplicator did, on all nodes together.
+struct StagingRecord {
+    std::string scope = "none";           // data.staging
+    std::int64_t files = 0;               // of the source, once for each node that needs them
+    std::int64_t copied_bytes = 0;        // read from the shared file system and written
+    std::int64_t reused_bytes = 0;        // found on the nodes, and checked
+    std::int64_t fullest_node_bytes = 0;  // of copies on the node that has most
+    std::int64_t left_files = 0;          // needed, but no readable files: read where they lie
+    bool operator==(const StagingRecord&) const = default;
 };
 
 struct TimeRecord {
@@ -229,6 +243,11 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;
     Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
+    // In sums of gradients, of the group where it is most: by the rank that sends most, ...
+    Quantity sent_bytes_per_step;
+    Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
+    Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
+    Quantity exposed_seconds_per_step;      // the largest of all groups
     bool operator==(const CommunicationRecord&) const = default;
 };
 
@@ -259,6 +278,7 @@ struct RunRecord {
     FlopsRecord flops;
     WorkRecord work;
     TimeRecord time;
+    StagingRecord staging;
     ThroughputRecord throughput;
     ScoresRecord scores;
     QualityRecord quality;

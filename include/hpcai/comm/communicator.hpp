@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -19,6 +20,16 @@ public:
     virtual bool test() = 0;
     /// Returns once complete. Throws Error(internal) when the transport reports a failure.
     virtual void wait() = 0;
+};
+
+/// A message to or from another rank.
+struct Outgoing {
+    int rank = 0;
+    std::span<const std::byte> bytes;
+};
+struct Incoming {
+    int rank = 0;
+    std::span<std::byte> bytes;
 };
 
 /// Ranks that act together: a group, its leaders, or one process alone. Every collective must be
@@ -39,7 +50,6 @@ public:
     virtual void all_reduce_sum(std::span<double> values) = 0;
     virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
     virtual void all_reduce_max(std::span<double> values) = 0;
-    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) = 0;
 
     /// Sum over ranks to `root`, in place there; elsewhere `values` is only read.
     virtual void reduce_sum(std::span<float> values, int root) = 0;
@@ -54,6 +64,16 @@ public:
 
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
+
+    /// Sends and receives all of these messages. Those from one rank to another with one `tag`
+    /// meet in the order in which both start them. Not collective. The bytes are not copied: after
+    /// a failure they belong into keep().
+    virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
+                                                    std::span<const Incoming> receives,
+                                                    int tag) = 0;
+
+    /// Returns once `is_done`, which may test requests. Not collective; throws as other calls do.
+    virtual void wait_until(const std::function<bool()>& is_done) = 0;
 
     virtual void barrier() = 0;
 

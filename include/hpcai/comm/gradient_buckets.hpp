@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "hpcai/comm/gradient_reducer.hpp"
+#include "hpcai/comm/range.hpp"
 
 namespace hpcai::comm {
-
-/// Elements [begin, end) of a flat buffer.
-struct Range {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-};
 
 struct BucketOptions {
     std::size_t bucket_bytes = std::size_t{25}

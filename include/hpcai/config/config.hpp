@@ -20,13 +20,15 @@ enum class Aggregation { soft_vote, majority, wbf, nms };
 enum class ParallelMode { data };
 enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 enum class FieldPrecision { fp32, fp16, bf16 };
+enum class Staging { none, training, all };
+enum class StagingCleanup { keep, remove, remove_on_success, remove_on_failure };
 enum class BadSamplePolicy { fail, skip, count };
-enum class Optimizer { sgd };
+enum class Optimizer { sgd, lars, lamb, adam, adamw, adagrad };
 enum class Schedule { constant, step, cosine, polynomial };
 enum class Precision { automatic, fp32, tf32, mixed, bf16 };
 enum class CommunicationBackend { automatic, mpi, nccl };
-enum class AllReduceAlgorithm { all_reduce };
-enum class CommunicationPrecision { fp32 };
+enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
+enum class CommunicationPrecision { fp32, bf16, fp16, int8 };
 enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };
 
@@ -106,6 +108,11 @@ struct DataConfig {
     int decoded_cache_mib = 0;  // per rank, of decoded training images; 0: none
     int max_boxes = 15;         // of one sample
     int resident_mib = 0;       // per rank, of decoded training images in a GPU's memory; 0: none
+    Staging staging = Staging::none;
+    std::string staging_directory;  // on each node's own disk
+    StagingCleanup staging_cleanup = StagingCleanup::keep;
+    int staging_pack_mib = 256;      // of one file of the stage that holds pictures
+    int staging_reserve_mib = 1024;  // left free on that disk
 };
 
 struct TrainingConfig {
@@ -120,9 +127,14 @@ struct TrainingConfig {
     double schedule_power = 2;                        // polynomial
     double final_learning_rate = 0;  // cosine, polynomial: behind the last step, scaled
     double warmup_epochs = 5;
-    double warmup_start = 0;  // share of the peak rate one step before step 0
-    double momentum = 0.9;
-    bool nesterov = false;
+    double warmup_start = 0;                  // share of the peak rate one step before step 0
+    double momentum = 0.9;                    // sgd, lars
+    bool nesterov = false;                    // sgd, lars
+    std::optional<bool> momentum_correction;  // sgd, lars; absent: as the optimizer is published
+    double beta1 = 0.9;                       // lamb, adam, adamw
+    double beta2 = 0.999;                     // lamb, adam, adamw
+    std::optional<double> epsilon;            // all but sgd; absent: as the optimizer is published
+    double trust_coefficient = 0.001;         // lars
     double weight_decay = 1e-4;
     bool weight_decay_on_norm_and_bias = false;
     double label_smoothing = 0;
@@ -138,6 +150,8 @@ struct CommunicationConfig {
     CommunicationBackend backend = CommunicationBackend::automatic;
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     CommunicationPrecision precision = CommunicationPrecision::fp32;
+    std::optional<int> torus_columns;   // absent: the grid nearest to a square
+    std::optional<int> ranks_per_node;  // absent: as MPI finds them
     double bucket_mib = 25;
     bool overlap = true;
 };
@@ -165,6 +179,13 @@ struct Config {
 /// Whether the workload is to find boxes in images; otherwise it is to classify them.
 constexpr bool detects(const WorkloadConfig& workload) {
     return workload.kind != WorkloadKind::image_classification;
+}
+
+/// Numbers that the optimizer keeps for each parameter.
+constexpr int optimizer_states(Optimizer optimizer) {
+    const bool has_one = optimizer == Optimizer::sgd || optimizer == Optimizer::lars ||
+                         optimizer == Optimizer::adagrad;
+    return has_one ? 1 : 2;
 }
 
 /// Of the network's input, in pixels.

@@ -75,8 +75,10 @@ struct ResizedPictures {
 /// data.flip_probability and data.vertical_flip_probability. Boxes that get narrower or lower than
 /// a pixel are left out and counted. A picture of another size than annotated is bad.
 /// With data.decoded_cache_mib > 0 resized pictures are kept while the budget lasts.
+/// Files that `staged` has are read there.
 /// Throws Error(data) naming a picture with more than data.max_boxes boxes.
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
-                                       ImageSize size);
+                                       ImageSize size,
+                                       std::shared_ptr<const StagedPictures> staged = nullptr);
 
 }  // namespace hpcai::data

@@ -37,7 +37,8 @@ SampleSets make_synthetic_climate(const config::Config& config);
 /// Throws Error(data) naming the file when it is not sound, has another size than the workload, a
 /// sample with more than data.max_boxes boxes, for HDF5 files with the height at 100 hPa, or when
 /// both sets have other channels or are not normalized alike.
-/// Collective.
-SampleSets load_climate(const config::Config& config, comm::Communicator& group);
+/// A `duplicator` copies the files to each node before they are opened. Collective.
+SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+                        DataDuplicator* duplicator = nullptr);
 
 }  // namespace hpcai::data

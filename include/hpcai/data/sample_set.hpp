@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <hpcai/base/philox.hpp>
+#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/box.hpp>
@@ -83,14 +84,19 @@ public:
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
 };
 
+class DataDuplicator;
+class LocalStage;
+class StagedPictures;
+
 /// Pictures of a folder. For training, files are decoded at the largest reduction that leaves the
 /// crop image_size pixels a side, and only around the crop. With data.decoded_cache_mib > 0 all of
 /// a file is decoded at full size instead and kept while the budget lasts: the pixels differ
 /// slightly where a file would have been reduced, but do not depend on the budget or on what is
-/// kept. With data.resident_mib > 0 it is decoded at full size, too.
-std::shared_ptr<const SampleSet> make_folder_samples(SampleIndex index,
-                                                     const config::DataConfig& data,
-                                                     int image_size);
+/// kept. With data.resident_mib > 0 it is decoded at full size, too. Files that `staged` has are
+/// read there.
+std::shared_ptr<const SampleSet> make_folder_samples(
+    SampleIndex index, const config::DataConfig& data, int image_size,
+    std::shared_ptr<const StagedPictures> staged = nullptr);
 
 enum class Split : std::uint32_t { training = 0, validation = 1 };
 
@@ -105,11 +111,16 @@ struct SampleSets {
     /// "test file 'b.h5' is training file 'a.h5'": why ExtremeWeather files are not those of the
     /// benchmark.
     std::vector<std::string> objections = {};
+    std::shared_ptr<LocalStage> stage = nullptr;  // that they read; null: none
+    StagingRecord staging = {};
+    double staging_seconds = 0;
 };
 
 /// The data of a run as data.kind says; rank 0 of `group` lists folders and reads annotations for
-/// all. Collective. Throws Error(data) when they are not usable or do not fit the workload,
-/// Error(usage) when workload.channels is not 3 for pictures.
-SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group);
+/// all. A `duplicator` copies what data.staging wants to each node first. Collective. Throws
+/// Error(data) when they are not usable or do not fit the workload, Error(usage) when
+/// workload.channels is not 3 for pictures, and what the duplicator throws.
+SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
+                            DataDuplicator* duplicator = nullptr);
 
 }  // namespace hpcai::data

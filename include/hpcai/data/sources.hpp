@@ -67,10 +67,18 @@ private:
     std::unique_ptr<BatchPipeline> pipeline_;  // last: its threads use all of the above
 };
 
-/// Every sample of a set once, in index order: rank r of P takes the contiguous block of
-/// ceil(samples / P) samples from r times that on. All ranks have the same number of batches, so
-/// the last ones may hold padding only. A bad sample is an Error(data) (`fail`), or gets
-/// label -1 and no box (`skip`), or is scored as far as it could be decoded (`count`).
+/// A rank's part of the samples that a group evaluates: contiguous, ceil(samples / P) from rank
+/// times that on, as far as there are any.
+struct EvaluationShare {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
+
+/// Every sample of a set once, in index order: rank r of P takes its evaluation_share(). All ranks
+/// have the same number of batches, so the last ones may hold padding only. A bad sample is an
+/// Error(data) (`fail`), or gets label -1 and no box (`skip`), or is scored as far as it could be
+/// decoded (`count`).
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <hpcai/device/kernel.hpp>
+#include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
@@ -34,30 +35,6 @@ public:
     virtual ~Memory() = default;
     virtual void* data() = 0;
     virtual std::size_t bytes() const = 0;
-};
-
-/// PyTorch's SGD (Sutskever et al. 2013): with g = gradient_factor gradient (+ weight_decay w),
-/// v = momentum v + g; w -= learning_rate v, or learning_rate (g + momentum v) with Nesterov.
-struct Sgd {
-    float momentum = 0;
-    float weight_decay = 0;
-    bool nesterov = false;
-    struct Range {
-        std::size_t begin = 0;  // a multiple of 8
-        std::size_t end = 0;
-        bool decays = true;
-        void* working_copy = nullptr;  // as Kernel::working_copies() has it; null: none
-    };
-    std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
-    tensor::DType compute = tensor::DType::f32;  // of working copies
-};
-
-/// Flat buffers of the same length, and the numbers of the step in device memory.
-struct SgdTensors {
-    std::span<float> parameters;
-    std::span<const float> gradients;
-    std::span<float> momentum;
-    const StepNumbers* numbers = nullptr;
 };
 
 /// An optimizer step, planned for its buffers, which keeps the working copies of its ranges in step
@@ -163,17 +140,18 @@ public:
 
     /// Plans an optimizer step. Everything in `tensors`, and working copies, outlive it. Throws
     /// Error(internal) for buffers and ranges that do not fit one another.
-    virtual std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) = 0;
+    virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
+                                          const OptimizerTensors& tensors) = 0;
 
     /// The following enqueue work on numbers in device memory. Clears numbers->finite where any of
     /// `values`, which begin at a multiple of 16 bytes, is infinite or NaN.
     virtual void check_finite(std::span<const float> values, StepNumbers* numbers) = 0;
     /// numbers->loss_sum += the sum of `losses`, in an order that never changes.
     virtual void add_losses(std::span<const float> losses, StepNumbers* numbers) = 0;
-    /// Ends a step. After finite gradients one more step is good, and after enough of them a
-    /// dynamic scale doubles unless it would pass `largest`; otherwise the step counts as skipped
-    /// and a dynamic scale halves, not below `smallest`. Then gradient_factor = loss_weight /
-    /// loss_scale and finite = 1.
+    /// Ends a step. After finite gradients one more step is taken and good, and after enough of
+    /// them a dynamic scale doubles unless it would pass `largest`; otherwise the step counts as
+    /// skipped and a dynamic scale halves, not below `smallest`. Then gradient_factor =
+    /// loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) = 0;
 
     /// Whether it cuts and resizes pictures that lie in its memory.

@@ -14,6 +14,7 @@ struct StepNumbers {
     std::uint32_t finite = 1;      // 0: this step's gradients have an infinity or a NaN
     std::uint32_t good_steps = 0;  // since the loss scale changed or a step was skipped
     std::uint32_t skipped_steps = 0;  // since the start
+    std::uint32_t taken_steps = 0;    // since the start
     double loss_sum = 0;              // of the rows' losses since the host cleared it
 };
 

@@ -15,14 +15,15 @@ namespace hpcai::graph {
 
 using comm::Range;
 
-/// A model's trained state on one device: parameters, gradients and momentum as flat fp32 buffers
-/// with one range per parameter, and the running statistics. Networks of the same graph share it.
-/// Spans are of device memory, which the host reads and writes through read() and write() only.
+/// A model's trained state on one device: parameters, gradients and the optimizer's states as flat
+/// fp32 buffers with one range per parameter, and the running statistics. Networks of the same
+/// graph share it. Spans are of device memory, which the host reads and writes through read() and
+/// write() only.
 class ParameterStore {
 public:
     /// Everything starts at zero, running variances at one. `graph` is only read here; `device`
     /// outlives the store.
-    ParameterStore(const Graph& graph, device::Device& device);
+    ParameterStore(const Graph& graph, device::Device& device, int optimizer_states = 1);
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
@@ -34,7 +35,11 @@ public:
     }
     float status() { return read(status_part()).front(); }
     Range status_range() const { return {elements_, elements_ + 1}; }
-    std::span<float> momentum() { return span(*momentum_, elements_); }
+    int states() const { return static_cast<int>(states_.size()); }
+    /// What the optimizer keeps for each parameter, in the order of device::OptimizerTensors.
+    std::span<float> state(int index) {
+        return span(*states_.at(static_cast<std::size_t>(index)), elements_);
+    }
     /// Running means of all normalizations, then their variances: (2, channels in all).
     std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
 
@@ -69,7 +74,8 @@ private:
     std::size_t elements_ = 0;
     std::size_t channels_ = 0;
     std::uint64_t parameter_writes_ = 0;
-    std::unique_ptr<device::Memory> parameters_, gradients_, momentum_, statistics_;
+    std::unique_ptr<device::Memory> parameters_, gradients_, statistics_;
+    std::vector<std::unique_ptr<device::Memory>> states_;
 };
 
 }  // namespace hpcai::graph

@@ -17,10 +17,11 @@ namespace hpcai::prediction {
 /// What `hpcai500 plan` is asked. Rates are the user's own: nothing here is measured.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;     // absent: one group's ranks
-    std::optional<std::int64_t> samples;   // found in the training folder
-    std::optional<double> flops_per_rank;  // FLOP/s sustained in training, table3
-    std::optional<double> watts_per_rank;  // while training
+    std::optional<int> ranks_per_node;       // absent: one group's ranks
+    std::optional<std::int64_t> samples;     // found in the training folder
+    std::optional<double> bytes_per_sample;  // likewise, of the files
+    std::optional<double> flops_per_rank;    // FLOP/s sustained in training, table3
+    std::optional<double> watts_per_rank;    // while training
 };
 
 /// How much is learnt from. Counts are a Quantity where the data set's size may be unknown.
@@ -48,26 +49,39 @@ struct WorkEstimate {
 /// activations is 2 to 6 % larger; for detectors, whose finest pyramid levels have large gradients,
 /// 5 to 20 %, and half as large again where no stage of the backbone is trained.
 struct MemoryEstimate {
-    std::string precision;      // of activations and working copies
-    double parameters = 0;      // fp32 masters
-    double gradients = 0;       // fp32
-    double momentum = 0;        // fp32
-    double statistics = 0;      // fp32 running means and variances
-    double working_copies = 0;  // filters and weights once for forward, once for backward
-    double activations = 0;     // values that the backward pass reads again, of the rank's samples
-    double input = 0;           // prefetched batches and the cache of decoded pictures
-    double evaluation = 0;      // of the network that predicts, when that for training is gone: its
-                                // values under way, of up to 32 samples (a detector's rank takes no
-                                // more than in training), and working copies for forward
+    std::string precision;       // of activations and working copies
+    double parameters = 0;       // fp32 masters
+    double gradients = 0;        // fp32
+    double optimizer_state = 0;  // fp32
+    double statistics = 0;       // fp32 running means and variances
+    double working_copies = 0;   // filters and weights once for forward, once for backward
+    double activations = 0;      // values that the backward pass reads again, of the rank's samples
+    double input = 0;            // prefetched batches and the cache of decoded pictures
+    double exchange = 0;         // gradients on their way, and what int8 has yet to send
+    double evaluation = 0;  // of the network that predicts, when that for training is gone: its
+                            // values under way, of up to 32 samples (a detector's rank takes no
+                            // more than in training), and working copies for forward
 
     /// While it trains or while it evaluates, whichever takes more.
     double total() const;
 };
 
-/// Bytes one rank sends (and receives) for the all-reduce of gradients.
+/// What the data duplicator will bring to the node that needs most.
+struct StagingEstimate {
+    std::string scope;              // data.staging
+    Quantity fullest_node_samples;  // distinct training samples, the expectation
+    Quantity fullest_node_bytes;
+};
+
+/// Bytes one rank sends (and receives) for the sum of gradients, in the group that spans most
+/// nodes.
 struct TrafficEstimate {
     double gradient_bytes = 0;  // payload of one step
-    double per_step = 0;        // 2 (P - 1) / P x payload, the least of any all-reduce
+    std::string algorithm;      // communication.algorithm
+    std::string format;         // communication.precision
+    double per_step = 0;        // by the rank that sends most, as comm::estimate_traffic has it
+    Quantity between_nodes;     // to other nodes in a step, by the rank that sends most there
+    Quantity out_of_node;       // to other nodes in a step, by all ranks of one node of one group
     Quantity per_run;
 };
 
@@ -87,6 +101,7 @@ struct Estimate {
     DataEstimate data;
     WorkEstimate work;
     MemoryEstimate memory;
+    StagingEstimate staging;
     TrafficEstimate traffic;
     TimeEstimate time;
     Quantity joules;                       // of all ranks, of the run

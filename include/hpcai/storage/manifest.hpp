@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
 
 namespace hpcai::storage {
 
@@ -18,5 +21,10 @@ void write_manifest(const std::filesystem::path& folder);
 /// does not list the file. Throws Error(data) naming the file when its SHA-256 is another, or the
 /// manifest when it is not one.
 bool matches_manifest(const std::filesystem::path& file);
+
+/// What `text`, a manifest, says: path relative to its folder, SHA-256. The last line for a path
+/// holds. Throws Error(data) naming `manifest` for a line that is none.
+std::map<std::string, std::string, std::less<>> parse_manifest(
+    std::string_view text, const std::filesystem::path& manifest);
 
 }  // namespace hpcai::storage

@@ -17,7 +17,7 @@ namespace hpcai::training {
 /// Device::hash of what one rank holds of its model. Zero stands for what was not compared.
 struct ReplicaHashes {
     std::uint64_t parameters = 0;
-    std::uint64_t momentum = 0;
+    std::uint64_t optimizer_state = 0;  // of all buffers that the optimizer keeps
     std::uint64_t statistics = 0;
     bool operator==(const ReplicaHashes&) const = default;
 };
@@ -25,7 +25,7 @@ struct ReplicaHashes {
 /// Ranks of a group that hold different models.
 struct Divergence {
     std::int64_t step = 0;           // steps done
-    std::vector<std::string> parts;  // that differ: "parameters", "momentum", "statistics"
+    std::vector<std::string> parts;  // that differ: "parameters", "optimizer state", "statistics"
     std::vector<int> group_ranks;    // ascending; those that disagree with more than half of all
                                      // ranks where so many agree, else all
     int ranks = 0;                   // of the group
@@ -47,7 +47,7 @@ private:
 };
 
 /// Compares what the ranks of a group hold of the model they train together: each knows the sums of
-/// all gradients, so its parameters and momentum must be the others' bit for bit.
+/// all gradients, so its parameters and its optimizer's state must be the others' bit for bit.
 class ReplicaAudit {
 public:
     /// An audit is due every `steps_between` steps; 0: never. What is given outlives the object.
@@ -60,21 +60,22 @@ public:
         return steps_between_ != 0 && step % steps_between_ == 0 && group_.size() > 1;
     }
 
-    /// Compares parameters and momentum when that is due after `step` steps. Throws
+    /// Compares parameters and optimizer state when that is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks. Collective.
     void after_step(std::int64_t step);
 
     /// The same whether it is due or not.
     void now(std::int64_t step);
 
-    /// Compares parameters, momentum and running statistics, once the ranks have averaged these.
-    /// Throws likewise. Collective.
+    /// Compares parameters, optimizer state and running statistics, once the ranks have averaged
+    /// these. Throws likewise. Collective.
     void at_the_end(std::int64_t step);
 
     /// Audits in which all ranks agreed; a group of one rank has none.
     std::int64_t passed() const { return passed_; }
 
 private:
+    std::uint64_t hash_of_states();
     void compare(const ReplicaHashes& mine, std::int64_t step);
 
     std::int64_t steps_between_;

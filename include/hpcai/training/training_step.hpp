@@ -14,10 +14,14 @@
 
 namespace hpcai::training {
 
-/// SGD with momentum over the flat buffers, and the working copies of a network; weight decay
-/// leaves normalizations and biases alone unless training.weight_decay_on_norm_and_bias.
-device::Sgd plan_sgd(const graph::Network& network, const graph::ParameterStore& store,
-                     const config::TrainingConfig& training);
+/// The optimizer over the flat buffers, and the working copies of a network. Trust ratios are those
+/// of filters and of weight matrices, each of its own, and only these decay unless
+/// training.weight_decay_on_norm_and_bias.
+device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
+                                 const config::TrainingConfig& training);
+
+/// The store's buffers and the numbers of the network's steps, for an optimizer.
+device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store);
 
 /// Everything outlives what is made from it.
 struct StepSetup {

@@ -61,12 +61,16 @@ bool Channel::test(std::span<MPI_Request> requests) {
 }
 
 void Channel::wait(std::span<MPI_Request> requests) {
+    wait_until([&] { return test(requests); });
+}
+
+void Channel::wait_until(const std::function<bool()>& is_done) {
     for (int tests = 0; tests < kTestsBeforeYield; ++tests) {
-        if (test(requests)) return;
+        if (is_done()) return;
     }
     const Clock::time_point begin = Clock::now();
     Clock::time_point last_look = begin;
-    while (!test(requests)) {
+    while (!is_done()) {
         std::this_thread::yield();  // With more ranks than cores, somebody else has work to do.
         const Clock::time_point now = Clock::now();
         if (now - last_look < kFailureLookInterval) continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +53,8 @@ public:
     /// True once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
     void wait(std::span<MPI_Request> requests);
+    /// As wait(), for whatever `is_done` tests.
+    void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
     /// Throws the failure that another rank announced, if one has.

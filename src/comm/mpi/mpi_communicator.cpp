@@ -57,12 +57,8 @@ Staging stage_sum(const std::shared_ptr<Channel>& channel, std::span<std::byte> 
 
 class MpiRequest final : public Request {
 public:
-    MpiRequest(std::shared_ptr<Channel> channel, Staging staging, Requests requests,
-               std::span<std::byte> output)
-        : channel_(std::move(channel)),
-          staging_(std::move(staging)),
-          requests_(std::move(requests)),
-          output_(output) {}
+    MpiRequest(std::shared_ptr<Channel> channel, Requests requests)
+        : channel_(std::move(channel)), requests_(std::move(requests)) {}
     ~MpiRequest() override {
         try {
             wait();
@@ -71,25 +67,18 @@ public:
         }
     }
     bool test() override {
-        if (!complete_ && channel_->test(requests_)) finish();
+        if (!complete_) complete_ = channel_->test(requests_);
         return complete_;
     }
     void wait() override {
         if (complete_) return;
         channel_->wait(requests_);
-        finish();
-    }
-
-private:
-    void finish() {
-        staging_.complete(output_);
         complete_ = true;
     }
 
+private:
     std::shared_ptr<Channel> channel_;
-    Staging staging_;
     Requests requests_;
-    std::span<std::byte> output_;
     bool complete_ = false;
 };
 
@@ -171,14 +160,6 @@ void MpiCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
 
 void MpiCommunicator::all_reduce_max(std::span<double> values) {
     all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
-}
-
-std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
-    const std::span<std::byte> bytes = std::as_writable_bytes(values);
-    Staging staging = stage_sum(channel_, bytes);
-    const std::span<float> staged(staging.as<float>(), values.size());
-    Requests requests = start_all_reduce(*channel_, staged, MPI_FLOAT, MPI_SUM);
-    return std::make_unique<MpiRequest>(channel_, std::move(staging), std::move(requests), bytes);
 }
 
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
@@ -279,6 +260,35 @@ void MpiCommunicator::receive(std::span<std::byte> bytes, int source, int tag) {
                  });
     channel_->wait(requests);
     staging.complete(bytes);
+}
+
+std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoing> sends,
+                                                         std::span<const Incoming> receives,
+                                                         int tag) {
+    Requests requests;
+    const auto add = [&](const Requests& more) {
+        requests.insert(requests.end(), more.begin(), more.end());
+    };
+    for (const Incoming& one : receives) {
+        add(in_parts(*channel_, one.bytes.size(), "MPI_Irecv",
+                     [&](std::size_t offset, int count, MPI_Request* request) {
+                         return MPI_Irecv(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
+                                          channel_->handle(), request);
+                     }));
+    }
+    for (const Outgoing& one : sends) {
+        add(in_parts(*channel_, one.bytes.size(), "MPI_Isend",
+                     [&](std::size_t offset, int count, MPI_Request* request) {
+                         return MPI_Isend(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
+                                          channel_->handle(), request);
+                     }));
+    }
+    return std::make_unique<MpiRequest>(channel_, std::move(requests));
+}
+
+void MpiCommunicator::wait_until(const std::function<bool()>& is_done) {
+    channel_->check_usable();
+    channel_->wait_until(is_done);
 }
 
 void MpiCommunicator::barrier() {

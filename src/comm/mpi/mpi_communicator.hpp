@@ -24,13 +24,15 @@ public:
     void all_reduce_sum(std::span<double> values) override;
     void all_reduce_sum(std::span<std::int64_t> values) override;
     void all_reduce_max(std::span<double> values) override;
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override;
     void reduce_sum(std::span<float> values, int root) override;
     void broadcast(std::span<std::byte> bytes, int root) override;
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
     void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override;
     void send(std::span<const std::byte> bytes, int destination, int tag) override;
     void receive(std::span<std::byte> bytes, int source, int tag) override;
+    std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
+                                            std::span<const Incoming> receives, int tag) override;
+    void wait_until(const std::function<bool()>& is_done) override;
     void barrier() override;
     std::unique_ptr<Communicator> split(int color, int key) override;
     void announce_failure(const Error& failure) noexcept override;

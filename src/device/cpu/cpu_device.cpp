@@ -15,6 +15,7 @@
 #include "context.hpp"
 #include "hash.hpp"
 #include "isa.hpp"
+#include "optimizer.hpp"
 #include "update.hpp"
 
 namespace hpcai::device {
@@ -130,8 +131,9 @@ public:
         }
     }
 
-    std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) override {
-        return build_sgd(sgd, tensors, context_);
+    std::unique_ptr<Update> build(const Optimizer& optimizer,
+                                  const OptimizerTensors& tensors) override {
+        return build_update(optimizer, tensors, context_);
     }
 
     void check_finite(std::span<const float> values, StepNumbers* numbers) override {

@@ -14,12 +14,12 @@
 #include "acceptance.hpp"
 #include "handles.hpp"
 #include "layout.hpp"
+#include "optimizer.hpp"
 #include "owned.hpp"
 #include "plan_cache.hpp"
 #include "recording.hpp"
 #include "timeline.hpp"
 #include "transfers.hpp"
-#include "update.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -158,8 +158,9 @@ public:
         return context_.autotune ? std::optional(tuning_) : std::nullopt;
     }
 
-    std::unique_ptr<Update> build(const Sgd& sgd, const SgdTensors& tensors) override {
-        return build_sgd(sgd, tensors, context_, *this);
+    std::unique_ptr<Update> build(const Optimizer& optimizer,
+                                  const OptimizerTensors& tensors) override {
+        return build_update(optimizer, tensors, context_, *this);
     }
 
     void check_finite(std::span<const float> values, StepNumbers* numbers) override {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detection_loops.hpp"
+#include "optimizer_loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
@@ -190,18 +191,6 @@ void load_floats(const Tile& tile, const void* x, float* rows) {
     }
 }
 
-void sgd(const SgdSpan& span, const SgdCoefficients& by) {
-    for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order the compiler fuses the decay: with a factor of 1 nothing is rounded twice.
-        const float gradient =
-            by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
-        const float velocity = by.momentum * span.momentum[i] + gradient;
-        span.momentum[i] = velocity;
-        span.parameters[i] -=
-            by.learning_rate * (by.nesterov ? gradient + by.momentum * velocity : velocity);
-    }
-}
-
 /// Four rows of four become columns, in registers.
 inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) {
     constexpr std::int64_t kFromStride = 16;
@@ -283,6 +272,12 @@ constexpr Loops kTable{
         with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
     },
     sgd,
+    momentum_step,
+    adam,
+    adagrad,
+    square_sums,
+    lamb_moments,
+    lamb_step,
     transpose_16x16,
     hash_words,
     enlarge_add,

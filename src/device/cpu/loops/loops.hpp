@@ -67,19 +67,72 @@ struct GradientApplyTile {
     const float* c;  // (lanes)
 };
 
-/// `length` elements of one optimizer step (device::Sgd).
-struct SgdSpan {
+/// `length` elements of an optimizer step (hpcai/device/optimizer.hpp has the formulas).
+struct StepSpan {
     float* parameters;
     const float* gradients;
-    float* momentum;
+    float* first;   // m, v of SGD or s
+    float* second;  // v of Adam and LAMB; else null
     std::size_t length;
 };
+
+/// SGD with momentum correction.
 struct SgdCoefficients {
     float learning_rate;
     float gradient_factor;
     float momentum;
     float weight_decay;
     bool nesterov;
+};
+
+/// v = momentum v + share g; w -= rate v, or rate (share g + momentum v) with Nesterov: LARS, and
+/// SGD without momentum correction.
+struct MomentumCoefficients {
+    float gradient_factor;
+    float momentum;
+    float weight_decay;
+    bool nesterov;
+    float share;
+    float rate;
+};
+
+/// How Adam's and LAMB's means of g and of its square move.
+struct MomentCoefficients {
+    float gradient_factor;
+    float gradient_decay;  // times w, added to g
+    float beta1, rest1;    // rest1 = 1 - beta1
+    float beta2, rest2;
+};
+
+/// w is multiplied by `kept`, then w -= rate m / (root_share sqrt(v) + epsilon).
+struct AdamCoefficients {
+    MomentCoefficients moments;
+    float kept;
+    float rate;        // lr / (1 - beta1^t)
+    float root_share;  // 1 / sqrt(1 - beta2^t)
+    float epsilon;
+};
+
+/// u = mean_share m / (root_share sqrt(v) + epsilon) + weight_decay w.
+struct LambCoefficients {
+    MomentCoefficients moments;
+    float mean_share;  // 1 / (1 - beta1^t)
+    float root_share;  // 1 / sqrt(1 - beta2^t)
+    float epsilon;
+    float weight_decay;
+};
+
+struct AdaGradCoefficients {
+    float gradient_factor;
+    float weight_decay;
+    float rate;
+    float epsilon;
+};
+
+/// Sums of squares, of which none is rounded, in an order that depends on the length alone.
+struct SquareSums {
+    double parameters = 0;
+    double others = 0;  // gradients, or u of LAMB
 };
 
 /// y = x + z, pixel p of a row of y adding pixel column[p] of a row of z.
@@ -145,7 +198,16 @@ struct Loops {
     /// x = rows of fp32, one row of `lanes` numbers a pixel, and back.
     void (*store_floats)(const Tile&, const float* rows, void* x);
     void (*load_floats)(const Tile&, const void* x, float* rows);
-    void (*sgd)(const SgdSpan&, const SgdCoefficients&);
+    void (*sgd)(const StepSpan&, const SgdCoefficients&);
+    void (*momentum_step)(const StepSpan&, const MomentumCoefficients&);
+    void (*adam)(const StepSpan&, const AdamCoefficients&);
+    void (*adagrad)(const StepSpan&, const AdaGradCoefficients&);
+    /// Of parameters and gradients.
+    SquareSums (*square_sums)(const StepSpan&);
+    /// Moves the means and returns the sums of the parameters and of u.
+    SquareSums (*lamb_moments)(const StepSpan&, const LambCoefficients&);
+    /// w -= rate u.
+    void (*lamb_step)(const StepSpan&, const LambCoefficients&, float rate);
     /// to[row * to_stride + column] = from[column * 16 + row], 16 rows of 16.
     void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
     /// The sum in Device::hash over `words` words, of which the first is word `first`.

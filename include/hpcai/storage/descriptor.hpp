@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::storage {
+
+/// An open file or folder, closed with the object; or none.
+class Descriptor {
+public:
+    explicit Descriptor(int number) noexcept : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~Descriptor() {
+        if (number_ >= 0) ::close(number_);
+    }
+
+    bool open() const noexcept { return number_ >= 0; }
+    int number() const noexcept { return number_; }
+
+private:
+    int number_;
+};
+
+/// A regular file opened for reading. Throws Error(data) naming the path.
+Descriptor open_for_reading(const std::filesystem::path& path);
+
+/// Fills `buffer` as far as the file goes; the number of bytes read, less than asked at the end
+/// of the file only. Throws Error(data) naming the path.
+std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
+                      std::span<std::byte> buffer);
+
+}  // namespace hpcai::storage

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced. usage_on_request SCRIPT ARGUMENT... prints the comment at the head of SCRIPT and ends it
+# where an argument is -h or --help.
+
+usage_on_request() {
+    local script=$1 argument
+    shift
+    for argument; do
+        [[ $argument == -h || $argument == --help ]] || continue
+        awk 'NR > 2 { if (!/^#/) exit; if (/^# shellcheck/) next; sub(/^# ?/, ""); print }' "$script"
+        exit 0
+    done
+}

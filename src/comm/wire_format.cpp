@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/wire_format.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "hpcai/base/error.hpp"
+#include "hpcai/tensor/half.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
+constexpr float kSmallestScaled = 1e-35F;       // magnitude of an int8 block that is not zero
+constexpr float kNearestInteger = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+constexpr std::int8_t kNotFinite = -128;
+
+// Bits of magnitudes are signed, and choices masks of all bits or none: what every instruction set
+// does with several values at a time.
+
+std::int32_t magnitude_bits(float value) {
+    return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+}
+
+std::int32_t finite_mask(float value) {
+    return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
+}
+
+/// The largest finite magnitude of a block, as the bits of fp32, which have the same order.
+std::uint32_t largest_finite(const float* values, std::size_t count) {
+    std::int32_t largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        largest = std::max(largest, magnitude_bits(values[i]) & finite_mask(values[i]));
+    }
+    return static_cast<std::uint32_t>(largest);
+}
+
+struct Bf16 {
+    using Stored = std::uint16_t;
+    static Stored pack(float value) { return tensor::to_bf16(value); }
+    static float unpack(Stored stored) { return tensor::from_bf16(stored); }
+};
+
+/// Divides by a power of two, so that only the rounding to 11 bits loses anything.
+struct Fp16 {
+    using Stored = std::uint16_t;
+    static constexpr bool kIsScaled = true;
+
+    /// Brings the largest's exponent to 14. Below 2^-112 the factor would overflow.
+    static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
+    static float scale_for(std::uint32_t largest) {
+        return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
+    }
+    static float factor_for(std::uint32_t largest) {
+        return std::bit_cast<float>((268 - exponent_of(largest)) << 23);
+    }
+    /// tensor::to_f16 of the product, which is infinite only where the value is not finite.
+    static Stored pack(float value, float factor) {
+        const auto bits = std::bit_cast<std::int32_t>(value * factor);
+        const std::int32_t magnitude = bits & 0x7fffffff;
+        // Adding 0.5 leaves the bits of a subnormal result, rounded, at the end of the sum.
+        const std::int32_t subnormal =
+            std::bit_cast<std::int32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000;
+        const std::int32_t normal = (magnitude - 0x37fff001 + (magnitude >> 13 & 1)) >> 13;
+        const std::int32_t special = 0x7c00 | (0x200 & -(magnitude > kInfinity));
+        const std::int32_t is_subnormal = -(magnitude < 0x38800000);
+        const std::int32_t is_special = -(magnitude >= kInfinity);
+        const std::int32_t finite = (subnormal & is_subnormal) | (normal & ~is_subnormal);
+        return static_cast<Stored>((finite & ~is_special) | (special & is_special) |
+                                   (bits >> 16 & 0x8000));
+    }
+    static float unpack(Stored stored, float scale) { return tensor::from_f16(stored) * scale; }
+};
+
+struct Int8 {
+    using Stored = std::int8_t;
+    static constexpr bool kIsScaled = true;
+
+    static float scale_for(std::uint32_t largest) {
+        const auto value = std::bit_cast<float>(largest);
+        return value < kSmallestScaled ? 0.0F : value / 127.0F;
+    }
+    static float factor_for(std::uint32_t largest) {
+        const auto value = std::bit_cast<float>(largest);
+        return value < kSmallestScaled ? 0.0F : 127.0F / value;
+    }
+    static Stored pack(float value, float factor) {
+        const std::int32_t is_finite = finite_mask(value);
+        const auto finite = std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & is_finite);
+        const std::int32_t nearest =
+            std::bit_cast<std::int32_t>(finite * factor + kNearestInteger) -
+            std::bit_cast<std::int32_t>(kNearestInteger);
+        return static_cast<Stored>((nearest & is_finite) | (kNotFinite & ~is_finite));
+    }
+    static float unpack(Stored stored, float scale) {
+        const auto finite = std::bit_cast<std::int32_t>(static_cast<float>(stored) * scale);
+        const std::int32_t is_finite = -static_cast<std::int32_t>(stored != kNotFinite);
+        return std::bit_cast<float>((finite & is_finite) | (kInfinity & ~is_finite));
+    }
+};
+
+template <typename Format>
+constexpr bool is_scaled() {
+    return requires {
+        Format::kIsScaled;
+    };
+}
+
+std::size_t blocks_of(std::size_t values) {
+    return (values + kWireBlock - 1) / kWireBlock;
+}
+
+std::size_t scales_offset(WireFormat format, std::size_t values) {
+    return (values * value_bytes(format) + 3) / 4 * 4;
+}
+
+void keep_residual(float* residual, const float* wanted, const float* sent, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const float lost = wanted[i] - sent[i];
+        residual[i] = std::bit_cast<float>(std::bit_cast<std::int32_t>(lost) & finite_mask(lost));
+    }
+}
+
+/// One block of at most kWireBlock values.
+template <typename Format>
+float pack_block(const float* values, typename Format::Stored* stored, std::size_t count) {
+    if constexpr (is_scaled<Format>()) {
+        const std::uint32_t largest = largest_finite(values, count);
+        const float factor = Format::factor_for(largest);
+        for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i], factor);
+        return Format::scale_for(largest);
+    } else {
+        for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i]);
+        return 1;
+    }
+}
+
+template <typename Format>
+void unpack_block(const typename Format::Stored* stored, float scale, float* values,
+                  std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        if constexpr (is_scaled<Format>()) {
+            values[i] = Format::unpack(stored[i], scale);
+        } else {
+            values[i] = Format::unpack(stored[i]);
+        }
+    }
+}
+
+template <typename Format>
+void encode_as(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
+               std::span<float> residual) {
+    auto* stored = reinterpret_cast<typename Format::Stored*>(wire.data());
+    std::byte* scales = wire.data() + scales_offset(format, values.size());
+    float wanted[kWireBlock], sent[kWireBlock];
+    for (std::size_t begin = 0; begin < values.size(); begin += kWireBlock) {
+        const std::size_t count = std::min(values.size() - begin, kWireBlock);
+        const float* from = values.data() + begin;
+        if (!residual.empty()) {
+            for (std::size_t i = 0; i < count; ++i) wanted[i] = from[i] + residual[begin + i];
+            from = wanted;
+        }
+        const float scale = pack_block<Format>(from, stored + begin, count);
+        if (is_scaled<Format>()) {
+            std::memcpy(scales + begin / kWireBlock * sizeof scale, &scale, sizeof scale);
+        }
+        if (residual.empty()) continue;
+        unpack_block<Format>(stored + begin, scale, sent, count);
+        keep_residual(residual.data() + begin, from, sent, count);
+    }
+}
+
+/// Calls `take(first value, decoded block, values in it)` for each block.
+template <typename Format, typename Take>
+void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::size_t values,
+                      Take take) {
+    const auto* stored = reinterpret_cast<const typename Format::Stored*>(wire.data());
+    const std::byte* scales = wire.data() + scales_offset(format, values);
+    float block[kWireBlock];
+    for (std::size_t begin = 0; begin < values; begin += kWireBlock) {
+        const std::size_t count = std::min(values - begin, kWireBlock);
+        float scale = 1;
+        if (is_scaled<Format>()) {
+            std::memcpy(&scale, scales + begin / kWireBlock * sizeof scale, sizeof scale);
+        }
+        unpack_block<Format>(stored + begin, scale, block, count);
+        take(begin, block, count);
+    }
+}
+
+template <typename Format>
+void decode_as(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
+    for_each_decoded<Format>(format, wire, values.size(),
+                             [&](std::size_t begin, const float* block, std::size_t count) {
+                                 std::copy_n(block, count, values.data() + begin);
+                             });
+}
+
+template <typename Format>
+void add_as(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
+    for_each_decoded<Format>(format, wire, values.size(),
+                             [&](std::size_t begin, const float* block, std::size_t count) {
+                                 float* sum = values.data() + begin;
+                                 for (std::size_t i = 0; i < count; ++i) sum[i] += block[i];
+                             });
+}
+
+void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::size_t residual) {
+    ensure(wire == wire_bytes(format, values), "{} bytes on the wire for {} values in {}", wire,
+           values, name_of(format));
+    ensure(residual == 0 || residual == values, "{} residuals of {} values", residual, values);
+}
+
+}  // namespace
+
+std::string_view name_of(WireFormat format) {
+    switch (format) {
+        case WireFormat::fp32:
+            return "fp32";
+        case WireFormat::bf16:
+            return "bf16";
+        case WireFormat::fp16:
+            return "fp16";
+        case WireFormat::int8:
+            return "int8";
+    }
+    return "";
+}
+
+std::size_t value_bytes(WireFormat format) {
+    switch (format) {
+        case WireFormat::fp32:
+            return 4;
+        case WireFormat::bf16:
+        case WireFormat::fp16:
+            return 2;
+        case WireFormat::int8:
+            return 1;
+    }
+    return 0;
+}
+
+std::size_t wire_bytes(WireFormat format, std::size_t values) {
+    const bool has_scales = format == WireFormat::fp16 || format == WireFormat::int8;
+    return scales_offset(format, values) + (has_scales ? sizeof(float) * blocks_of(values) : 0);
+}
+
+void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
+            std::span<float> residual) {
+    check_sizes(format, values.size(), wire.size(), residual.size());
+    switch (format) {
+        case WireFormat::fp32:
+            if (!values.empty()) std::memcpy(wire.data(), values.data(), values.size_bytes());
+            return;
+        case WireFormat::bf16:
+            return encode_as<Bf16>(format, values, wire, residual);
+        case WireFormat::fp16:
+            return encode_as<Fp16>(format, values, wire, residual);
+        case WireFormat::int8:
+            return encode_as<Int8>(format, values, wire, residual);
+    }
+}
+
+void decode(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
+    check_sizes(format, values.size(), wire.size(), 0);
+    switch (format) {
+        case WireFormat::fp32:
+            if (!values.empty()) std::memcpy(values.data(), wire.data(), wire.size());
+            return;
+        case WireFormat::bf16:
+            return decode_as<Bf16>(format, wire, values);
+        case WireFormat::fp16:
+            return decode_as<Fp16>(format, wire, values);
+        case WireFormat::int8:
+            return decode_as<Int8>(format, wire, values);
+    }
+}
+
+void add_decoded(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
+    check_sizes(format, values.size(), wire.size(), 0);
+    switch (format) {
+        case WireFormat::fp32: {
+            const auto* terms = reinterpret_cast<const float*>(wire.data());
+            for (std::size_t i = 0; i < values.size(); ++i) values[i] += terms[i];
+            return;
+        }
+        case WireFormat::bf16:
+            return add_as<Bf16>(format, wire, values);
+        case WireFormat::fp16:
+            return add_as<Fp16>(format, wire, values);
+        case WireFormat::int8:
+            return add_as<Int8>(format, wire, values);
+    }
+}
+
+}  // namespace hpcai::comm

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_climate.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
+
+#include "record_index.hpp"
+
+namespace hpcai::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Files that open one set, in one folder.
+struct Files {
+    fs::path root;
+    std::vector<std::string> names;
+};
+
+Files files_of(const std::string& path) {
+    std::error_code error;
+    Files files;
+    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
+        files = {path, {kRecordIndexName}};
+        for (const IndexedFile& file : read_record_index(path).files) {
+            files.names.push_back(file.name);
+        }
+    } else {
+        for (const fs::path& file : climate_files_at(path)) {
+            files.root = file.has_parent_path() ? file.parent_path() : ".";
+            files.names.push_back(file.filename().string());
+        }
+    }
+    if (fs::is_regular_file(files.root / storage::kManifestName, error)) {
+        files.names.push_back(storage::kManifestName);
+    }
+    return files;
+}
+
+/// Likewise, found by rank 0 for all.
+Files files_of(const std::string& path, comm::Communicator& group) {
+    constexpr char kEnd = '\0';  // which no name holds
+    std::string text;
+    comm::run_together(group, [&] {
+        if (group.rank() != 0) return;
+        const Files files = files_of(path);
+        text = files.root.string() + kEnd;
+        for (const std::string& name : files.names) text += name + kEnd;
+    });
+    const storage::Bytes said = storage::bytes_of(text);
+    std::vector<std::byte> bytes(said.begin(), said.end());
+    comm::broadcast_bytes(group, bytes, 0);
+    std::string_view left = storage::text_of(bytes);
+    const auto next = [&] {
+        std::string name(left.substr(0, left.find(kEnd)));
+        left.remove_prefix(name.size() + 1);
+        return name;
+    };
+    Files files{next(), {}};
+    while (!left.empty()) files.names.push_back(next());
+    return files;
+}
+
+/// What has to be opened in the place of `path`.
+std::string copy_of(const std::string& path, const fs::path& folder) {
+    if (folder.empty()) return path;
+    std::error_code error;
+    return (fs::is_directory(path, error) ? folder : folder / fs::path(path).filename()).string();
+}
+
+}  // namespace
+
+config::Config stage_climate(const config::Config& config, comm::Communicator& group,
+                             DataDuplicator& duplicator) {
+    const auto add = [&](Split split, const std::string& path) {
+        const Files files = files_of(path, group);
+        duplicator.add_files(split,
+                             {files.root, static_cast<std::uint32_t>(files.names.size()),
+                              [names = files.names](std::uint32_t file) { return names[file]; }});
+    };
+    add(Split::training, config.data.path);
+    add(Split::validation, config.data.validation_path);
+    duplicator.run();
+    config::Config local = config;
+    local.data.path = copy_of(config.data.path, duplicator.folder(Split::training));
+    local.data.validation_path =
+        copy_of(config.data.validation_path, duplicator.folder(Split::validation));
+    return local;
+}
+
+}  // namespace hpcai::data

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "needs.hpp"
+
+#include <set>
+
+#include <hpcai/data/sources.hpp>
+#include <hpcai/plan/data_sampler.hpp>
+
+namespace hpcai::data::staging {
+
+namespace {
+
+void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree,
+               std::vector<std::uint8_t>& needed) {
+    const EvaluationShare share =
+        evaluation_share(static_cast<std::int64_t>(evaluated.size()), rank, degree);
+    for (std::int64_t i = share.first; i < share.first + share.count; ++i) {
+        needed[evaluated[static_cast<std::size_t>(i)]] = 1;
+    }
+}
+
+void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std::uint8_t>& needed) {
+    const std::vector<std::uint16_t> counts = sampler.counts(static_cast<std::uint32_t>(group));
+    for (std::size_t sample = 0; sample < counts.size(); ++sample) {
+        if (counts[sample] > 0) needed[sample] = 1;
+    }
+}
+
+}  // namespace
+
+NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank) {
+    NodePlace place;
+    const plan::RankPlace& mine = controller.place(world_rank);
+    place.node = mine.node;
+    place.node_rank = mine.node_rank;
+    for (int rank = 0; rank < controller.layout().ranks; ++rank) {
+        if (controller.place(rank).node == mine.node) place.ranks.push_back(controller.place(rank));
+    }
+    return place;
+}
+
+std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
+                                         std::uint32_t samples, const NodePlace& place,
+                                         int degree) {
+    std::vector<std::uint8_t> needed(samples, 0);
+    if (config.data.staging == config::Staging::none) return needed;
+    const bool with_evaluation = config.data.staging == config::Staging::all;
+    std::vector<std::uint32_t> evaluated;
+    if (split == Split::validation) {
+        if (!with_evaluation) return needed;
+        for (std::uint32_t sample = 0; sample < samples; ++sample) evaluated.push_back(sample);
+        for (const plan::RankPlace& rank : place.ranks) {
+            add_share(evaluated, rank.group_rank, degree, needed);
+        }
+        return needed;
+    }
+    const plan::DataSampler sampler(config.bagging, config.run.seed, samples);
+    std::set<int> groups;
+    for (const plan::RankPlace& rank : place.ranks) groups.insert(rank.group);
+    for (const int group : groups) {
+        add_bootstrap(sampler, group, needed);
+        if (!with_evaluation || !config.bagging.out_of_bag) continue;
+        const std::vector<std::uint8_t> out = sampler.out_of_bag(static_cast<std::uint32_t>(group));
+        evaluated.clear();
+        for (std::uint32_t sample = 0; sample < samples; ++sample) {
+            if (out[sample] != 0) evaluated.push_back(sample);
+        }
+        for (const plan::RankPlace& rank : place.ranks) {
+            if (rank.group == group) add_share(evaluated, rank.group_rank, degree, needed);
+        }
+    }
+    return needed;
+}
+
+}  // namespace hpcai::data::staging

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::data::staging {
+
+/// Where a rank stands among those of its node.
+struct NodePlace {
+    int node = 0;
+    int node_rank = 0;
+    std::vector<plan::RankPlace> ranks;  // of the node, this one among them
+};
+
+NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
+
+/// [sample] 1: some rank of the node reads it and data.staging stages it. Training samples are
+/// those in the bootstrap of any group with ranks on the node, since each epoch deals them to the
+/// group's ranks anew; samples to be evaluated are those of the ranks' own shares.
+std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
+                                         std::uint32_t samples, const NodePlace& place, int degree);
+
+}  // namespace hpcai::data::staging

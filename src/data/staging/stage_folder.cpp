@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_folder.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <hpcai/base/error.hpp>
+
+#include "pack_index.hpp"
+
+namespace hpcai::data::staging {
+
+namespace {
+
+namespace fs = std::filesystem;
+using storage::Descriptor;
+
+constexpr const char* kMarker = "stage.json";
+constexpr int kOpenMarker = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // its lock needs both
+constexpr std::string_view kRunning = "running-";
+
+std::string marker_text() {
+    return fmt::format("{{\"schema\": \"{}\"}}\n", kStageSchema);
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::string& why) {
+    throw Error(ExitCode::usage,
+                fmt::format("data.staging_directory: '{}' {}", path.string(), why));
+}
+
+[[noreturn]] void fail_at(const fs::path& path, const char* action) {
+    fail(path, fmt::format("cannot be used: {}: {}", action, std::strerror(errno)));
+}
+
+/// A folder in an open one, never through a link; -1 when it is not there.
+Descriptor open_folder(const Descriptor& parent, const std::string& name) {
+    return Descriptor(
+        ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Where any user could exchange folders under our hands, no check of ours would hold. A group that
+/// shares a directory is trusted.
+Descriptor open_directory(const fs::path& directory) {
+    Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!open.open()) fail_at(directory, "open");
+    struct stat status {};
+    if (::fstat(open.number(), &status) != 0) fail_at(directory, "stat");
+    const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
+    if (is_open_to_all) fail(directory, "can be written by all users without the sticky bit");
+    return open;
+}
+
+Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
+    const std::string name = path.filename();
+    if (::mkdirat(parent.number(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+        fail_at(path, "make");
+    }
+    Descriptor folder = open_folder(parent, name);
+    if (!folder.open()) fail_at(path, "open");
+    struct stat status {};
+    if (::fstat(folder.number(), &status) != 0) fail_at(path, "stat");
+    if (status.st_uid != ::geteuid()) fail(path, "belongs to another user");
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) fail(path, "can be written by other users");
+    return folder;
+}
+
+std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path) {
+    const int own = ::openat(folder.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) fail_at(path, "open");
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(own), ::closedir);
+    if (entries == nullptr) {
+        ::close(own);
+        fail_at(path, "list");
+    }
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    if (errno != 0) fail_at(path, "list");
+    return names;
+}
+
+bool is_regular(const Descriptor& folder, const std::string& name, std::uint64_t* bytes = nullptr) {
+    struct stat status {};
+    if (::fstatat(folder.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (bytes != nullptr) *bytes = static_cast<std::uint64_t>(status.st_size);
+    return S_ISREG(status.st_mode);
+}
+
+bool exists(const Descriptor& folder, const std::string& name) {
+    struct stat status {};
+    return ::fstatat(folder.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void remove_file(const Descriptor& folder, const std::string& name) {
+    if (is_regular(folder, name)) ::unlinkat(folder.number(), name.c_str(), 0);
+}
+
+/// As storage::PendingPath and write_file_durably name what is on its way.
+bool is_on_its_way(const std::string& name) {
+    return name.starts_with('.') && name.ends_with(".tmp");
+}
+
+/// As plan_packs() names packs, or their index.
+bool is_named_as_pack(std::string_view name) {
+    constexpr std::string_view kPack = "pack-";
+    if (!name.starts_with(kPack)) return false;
+    if (name.ends_with(kIndexSuffix)) name.remove_suffix(std::strlen(kIndexSuffix));
+    name.remove_prefix(kPack.size());
+    return name.size() >= 6 && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Removes what this program has written there but for the packs that `is_kept`, damaged or not.
+template <typename Keep>
+void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) {
+    for (const std::string& name : names_in(folder, path)) {
+        if (is_on_its_way(name)) remove_file(folder, name);
+        if (!name.ends_with(kIndexSuffix)) {
+            if (is_named_as_pack(name) && !exists(folder, name + kIndexSuffix)) {
+                remove_file(folder, name);
+            }
+            continue;
+        }
+        if (!is_regular(folder, name)) continue;
+        const std::string pack = name.substr(0, name.size() - std::strlen(kIndexSuffix));
+        const auto index = read_index(path / pack);
+        if (index ? is_kept(pack, *index) : !is_named_as_pack(name)) continue;
+        remove_file(folder, pack);  // first: without its index nobody knows whose it is
+        remove_file(folder, name);
+    }
+}
+
+}  // namespace
+
+fs::path stage_path(const fs::path& directory) {
+    return directory / fmt::format("hpcai500-stage-{}", ::geteuid());
+}
+
+StageFolder::StageFolder(const fs::path& directory)
+    : path_(stage_path(directory)),
+      folder_(open_own_folder(open_directory(directory), path_)),
+      marker_(::openat(folder_.number(), kMarker, kOpenMarker)) {
+    if (!marker_.open() && errno == ENOENT) make_marker();
+    if (!marker_.open()) fail_at(path_ / kMarker, "open");
+    const std::string text = marker_text();
+    std::string found(text.size() + 1, '\0');
+    const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
+    found.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    if (found != text) {
+        fail(path_, fmt::format("is a stage of another version or damaged, as its {} shows; remove "
+                                "it or choose another directory",
+                                kMarker));
+    }
+}
+
+/// Complete before it has its name, which the first of several processes gives it.
+void StageFolder::make_marker() {
+    if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
+        marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+        if (marker_.open()) return;  // another process has just made it
+        fail(path_, fmt::format("is not a stage of this program: it has files but no {}", kMarker));
+    }
+    const std::string text = marker_text();
+    const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
+    const Descriptor fresh(::openat(folder_.number(), name.c_str(),
+                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fresh.open()) fail_at(path_ / kMarker, "make");
+    int error = 0;
+    if (::write(fresh.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(fresh.number()) != 0 ||
+        ::linkat(folder_.number(), name.c_str(), folder_.number(), kMarker, 0) != 0) {
+        error = errno;
+    }
+    ::unlinkat(folder_.number(), name.c_str(), 0);
+    ::fsync(folder_.number());  // a stage whose marker is lost is nobody's
+    marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+    if (marker_.open()) return;  // perhaps another's
+    errno = error;
+    fail_at(path_ / kMarker, "write");
+}
+
+bool StageFolder::lock(short type) {
+    struct flock whole {};
+    whole.l_type = type;
+    whole.l_whence = SEEK_SET;
+    if (::fcntl(marker_.number(), F_OFD_SETLK, &whole) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) fail_at(path_ / kMarker, "lock");
+    return false;
+}
+
+bool StageFolder::lock_alone() {
+    struct stat status {};
+    return lock(F_WRLCK) && ::fstat(marker_.number(), &status) == 0 && status.st_nlink > 0;
+}
+
+bool StageFolder::lock_shared() {
+    return lock(F_RDLCK);
+}
+
+void StageFolder::unlock() {
+    lock(F_UNLCK);
+}
+
+std::vector<std::byte> StageFolder::prepare(const std::string& set,
+                                            const std::vector<Pack>& packs) {
+    const fs::path path = set_folder(set);
+    const Descriptor folder = open_own_folder(folder_, path);
+    std::map<std::string, std::size_t> planned;
+    for (std::size_t i = 0; i < packs.size(); ++i) planned.emplace(packs[i].name, i);
+    std::vector<std::byte> there(packs.size());
+    clear(folder, path, [&](const std::string& name, const PackIndex& index) {
+        const auto found = planned.find(name);
+        std::uint64_t bytes = 0;
+        if (found == planned.end() || !index.is_of(packs[found->second]) ||
+            !is_regular(folder, name, &bytes) || bytes != packs[found->second].bytes) {
+            return false;
+        }
+        there[found->second] = std::byte{1};
+        return true;
+    });
+    for (std::size_t i = 0; i < packs.size(); ++i) {
+        if (there[i] != std::byte{0}) continue;
+        const std::string index = packs[i].name + kIndexSuffix;
+        if (is_regular(folder, index)) {  // which cannot be read any more
+            remove_file(folder, packs[i].name);
+            remove_file(folder, index);
+        }
+        for (const std::string& name : {packs[i].name, index}) {
+            if (!exists(folder, name)) continue;
+            fail(path / name, "may be another's file; remove it or choose another directory");
+        }
+    }
+    return there;
+}
+
+std::uint64_t StageFolder::free_bytes() const {
+    struct statvfs status {};
+    if (::fstatvfs(folder_.number(), &status) != 0) fail_at(path_, "statvfs");
+    return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+void StageFolder::note_running(int node_ranks) {
+    clear_notes();
+    for (int rank = 0; rank < node_ranks; ++rank) {
+        const std::string name = fmt::format("{}{}", kRunning, rank);
+        const Descriptor file(::openat(folder_.number(), name.c_str(),
+                                       O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!file.open()) fail_at(path_ / name, "make");
+    }
+}
+
+void StageFolder::note_completed(int node_rank) {
+    const std::string name = fmt::format("{}{}", kRunning, node_rank);
+    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_at(path_ / name, "remove");
+}
+
+bool StageFolder::all_completed() const {
+    return std::ranges::none_of(names_in(folder_, path_),
+                                [](const std::string& name) { return name.starts_with(kRunning); });
+}
+
+void StageFolder::clear_notes() const {
+    for (const std::string& name : names_in(folder_, path_)) {
+        if (name.starts_with(kRunning) || is_on_its_way(name)) remove_file(folder_, name);
+    }
+}
+
+void StageFolder::remove() noexcept {
+    try {
+        bool is_empty = true;
+        for (const char* set : kSetNames) {
+            const Descriptor folder = open_folder(folder_, set);
+            if (folder.open()) {
+                clear(folder, set_folder(set), [](const auto&...) { return false; });
+            }
+            is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
+                       is_empty;
+        }
+        clear_notes();
+        if (!is_empty || names_in(folder_, path_).size() != 1) return;
+        ::unlinkat(folder_.number(), kMarker, 0);
+        ::rmdir(path_.c_str());
+    } catch (const std::exception&) {
+        return;  // what is left is found by the next run
+    }
+}
+
+}  // namespace hpcai::data::staging

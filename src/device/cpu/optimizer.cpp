@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+
+namespace hpcai::device::cpu {
+namespace {
+
+/// What threads share out, and what sums are made of in an order that no number of threads changes.
+struct Part {
+    std::size_t range;
+    std::size_t begin;
+    std::size_t end;
+};
+
+/// Walks over the parts of all ranges.
+class FlatUpdate : public Update {
+public:
+    FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context)
+        : optimizer_(optimizer), tensors_(tensors), context_(context) {
+        check(optimizer, tensors);
+        for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
+            const Optimizer::Range& range = optimizer.ranges[index];
+            ensure(range.working_copy == nullptr, "a CPU's kernels keep no plain copies");
+            for (std::size_t begin = range.begin; begin < range.end; begin += kPart) {
+                parts_.push_back({index, begin, std::min(begin + kPart, range.end)});
+            }
+        }
+    }
+
+    void run() final {
+        if (numbers().finite != 0) step();
+    }
+
+protected:
+    virtual void step() = 0;
+
+    /// Calls `body(part, span)` for each part, on several threads.
+    template <typename Body>
+    void over_parts(const Body& body) const {
+        const auto parts = static_cast<std::int64_t>(parts_.size());
+#pragma omp parallel for schedule(static)
+        for (std::int64_t index = 0; index < parts; ++index) {
+            const Part& part = parts_[static_cast<std::size_t>(index)];
+            body(part, span_of(part));
+        }
+    }
+
+    const Optimizer::Range& range_of(const Part& part) const {
+        return optimizer_.ranges[part.range];
+    }
+    float decay_of(const Part& part) const {
+        return range_of(part).decays ? optimizer_.weight_decay : 0;
+    }
+    std::size_t index_of(const Part& part) const {
+        return static_cast<std::size_t>(&part - parts_.data());
+    }
+    const StepNumbers& numbers() const {
+        return *tensors_.numbers;
+    }
+    const Loops& loops() const {
+        return *context_.loops;
+    }
+    const std::vector<Part>& parts() const {
+        return parts_;
+    }
+    const Optimizer& optimizer() const {
+        return optimizer_;
+    }
+
+private:
+    static constexpr std::size_t kPart = 1 << 14;
+
+    StepSpan span_of(const Part& part) const {
+        const auto state = [&](std::span<float> all) {
+            return all.empty() ? nullptr : all.data() + part.begin;
+        };
+        return {tensors_.parameters.data() + part.begin, tensors_.gradients.data() + part.begin,
+                state(tensors_.states[0]), state(tensors_.states[1]), part.end - part.begin};
+    }
+
+    Optimizer optimizer_;
+    OptimizerTensors tensors_;
+    const Context& context_;
+    std::vector<Part> parts_;
+};
+
+/// The sums of each range's squares, and what becomes of them.
+class TrustRatios {
+public:
+    explicit TrustRatios(const Optimizer& optimizer)
+        : ranges_(optimizer.ranges), ratios_(optimizer.ranges.size(), 1.0F) {}
+
+    /// `ratio(|w|, |other|)` where a range has one and neither is 0, else 1. `of_parts` are the
+    /// sums of the parts, in their order.
+    template <typename Ratio>
+    void set(const std::vector<Part>& parts, const std::vector<SquareSums>& of_parts,
+             const Ratio& ratio) {
+        sums_.assign(ranges_.size(), {});
+        for (std::size_t index = 0; index < parts.size(); ++index) {
+            SquareSums& sum = sums_[parts[index].range];
+            sum.parameters += of_parts[index].parameters;
+            sum.others += of_parts[index].others;
+        }
+        for (std::size_t index = 0; index < ranges_.size(); ++index) {
+            if (!ranges_[index].has_trust_ratio) continue;
+            const auto& [parameters, others] = sums_[index];
+            const bool has_both = parameters > 0 && others > 0;
+            ratios_[index] = has_both
+                                 ? static_cast<float>(ratio(ranges_[index], std::sqrt(parameters),
+                                                            std::sqrt(others)))
+                                 : 1.0F;
+        }
+    }
+    float operator[](const Part& part) const { return ratios_[part.range]; }
+
+private:
+    std::vector<Optimizer::Range> ranges_;
+    std::vector<SquareSums> sums_;
+    std::vector<float> ratios_;  // by range
+};
+
+class SgdUpdate final : public FlatUpdate {
+public:
+    SgdUpdate(const Sgd& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+              const Context& context)
+        : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+
+private:
+    void step() override {
+        const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+        if (rule_.momentum_correction) {
+            over_parts([&](const Part& part, const StepSpan& span) {
+                loops().sgd(span, {rate, factor, rule_.momentum, decay_of(part), rule_.nesterov});
+            });
+            return;
+        }
+        over_parts([&](const Part& part, const StepSpan& span) {
+            loops().momentum_step(
+                span, {factor, rule_.momentum, decay_of(part), rule_.nesterov, rate, 1});
+        });
+    }
+
+    Sgd rule_;
+};
+
+class LarsUpdate final : public FlatUpdate {
+public:
+    LarsUpdate(const Lars& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context)
+        : FlatUpdate(optimizer, tensors, context),
+          rule_(rule),
+          ratios_(optimizer),
+          sums_(parts().size()) {}
+
+private:
+    void step() override {
+        over_parts([&](const Part& part, const StepSpan& span) {
+            if (range_of(part).has_trust_ratio) sums_[index_of(part)] = loops().square_sums(span);
+        });
+        const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+        ratios_.set(parts(), sums_,
+                    [&](const Optimizer::Range& range, double parameters, double gradients) {
+                        const double decay = range.decays ? optimizer().weight_decay : 0;
+                        return rule_.trust_coefficient * parameters /
+                               (factor * gradients + decay * parameters + rule_.epsilon);
+                    });
+        over_parts([&](const Part& part, const StepSpan& span) {
+            const float ratio = ratios_[part];
+            const bool corrected = rule_.momentum_correction;
+            loops().momentum_step(span, {factor, rule_.momentum, decay_of(part), rule_.nesterov,
+                                         corrected ? ratio : ratio * rate, corrected ? rate : 1});
+        });
+    }
+
+    Lars rule_;
+    TrustRatios ratios_;
+    std::vector<SquareSums> sums_;  // by part
+};
+
+/// 1 - beta^t of this step, which fp32 could not hold well.
+struct Corrections {
+    double mean, square;
+
+    Corrections(double beta1, double beta2, const StepNumbers& numbers) {
+        const double step = static_cast<double>(numbers.taken_steps) + 1;
+        mean = 1 - std::pow(beta1, step);
+        square = 1 - std::pow(beta2, step);
+    }
+};
+
+MomentCoefficients moment_coefficients(double beta1, double beta2, float gradient_decay,
+                                       const StepNumbers& numbers) {
+    return {numbers.gradient_factor,   gradient_decay,
+            static_cast<float>(beta1), static_cast<float>(1 - beta1),
+            static_cast<float>(beta2), static_cast<float>(1 - beta2)};
+}
+
+class AdamUpdate final : public FlatUpdate {
+public:
+    AdamUpdate(const Adam& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context)
+        : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+
+private:
+    void step() override {
+        const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
+        const double rate = numbers().learning_rate;
+        AdamCoefficients by{};
+        by.rate = static_cast<float>(rate / corrections.mean);
+        by.root_share = static_cast<float>(1 / std::sqrt(corrections.square));
+        by.epsilon = static_cast<float>(rule_.epsilon);
+        over_parts([&](const Part& part, const StepSpan& span) {
+            const float decay = decay_of(part);
+            AdamCoefficients of_part = by;
+            of_part.moments = moment_coefficients(rule_.beta1, rule_.beta2,
+                                                  rule_.decoupled_decay ? 0 : decay, numbers());
+            of_part.kept = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
+            loops().adam(span, of_part);
+        });
+    }
+
+    Adam rule_;
+};
+
+class LambUpdate final : public FlatUpdate {
+public:
+    LambUpdate(const Lamb& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context)
+        : FlatUpdate(optimizer, tensors, context),
+          rule_(rule),
+          ratios_(optimizer),
+          sums_(parts().size()) {}
+
+private:
+    void step() override {
+        const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
+        const auto by = [&](const Part& part) {
+            return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, numbers()),
+                                    static_cast<float>(1 / corrections.mean),
+                                    static_cast<float>(1 / std::sqrt(corrections.square)),
+                                    static_cast<float>(rule_.epsilon), decay_of(part)};
+        };
+        over_parts([&](const Part& part, const StepSpan& span) {
+            sums_[index_of(part)] = loops().lamb_moments(span, by(part));
+        });
+        ratios_.set(parts(), sums_, [](const Optimizer::Range&, double parameters, double moves) {
+            return parameters / moves;
+        });
+        over_parts([&](const Part& part, const StepSpan& span) {
+            loops().lamb_step(span, by(part), numbers().learning_rate * ratios_[part]);
+        });
+    }
+
+    Lamb rule_;
+    TrustRatios ratios_;
+    std::vector<SquareSums> sums_;  // by part
+};
+
+class AdaGradUpdate final : public FlatUpdate {
+public:
+    AdaGradUpdate(const AdaGrad& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+                  const Context& context)
+        : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+
+private:
+    void step() override {
+        over_parts([&](const Part& part, const StepSpan& span) {
+            loops().adagrad(span, {numbers().gradient_factor, decay_of(part),
+                                   numbers().learning_rate, rule_.epsilon});
+        });
+    }
+
+    AdaGrad rule_;
+};
+
+struct Build {
+    const Optimizer& optimizer;
+    const OptimizerTensors& tensors;
+    const Context& context;
+
+    template <typename Made, typename Rule>
+    std::unique_ptr<Update> made(const Rule& rule) const {
+        return std::make_unique<Made>(rule, optimizer, tensors, context);
+    }
+    auto operator()(const Sgd& rule) const { return made<SgdUpdate>(rule); }
+    auto operator()(const Lars& rule) const { return made<LarsUpdate>(rule); }
+    auto operator()(const Lamb& rule) const { return made<LambUpdate>(rule); }
+    auto operator()(const Adam& rule) const { return made<AdamUpdate>(rule); }
+    auto operator()(const AdaGrad& rule) const { return made<AdaGradUpdate>(rule); }
+};
+
+}  // namespace
+
+std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
+                                     const Context& context) {
+    return std::visit(Build{optimizer, tensors, context}, optimizer.rule);
+}
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer.hpp"
+
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+
+#include "kernels/optimizer.hpp"
+
+namespace hpcai::device::cuda {
+namespace {
+
+/// A copy of `values` in device memory.
+template <typename T>
+std::unique_ptr<Memory> uploaded(const std::vector<T>& values, Device& device) {
+    auto memory = device.allocate(values.size() * sizeof(T));
+    device.upload(memory->data(), std::as_bytes(std::span(values)));
+    return memory;
+}
+
+/// Ranges in device memory, as kernels want them.
+class FlatUpdate : public Update {
+public:
+    FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context,
+               Device& device)
+        : context_(context) {
+        check(optimizer, tensors);
+        for (const Optimizer::Range& range : optimizer.ranges) {
+            if (range.begin == range.end) continue;
+            ranges_.push_back({static_cast<std::int64_t>(range.begin),
+                               static_cast<std::int64_t>(range.end), range.decays,
+                               range.has_trust_ratio, range.working_copy});
+        }
+        in_memory_ = uploaded(ranges_, device);
+        arguments_ = {.parameters = tensors.parameters.data(),
+                      .gradients = tensors.gradients.data(),
+                      .states = {tensors.states[0].data(), tensors.states[1].data()},
+                      .working_dtype = optimizer.compute,
+                      .count = static_cast<std::int64_t>(tensors.parameters.size()),
+                      .ranges = static_cast<const kernels::UpdateRange*>(in_memory_->data()),
+                      .range_count = static_cast<std::int64_t>(ranges_.size()),
+                      .weight_decay = optimizer.weight_decay,
+                      .numbers = tensors.numbers};
+    }
+
+    void run() final {
+        // To the kernels no range at all means that everything is one.
+        if (!ranges_.empty()) step();
+    }
+
+protected:
+    virtual void step() = 0;
+
+    kernels::UpdateArguments& arguments() { return arguments_; }
+    const std::vector<kernels::UpdateRange>& ranges() const { return ranges_; }
+    kernels::Stream stream() const { return context_.stream; }
+
+private:
+    const Context& context_;
+    std::vector<kernels::UpdateRange> ranges_;
+    std::unique_ptr<Memory> in_memory_;
+    kernels::UpdateArguments arguments_;
+};
+
+/// Ranges in parts, and memory for their sums and for trust ratios.
+class TrustRatios {
+public:
+    TrustRatios(const std::vector<kernels::UpdateRange>& ranges, Device& device) {
+        std::vector<kernels::UpdatePart> parts;
+        std::vector<std::int64_t> first_part{0};
+        for (std::size_t index = 0; index < ranges.size(); ++index) {
+            const auto [begin, end, decays, has_ratio, copy] = ranges[index];
+            for (std::int64_t at = begin; at < end; at += kPart) {
+                parts.push_back({static_cast<std::int64_t>(index), at, std::min(at + kPart, end)});
+            }
+            first_part.push_back(static_cast<std::int64_t>(parts.size()));
+        }
+        parts_ = uploaded(parts, device);
+        first_part_ = uploaded(first_part, device);
+        sums_ = device.allocate(2 * parts.size() * sizeof(double));
+        ratios_ = device.allocate(ranges.size() * sizeof(float));
+        count_ = static_cast<std::int64_t>(parts.size());
+    }
+
+    kernels::UpdateParts parts() const {
+        return {static_cast<const kernels::UpdatePart*>(parts_->data()), count_,
+                static_cast<const std::int64_t*>(first_part_->data()),
+                static_cast<double*>(sums_->data())};
+    }
+    float* ratios() const { return static_cast<float*>(ratios_->data()); }
+
+private:
+    static constexpr std::int64_t kPart = 1 << 13;
+
+    std::unique_ptr<Memory> parts_, first_part_, sums_, ratios_;
+    std::int64_t count_ = 0;
+};
+
+class SgdUpdate final : public FlatUpdate {
+public:
+    SgdUpdate(const Sgd& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+              const Context& context, Device& device)
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
+
+private:
+    void step() override { kernels::sgd_step(arguments(), rule_, stream()); }
+
+    Sgd rule_;
+};
+
+class LarsUpdate final : public FlatUpdate {
+public:
+    LarsUpdate(const Lars& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context, Device& device)
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule), ratios_(ranges(), device) {
+        arguments().trust_ratios = ratios_.ratios();
+    }
+
+private:
+    void step() override {
+        kernels::square_sums(arguments(), ratios_.parts(), stream());
+        kernels::lars_ratios(arguments(), rule_, ratios_.parts(), ratios_.ratios(), stream());
+        kernels::lars_step(arguments(), rule_, stream());
+    }
+
+    Lars rule_;
+    TrustRatios ratios_;
+};
+
+class AdamUpdate final : public FlatUpdate {
+public:
+    AdamUpdate(const Adam& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context, Device& device)
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
+
+private:
+    void step() override { kernels::adam_step(arguments(), rule_, stream()); }
+
+    Adam rule_;
+};
+
+class LambUpdate final : public FlatUpdate {
+public:
+    LambUpdate(const Lamb& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context, Device& device)
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule), ratios_(ranges(), device) {
+        arguments().trust_ratios = ratios_.ratios();
+    }
+
+private:
+    void step() override {
+        kernels::lamb_moments(arguments(), rule_, ratios_.parts(), stream());
+        kernels::lamb_ratios(arguments(), ratios_.parts(), ratios_.ratios(), stream());
+        kernels::lamb_step(arguments(), rule_, stream());
+    }
+
+    Lamb rule_;
+    TrustRatios ratios_;
+};
+
+class AdaGradUpdate final : public FlatUpdate {
+public:
+    AdaGradUpdate(const AdaGrad& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+                  const Context& context, Device& device)
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
+
+private:
+    void step() override { kernels::adagrad_step(arguments(), rule_, stream()); }
+
+    AdaGrad rule_;
+};
+
+struct Build {
+    const Optimizer& optimizer;
+    const OptimizerTensors& tensors;
+    const Context& context;
+    Device& device;
+
+    template <typename Made, typename Rule>
+    std::unique_ptr<Update> made(const Rule& rule) const {
+        return std::make_unique<Made>(rule, optimizer, tensors, context, device);
+    }
+    auto operator()(const Sgd& rule) const { return made<SgdUpdate>(rule); }
+    auto operator()(const Lars& rule) const { return made<LarsUpdate>(rule); }
+    auto operator()(const Lamb& rule) const { return made<LambUpdate>(rule); }
+    auto operator()(const Adam& rule) const { return made<AdamUpdate>(rule); }
+    auto operator()(const AdaGrad& rule) const { return made<AdaGradUpdate>(rule); }
+};
+
+}  // namespace
+
+std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
+                                     const Context& context, Device& device) {
+    return std::visit(Build{optimizer, tensors, context, device}, optimizer.rule);
+}
+
+}  // namespace hpcai::device::cuda

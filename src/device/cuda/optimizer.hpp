@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "context.hpp"
+
+namespace hpcai::device::cuda {
+
+/// Throws Error(internal) for buffers of different lengths and ranges that are not in them.
+std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
+                                     const Context& context, Device& device);
+
+}  // namespace hpcai::device::cuda

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+#include <hpcai/device/optimizer.hpp>
+
+namespace hpcai::device {
+
+int states(const OptimizerRule& rule) {
+    struct Count {
+        int operator()(const Sgd&) const { return 1; }
+        int operator()(const Lars&) const { return 1; }
+        int operator()(const Lamb&) const { return 2; }
+        int operator()(const Adam&) const { return 2; }
+        int operator()(const AdaGrad&) const { return 1; }
+    };
+    return std::visit(Count{}, rule);
+}
+
+void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
+    const std::size_t elements = tensors.parameters.size();
+    ensure(tensors.gradients.size() == elements, "an optimizer of {} parameters with {} gradients",
+           elements, tensors.gradients.size());
+    for (int state = 0; state < states(optimizer.rule); ++state) {
+        const std::size_t size = tensors.states[static_cast<std::size_t>(state)].size();
+        ensure(size == elements, "an optimizer of {} parameters with {} numbers of state {}",
+               elements, size, state);
+    }
+    std::size_t before = 0;
+    for (const Optimizer::Range& range : optimizer.ranges) {
+        ensure(range.begin % 8 == 0 && before <= range.begin && range.begin <= range.end &&
+                   range.end <= elements,
+               "an optimizer of elements {} to {} of {}, after those to {}", range.begin, range.end,
+               elements, before);
+        before = range.end;
+    }
+}
+
+}  // namespace hpcai::device

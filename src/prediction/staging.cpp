@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "staging.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <hpcai/config/keys.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+/// Probability that a sample is in none of a group's draws: 1/e of draws with replacement, in the
+/// limit of many samples.
+double share_left_out(const config::BaggingConfig& bagging) {
+    switch (bagging.sampler) {
+        case config::Sampler::poisson:
+        case config::Sampler::bootstrap:
+            return std::exp(-1.0);
+        case config::Sampler::subsample:
+            return 1 - bagging.subsample_fraction;
+        case config::Sampler::none:
+            return 0;
+    }
+    return 0;
+}
+
+/// Expected share of the training samples that the node with most of them needs: those in the
+/// bootstrap of any of its groups, and of those left out by a group what its own ranks evaluate.
+double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
+    const bool with_evaluation =
+        config.data.staging == config::Staging::all && config.bagging.out_of_bag;
+    const double left_out = share_left_out(config.bagging);
+    std::map<int, double> not_needed;  // by node, as all groups draw independently
+    double least = 1;
+    for (const std::vector<plan::NodeShare>& shares : layout.groups) {
+        for (const plan::NodeShare& share : shares) {
+            const double evaluated =
+                with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
+            double& product = not_needed.try_emplace(share.node, 1).first->second;
+            product *= left_out * (1 - evaluated);
+            least = std::min(least, product);
+        }
+    }
+    return 1 - least;
+}
+
+}  // namespace
+
+StagingEstimate estimate_staging(const config::Config& config, const EstimateRequest& request,
+                                 const plan::LayoutSummary& layout, const Quantity& samples) {
+    StagingEstimate staging{config::value_text(config, "data.staging"), {}, {}};
+    if (config.data.staging == config::Staging::none) {
+        const Quantity nothing{std::nullopt, "data.staging is none"};
+        return {staging.scope, nothing, nothing};
+    }
+    const bool takes_all = config.data.kind == config::DataKind::climate_hdf5;
+    const double share = takes_all ? 1 : share_needed(config, layout);
+    staging.fullest_node_samples = samples;
+    if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
+    staging.fullest_node_bytes = staging.fullest_node_samples;
+    if (!request.bytes_per_sample) {
+        staging.fullest_node_bytes = {std::nullopt,
+                                      "the size of the samples is not known: "
+                                      "data.path is not a folder of pictures here"};
+    } else if (samples.value) {
+        staging.fullest_node_bytes.value =
+            std::round(*staging.fullest_node_samples.value * *request.bytes_per_sample);
+    }
+    return staging;
+}
+
+}  // namespace hpcai::prediction

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+#include <hpcai/prediction/sum_options.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+comm::SumAlgorithm algorithm_of(config::AllReduceAlgorithm algorithm) {
+    switch (algorithm) {
+        case config::AllReduceAlgorithm::torus_2d:
+            return comm::SumAlgorithm::torus_2d;
+        case config::AllReduceAlgorithm::hierarchical:
+            return comm::SumAlgorithm::hierarchical;
+        case config::AllReduceAlgorithm::all_reduce:
+            break;
+    }
+    return comm::SumAlgorithm::all_reduce;
+}
+
+comm::WireFormat format_of(config::CommunicationPrecision precision) {
+    switch (precision) {
+        case config::CommunicationPrecision::bf16:
+            return comm::WireFormat::bf16;
+        case config::CommunicationPrecision::fp16:
+            return comm::WireFormat::fp16;
+        case config::CommunicationPrecision::int8:
+            return comm::WireFormat::int8;
+        case config::CommunicationPrecision::fp32:
+            break;
+    }
+    return comm::WireFormat::fp32;
+}
+
+}  // namespace
+
+comm::SumOptions sum_options(const config::CommunicationConfig& communication,
+                             const plan::ParallelismController& controller, int group) {
+    comm::SumOptions options{algorithm_of(communication.algorithm),
+                             format_of(communication.precision),
+                             communication.torus_columns,
+                             {},
+                             communication.ranks_per_node};
+    const int ranks = controller.layout().degree;
+    for (int rank = 0; rank < ranks; ++rank) {
+        options.node_of_rank.push_back(
+            controller.place(controller.world_rank_of(group, rank)).node);
+    }
+    if (options.algorithm == comm::SumAlgorithm::torus_2d) {
+        comm::columns_of_torus(options.torus_columns, ranks);
+    }
+    return options;
+}
+
+}  // namespace hpcai::prediction

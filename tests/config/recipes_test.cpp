@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/config/reader.hpp>
+
+namespace hpcai::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+Config configured(const std::string& name) {
+    const fs::path path = fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / "configs" / name;
+    return parse(read_file(path.string()), path.string(), {});
+}
+
+/// What MLPerf's closed division lets a submission choose for ResNet-50 with LARS.
+struct LarsRecipe {
+    int batch_size;
+    double learning_rate;
+    double warmup_epochs;
+    double momentum;
+    double weight_decay;
+    int epochs;
+};
+
+/// Epochs are those of runs, or follow from steps of decay: of the whole run where that is known or
+/// where runs converge by its end, else those behind the warm-up.
+TEST(Recipes, OfMlperfsLarsAreThoseOfItsTable) {
+    const std::vector<LarsRecipe> recipes{
+        {1536, 7.2, 2, 0.9, 2e-4, 37},          {1632, 7.4, 2, 0.9, 5e-5, 37},
+        {3200, 11, 2, 0.9, 5e-5, 37},           {3264, 10.5, 2, 0.9, 5e-5, 37},
+        {4096, 10, 5, 0.9, 2e-4, 42},           {8192, 17, 5, 0.9, 2e-4, 44},
+        {13056, 12.8, 9, 0.9, 2.5e-5, 48},      {32768, 21.2, 16, 0.94, 2.5e-5, 58},
+        {40448, 19.4, 24, 0.95, 1e-4, 70},      {49152, 19.405, 24, 0.951807, 1e-4, 71},
+        {65536, 24.699, 31, 0.951807, 1e-4, 89}};
+    for (const LarsRecipe& recipe : recipes) {
+        const Config config =
+            configured("imagenet_lars_" + std::to_string(recipe.batch_size) + ".yaml");
+        const TrainingConfig& training = config.training;
+        EXPECT_EQ(training.optimizer, Optimizer::lars);
+        EXPECT_EQ(training.batch_size, recipe.batch_size);
+        EXPECT_EQ(training.learning_rate, recipe.learning_rate);
+        EXPECT_EQ(training.learning_rate_batch, recipe.batch_size) << "scaled";
+        EXPECT_EQ(training.warmup_epochs, recipe.warmup_epochs);
+        EXPECT_EQ(training.momentum, recipe.momentum);
+        EXPECT_EQ(training.weight_decay, recipe.weight_decay);
+        EXPECT_EQ(config.workload.epochs, recipe.epochs);
+        EXPECT_EQ(training.trust_coefficient, 0.001);
+        EXPECT_EQ(training.epsilon, 0);
+        const bool is_nvidias = recipe.batch_size == 3200 || recipe.batch_size == 40448;
+        EXPECT_EQ(training.momentum_correction, is_nvidias);
+        EXPECT_EQ(training.schedule, Schedule::polynomial);
+        EXPECT_EQ(training.schedule_power, 2);
+        EXPECT_EQ(training.final_learning_rate, 1e-4);
+        EXPECT_EQ(training.label_smoothing, 0.1);
+        EXPECT_FALSE(training.weight_decay_on_norm_and_bias);
+    }
+}
+
+TEST(Recipes, AreAllAccepted) {
+    const fs::path folder = fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / "configs";
+    int count = 0;
+    for (const auto& file : fs::directory_iterator(folder)) {
+        const std::string name = file.path().filename().string();
+        EXPECT_NO_THROW(configured(name)) << name;
+        ++count;
+    }
+    EXPECT_GT(count, 19);
+}
+
+}  // namespace
+}  // namespace hpcai::config

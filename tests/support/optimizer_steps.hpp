@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <hpcai/device/device.hpp>
+
+namespace hpcai::device {
+
+/// Steps of an optimizer on buffers in device memory with numbers of their own.
+class OptimizerSteps {
+public:
+    /// Of all elements where `optimizer` names no ranges. `tensors.numbers` is not read.
+    OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
+        : device_(device), numbers_(device.allocate(sizeof(StepNumbers))) {
+        if (optimizer.ranges.empty()) {
+            optimizer.ranges.push_back({0, tensors.parameters.size(), true, true});
+        }
+        tensors.numbers = static_cast<const StepNumbers*>(numbers_->data());
+        update_ = device.build(optimizer, tensors);
+    }
+
+    void step(double learning_rate) {
+        const StepNumbers numbers{.learning_rate = static_cast<float>(learning_rate),
+                                  .taken_steps = taken_steps_++};
+        device_.upload(numbers_->data(), std::as_bytes(std::span(&numbers, 1)));
+        update_->run();
+    }
+
+private:
+    Device& device_;
+    std::uint32_t taken_steps_ = 0;
+    std::unique_ptr<Memory> numbers_;
+    std::unique_ptr<Update> update_;
+};
+
+}  // namespace hpcai::device
