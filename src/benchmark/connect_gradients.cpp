@@ -44,7 +44,8 @@ std::unique_ptr<comm::GradientReducer> connect_over_mpi(const comm::SumOptions& 
 }  // namespace
 
 comm::SumOptions sum_options_of(const Start& start) {
-    return prediction::sum_options(start.config.communication, start.controller, start.place.group);
+    return prediction::sum_options(start.config.communication, start.controller, start.place.group,
+                                   start.controller.layout().stage_of(start.place.group_rank));
 }
 
 std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,

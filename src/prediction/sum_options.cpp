@@ -34,14 +34,17 @@ comm::WireFormat format_of(config::CommunicationPrecision precision) {
 }  // namespace
 
 comm::SumOptions sum_options(const config::CommunicationConfig& communication,
-                             const plan::ParallelismController& controller, int group) {
+                             const plan::ParallelismController& controller, int group, int stage) {
     comm::SumOptions options{algorithm_of(communication.algorithm),
                              format_of(communication.precision),
                              communication.torus_columns,
                              {}};
-    const int ranks = controller.layout().degree;
+    const plan::Layout& layout = controller.layout();
+    const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
-        const int node = controller.place(controller.world_rank_of(group, rank)).node;
+        const int node =
+            controller.place(controller.world_rank_of(group, layout.group_rank_of(stage, rank)))
+                .node;
         options.node_of_rank.push_back(
             communication.ranks_per_node ? rank / *communication.ranks_per_node : node);
     }
