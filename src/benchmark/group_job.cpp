@@ -16,7 +16,9 @@
 
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
+#include "epoch_source.hpp"
 #include "progress_reporter.hpp"
+#include "split_stages.hpp"
 #include "tuning_note.hpp"
 #include "workload.hpp"
 
@@ -28,27 +30,14 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-data::TrainingSource make_training_source(const Start& start, BaseModel& model) {
-    data::SourceSettings settings;
-    settings.batch_size = start.config.training.batch_size;
-    settings.group_rank = start.place.group_rank;
-    settings.degree = start.controller.layout().degree;
-    settings.prefetch_batches = start.config.data.prefetch_batches;
-    settings.decode_threads = decode_threads(start);
-    settings.on_bad_sample = start.config.data.on_bad_sample;
-    return {start.samples.training, settings, start.config.run.seed, model.number(),
-            model.pictures()};
-}
-
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
     for (const data::BadSample& sample : report.first) {
         log.warn("bad {} sample {}: {}", where, sample.name, sample.reason);
     }
 }
 
-std::int64_t bad_training_samples(comm::Communicator& group, const data::TrainingSource& source,
+std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
-    const data::BadSampleReport report = source.bad_samples();
     warn_of(report, "training", log);
     // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
     // is a lower bound that does not count a sample twice.
@@ -89,10 +78,21 @@ void record_traffic(const Start& start, comm::Communicator& group,
     result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
 }
 
+/// The mean over the ranks is what a rank has waited; the most that one has sent.
+void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
+                     GroupResult& result) {
+    if (messages.steps == 0) return;
+    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
+    double bytes = static_cast<double>(messages.bytes_sent / messages.steps);
+    group.all_reduce_max(std::span(&bytes, 1));
+    result.message_bytes_per_step = static_cast<std::int64_t>(bytes);
+}
+
 struct Training {
     const Start& start;
     BaseModel& model;
     comm::Communicator& group;
+    comm::Communicator& replicas;  // the ranks of this one's stage
     comm::GradientReducer& reducer;
     Logger& log;
     const Stopwatch& since_start_up;
@@ -101,7 +101,7 @@ struct Training {
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 void train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, reducer, log, watch] = training;
+    const auto& [start, model, group, replicas, reducer, log, watch] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -109,15 +109,19 @@ void train(const Training& training, GroupResult& result) {
     require(steps_per_epoch > 0, ExitCode::data,
             "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
             model.number(), record.samples_drawn, config.training.batch_size);
-    data::TrainingSource source = make_training_source(start, model);
-    training::Trainer trainer({config, model.network(), steps_per_epoch, reducer}, *start.device,
-                              model.store(), group);
+    const plan::Layout& layout = start.controller.layout();
+    EpochSource source(start, model, steps_per_epoch);
+    const training::PipelineShare share{layout, model.networks(), group, replicas};
+    training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
+                               config::has_pipeline(config.parallel) ? &share : nullptr},
+                              *start.device, model.store(), group);
     ProgressReporter progress(start);
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
-        source.begin_epoch(number, model.sampler().epoch_order(model.number(), number));
-        const training::EpochReport report = trainer.train_epoch(
-            epoch, source, [&](const training::StepReport& step) { progress.step(step); });
+        source.begin(number);
+        const training::EpochReport report =
+            trainer.train_epoch(epoch, source.batches(),
+                                [&](const training::StepReport& step) { progress.step(step); });
         record.samples_trained += report.samples;
         record.iterations += report.steps;
         record.epoch_seconds.push_back(report.seconds);
@@ -139,8 +143,8 @@ void train(const Training& training, GroupResult& result) {
                         static_cast<double>(model.training_flops_per_sample()) / seconds,
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
-    record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
-    const bool is_device_sum = group.size() > 1 && reducer.can_be_recorded();
+    record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
+    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         is_device_sum ? exposed_on_device(group, sums)
                       : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
@@ -149,7 +153,8 @@ void train(const Training& training, GroupResult& result) {
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
     record_traffic(start, group, reducer, result);
-    result.bad_samples = bad_training_samples(group, source, log);
+    record_messages(group, trainer.messages(), result);
+    result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
     trainer.average_statistics();
     trainer.audit_at_the_end();
     record.audit.passed = trainer.audit().passed();
@@ -186,8 +191,10 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
 /// The leader's files, each whole or not at all; the record comes last.
 void store(const Start& start, BaseModel& model, const GroupOutcome& outcome) {
     const auto directory = group_directory(start.output, start.place.group);
+    const std::int64_t normalized_batches =
+        outcome.result.record.iterations * start.controller.layout().micro_batches;
     training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
-                            outcome.result.record.iterations);
+                            normalized_batches);
     make_workload(start)->store(outcome.validation, directory);
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
@@ -252,13 +259,17 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     const Stopwatch watch;
+    std::unique_ptr<comm::Communicator> stage;
     try {
-        reducer = connect_gradients(start, group, log);
+        stage = split_stages(start, group);
+        comm::Communicator& replicas = stage == nullptr ? group : *stage;
+        reducer = connect_gradients(start, replicas, log);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        train({start, model, group, *reducer, log, watch}, outcome.result);
+        train({start, model, group, replicas, *reducer, log, watch}, outcome.result);
         model.drop_training();
+        model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {
@@ -267,7 +278,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());
-        const std::string why = describe_divergence(record.audit, record.ranks);
+        const std::string why =
+            describe_divergence(record.audit, start.controller.layout().data_degree());
         fail(start, group, Error(error.code(), why), outcome, log);
     } catch (const Error& error) {
         fail(start, group, error, outcome, log);

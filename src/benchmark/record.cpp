@@ -11,6 +11,7 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/plan/pipeline.hpp>
 
 #include "determinism.hpp"
 #include "environment.hpp"
@@ -244,6 +245,27 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.out_of_node_bytes_per_step = out_of_node.quantity();
 }
 
+void add_parallel(const Start& start, const std::vector<GroupResult>& groups, RunRecord& record) {
+    const plan::Layout& layout = start.controller.layout();
+    ParallelRecord& parallel = record.parallel;
+    parallel.mode = config::value_text(start.config, "parallel.mode");
+    parallel.data_degree = layout.data_degree();
+    parallel.pipeline_degree = layout.stages;
+    parallel.micro_batches = layout.micro_batches;
+    parallel.schedule = config::value_text(start.config, "parallel.schedule");
+    const Quantity one_stage{std::nullopt, "the model is in one stage"};
+    parallel.bubble_fraction = parallel.message_wait_seconds = one_stage;
+    if (layout.stages == 1) return;
+    parallel.bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches), ""};
+    Extreme wait(true);
+    for (const GroupResult& group : groups) {
+        parallel.message_bytes_per_step =
+            std::max(parallel.message_bytes_per_step, group.message_bytes_per_step);
+        wait.add(group.message_wait_seconds);
+    }
+    parallel.message_wait_seconds = wait.quantity();
+}
+
 void add_staging(const data::SampleSets& samples, RunRecord& record) {
     record.staging = samples.staging;
     if (record.staging.scope == "none") {
@@ -303,6 +325,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     add_quality(start, vote, groups, record);
     add_scores(record);
     add_communication(start, groups, record);
+    add_parallel(start, groups, record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
                                               start.controller.layout().degree);
     add_verdict(start, closing, groups, record);

@@ -93,7 +93,10 @@ public:
         lay_out();
         fill_data();
         fill_work();
-        estimate_.memory = estimate_memory(config_, config_.training.batch_size / degree());
+        const ModelParts parts = cut_model(config_, layout());
+        estimate_.memory = estimate_memory(config_, layout(), parts);
+        estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
+        gradients_ = static_cast<std::size_t>(estimate_.memory.parameters / sizeof(float));
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
@@ -107,14 +110,14 @@ public:
     }
 
 private:
-    int degree() const { return estimate_.layout.layout.degree; }
+    const plan::Layout& layout() const { return estimate_.layout.layout; }
     void assume(std::string text) { estimate_.assumptions.push_back(std::move(text)); }
 
     void lay_out() {
         const int per_node = ranks_per_node(config_.bagging, request_, estimate_.assumptions);
-        const plan::Layout layout =
-            plan::make_layout(config_.bagging, config_.training, request_.ranks, per_node);
-        const plan::ParallelismController controller(layout,
+        const plan::Layout made = plan::make_layout(config_.bagging, config_.training,
+                                                    config_.parallel, request_.ranks, per_node);
+        const plan::ParallelismController controller(made,
                                                      plan::fill_nodes(request_.ranks, per_node));
         estimate_.layout = controller.summary();
         estimate_.group_map = plan::draw_group_map(controller, {});
@@ -201,24 +204,20 @@ private:
         }
     }
 
-    std::size_t gradients() const {
-        return static_cast<std::size_t>(estimate_.memory.gradients / sizeof(float));
-    }
-
     void fill_exchange() {
-        if (degree() == 1) return;
-        const std::size_t wire = comm::make_sum_program(sums_, 0, gradients()).wire_bytes;
+        if (layout().data_degree() == 1) return;
+        const std::size_t wire = comm::make_sum_program(sums_, 0, gradients_).wire_bytes;
         const bool has_residuals = sums_.format == comm::WireFormat::int8;
         estimate_.memory.exchange =
-            static_cast<double>(wire) + (has_residuals ? estimate_.memory.gradients : 0.0);
+            static_cast<double>(wire) + (has_residuals ? estimate_.memory.parameters : 0.0);
     }
 
     void fill_traffic() {
         TrafficEstimate& traffic = estimate_.traffic;
-        traffic.gradient_bytes = estimate_.memory.gradients;
+        traffic.gradient_bytes = estimate_.memory.parameters;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
-        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients());
+        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients_);
         traffic.per_step = static_cast<double>(bytes.sent);
         traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
         traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
@@ -229,7 +228,10 @@ private:
         TimeEstimate& time = estimate_.time;
         time.step_seconds = {std::nullopt, "no rate was given (--flops-per-rank)"};
         if (request_.flops_per_rank) {
-            time.step_seconds = {estimate_.work.step / degree() / *request_.flops_per_rank, ""};
+            const double rank_flops =
+                estimate_.work.step * estimate_.pipeline.largest_share / layout().data_degree();
+            const double busy = 1 - estimate_.pipeline.bubble_fraction;
+            time.step_seconds = {rank_flops / busy / *request_.flops_per_rank, ""};
         }
         time.epoch_seconds = times(time.step_seconds, estimate_.data.steps_per_epoch);
         time.run_seconds = times(time.step_seconds, estimate_.data.steps_per_run);
@@ -242,7 +244,8 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    comm::SumOptions sums_;  // of the group that spans most nodes
+    comm::SumOptions sums_;      // of the group that spans most nodes
+    std::size_t gradients_ = 0;  // that a rank sums
 };
 
 }  // namespace

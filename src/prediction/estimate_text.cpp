@@ -67,7 +67,7 @@ void print_data(Page& page, const Estimate& estimate) {
     page.line("an epoch", fmt::format("{} samples, {} steps of {} ({} a rank)",
                                       count_text(*data.samples_per_epoch.value),
                                       count_text(*data.steps_per_epoch.value), estimate.batch_size,
-                                      estimate.batch_size / estimate.layout.layout.degree));
+                                      estimate.batch_size / estimate.layout.layout.data_degree()));
     page.line("the run", fmt::format("{} epochs, {} steps", estimate.epochs,
                                      count_text(*data.steps_per_run.value)));
 }
@@ -89,6 +89,28 @@ void print_work(Page& page, const Estimate& estimate) {
     page.line("a step (APC)", both(work.step));
     page.line("an epoch", text_of(work.epoch, both));
     page.line("the run", text_of(work.run, both));
+}
+
+void print_pipeline(Page& page, const Estimate& estimate) {
+    const PipelineEstimate& pipeline = estimate.pipeline;
+    const plan::Layout& layout = estimate.layout.layout;
+    if (layout.stages == 1 && layout.micro_batches == 1) return;
+    page.title(fmt::format("stages of one model, {} micro-batches of {} samples, {}",
+                           layout.micro_batches, pipeline.samples, pipeline.schedule));
+    for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
+        const StageEstimate& stage = pipeline.stages[index];
+        page.line(fmt::format("stage {}", index),
+                  fmt::format("{} nodes from {}, {} a sample, {} parameters, holds {}, sends {}",
+                              stage.nodes, stage.first_node, flops_text(stage.flops),
+                              count_text(static_cast<double>(stage.parameters)), stage.in_flight,
+                              bytes_text(stage.boundary_bytes)));
+    }
+    page.line("largest stage", fmt::format("{:.3f} of the work, of {} stages",
+                                           pipeline.largest_share, layout.stages));
+    page.line("bubble",
+              fmt::format("{:.3f} of a step, where stages take as long", pipeline.bubble_fraction));
+    page.line("messages", fmt::format("{} a step, by the rank that sends most",
+                                      bytes_text(pipeline.message_bytes)));
 }
 
 void print_memory(Page& page, const Estimate& estimate) {
@@ -158,6 +180,7 @@ std::string to_text(const Estimate& estimate) {
     print_layout(page, estimate);
     print_data(page, estimate);
     print_work(page, estimate);
+    print_pipeline(page, estimate);
     print_memory(page, estimate);
     print_staging(page, estimate);
     print_costs(page, estimate);

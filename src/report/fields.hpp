@@ -136,6 +136,8 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("sent_bytes_per_step", result.sent_bytes_per_step);
     fields("between_nodes_bytes_per_step", result.between_nodes_bytes_per_step);
     fields("out_of_node_bytes_per_step", result.out_of_node_bytes_per_step);
+    fields("message_bytes_per_step", result.message_bytes_per_step);
+    fields("message_wait_seconds", result.message_wait_seconds);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -224,6 +226,17 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("exposed_seconds_per_step", communication.exposed_seconds_per_step);
 }
 
+void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
+    fields("mode", parallel.mode);
+    fields("data_degree", parallel.data_degree);
+    fields("pipeline_degree", parallel.pipeline_degree);
+    fields("micro_batches", parallel.micro_batches);
+    fields("schedule", parallel.schedule);
+    fields("bubble_fraction", parallel.bubble_fraction);
+    fields("message_bytes_per_step", parallel.message_bytes_per_step);
+    fields("message_wait_seconds", parallel.message_wait_seconds);
+}
+
 void describe(auto& fields, Any<EnergyRecord> auto& energy) {
     fields("source", energy.source);
     fields("joules", energy.joules);
@@ -252,6 +265,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("staging", record.staging);
     fields("throughput", record.throughput);
     fields("communication", record.communication);
+    fields("parallel", record.parallel);
     fields("energy", record.energy);
     fields("determinism", record.determinism);
     fields("environment", record.environment);

@@ -173,6 +173,12 @@ void print_categories(Page& page, const RunRecord& record) {
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
+    const ParallelRecord& parallel = record.parallel;
+    if (parallel.pipeline_degree > 1) {
+        page.line("pipeline            : {} stages x {} ranks, {} micro-batches, {}, bubble {}",
+                  parallel.pipeline_degree, parallel.data_degree, parallel.micro_batches,
+                  one_line(parallel.schedule), number(parallel.bubble_fraction, "{:.3f}"));
+    }
     if (record.topology.degree > 1) {
         const CommunicationRecord& sums = record.communication;
         page.line("replica audits      : {} passed", passed);

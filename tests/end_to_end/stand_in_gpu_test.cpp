@@ -83,6 +83,14 @@ TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
 }
 
+TEST_F(StandInGpu, TrainsInStagesWhatOneCpuTrainsWithTheSameMicroBatches) {
+    const std::string parts = "parallel.micro_batches=2";
+    ASSERT_EQ(train("cpu", 1, "fp32", {parts}).exit_code, 0);
+    const Outcome outcome = train("gpu", 2, "fp32", {parts, "parallel.mode=pipeline"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_LE(difference("gpu", "cpu"), 1e-5);  // of numbers near 0.25, after three steps
+}
+
 TEST_F(StandInGpu, TrainsOnResidentPicturesAsOnThoseThatTheHostPrepares) {
     const std::vector<std::string> varied{"data.vertical_flip_probability=0.5",
                                           "bagging.sampler=bootstrap"};

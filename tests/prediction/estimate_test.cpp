@@ -51,6 +51,44 @@ bool assumes(const Estimate& estimate, const std::string& words) {
     return false;
 }
 
+config::Config staged(int stages, int micro_batches) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.parallel = {config::ParallelMode::pipeline, {}, stages, micro_batches};
+    return config;
+}
+
+TEST(Estimate, ShowsTheStagesOfAPipeline) {
+    const Estimate plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
+    const PipelineEstimate& pipeline = plan.pipeline;
+    ASSERT_EQ(pipeline.stages.size(), 4U);
+    EXPECT_EQ(pipeline.samples, 256 / 2 / 8);
+    double flops = 0, parameters = 0;
+    for (const StageEstimate& stage : pipeline.stages) {
+        flops += stage.flops;
+        parameters += static_cast<double>(stage.parameters);
+        EXPECT_EQ(stage.in_flight, 4 - (&stage - pipeline.stages.data()));
+    }
+    EXPECT_EQ(flops, kTrainingFlops);
+    EXPECT_EQ(parameters, kParameters);
+    EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
+    EXPECT_LT(pipeline.largest_share, 1.1 / 4);
+    EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
+    // The largest stage's work for half of a batch, and the bubble.
+    EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
+                     kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
+}
+
+TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
+    const Estimate whole = estimate(staged(1, 8), {.ranks = 2});
+    const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
+    EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
+    EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
+    EXPECT_EQ(plan.traffic.gradient_bytes, plan.memory.parameters);
+    EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
+    EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
+}
+
 TEST(Estimate, LaysOutGroupsByNode) {
     const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
     EXPECT_EQ(plan.layout.layout.groups, 8);

@@ -94,6 +94,7 @@ inline RunRecord example_record() {
     record.communication = {
         "mpi",      "all_reduce",    "fp32",          4096,      2, {0.5, ""}, {1e9, ""},
         {4096, ""}, {{}, "made up"}, {{}, "made up"}, {0.25, ""}};
+    record.parallel = {"pipeline", 1, 2, 4, "1f1b", {0.2, ""}, 8192, {0.125, ""}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};

@@ -146,10 +146,12 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
-    Quantity bandwidth_bytes_per_second;    // of its sums, as in CommunicationRecord
-    Quantity sent_bytes_per_step;           // likewise
-    Quantity between_nodes_bytes_per_step;  // likewise
-    Quantity out_of_node_bytes_per_step;    // likewise
+    Quantity bandwidth_bytes_per_second;      // of its sums, as in CommunicationRecord
+    Quantity sent_bytes_per_step;             // likewise
+    Quantity between_nodes_bytes_per_step;    // likewise
+    Quantity out_of_node_bytes_per_step;      // likewise
+    std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord
+    Quantity message_wait_seconds;            // likewise
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -251,6 +253,20 @@ struct CommunicationRecord {
     bool operator==(const CommunicationRecord&) const = default;
 };
 
+/// How the ranks of a group split a step.
+struct ParallelRecord {
+    std::string mode;
+    int data_degree = 1;      // ranks that share a batch
+    int pipeline_degree = 1;  // stages
+    int micro_batches = 1;
+    std::string schedule;
+    Quantity bubble_fraction;                 // of a step, by formula: stages wait for one another
+    std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
+    Quantity message_wait_seconds;  // a rank's, for other stages; mean over ranks, largest of all
+                                    // groups
+    bool operator==(const ParallelRecord&) const = default;
+};
+
 struct EnergyRecord {
     std::string source;  // the meters; empty: none
     Quantity joules;
@@ -283,6 +299,7 @@ struct RunRecord {
     ScoresRecord scores;
     QualityRecord quality;
     CommunicationRecord communication;
+    ParallelRecord parallel;
     EnergyRecord energy;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // allow-listed facts only

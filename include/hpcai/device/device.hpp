@@ -114,6 +114,8 @@ public:
     virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         enqueue_upload(to, from);
     }
+    /// Copies within device memory, after the work enqueued before.
+    virtual void enqueue_copy(void* to, const void* from, std::size_t bytes) = 0;
     /// Gets now what enqueue_upload() needs for up to so many bytes at once. May wait for all work.
     /// Throws Error(internal) when it cannot be had.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
