@@ -77,8 +77,7 @@ BaseModel::BaseModel(const Start& start)
 void BaseModel::cut() {
     const plan::Layout& layout = start_.controller.layout();
     const config::TrainingConfig& training = start_.config.training;
-    stages_ = graph::cut(training.fusion ? graph::fuse(graph_) : graph_, layout.stages,
-                         static_cast<int>(tensor::size_of(start_.precision.compute)));
+    stages_ = graph::cut(training.fusion ? graph::fuse(graph_) : graph_, layout.stages);
     const auto index = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
     auto mine = std::make_unique<graph::ParameterStore>(
         stages_[index].graph, *start_.device, config::optimizer_states(training.optimizer));

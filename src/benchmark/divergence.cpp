@@ -31,9 +31,7 @@ AuditRecord failed_audit(const Start& start, const training::Divergence& diverge
     audit.passed = divergence.passed_before;
     audit.diverged_at_step = divergence.step;
     audit.differs = divergence.parts;
-    const plan::Layout& layout = start.controller.layout();
-    for (const int replica : divergence.group_ranks) {
-        const int rank = layout.group_rank_of(layout.stage_of(start.place.group_rank), replica);
+    for (const int rank : divergence.group_ranks) {
         const int world_rank = start.controller.world_rank_of(start.place.group, rank);
         audit.ranks.push_back(
             {rank, world_rank, start.hostnames[static_cast<std::size_t>(world_rank)]});

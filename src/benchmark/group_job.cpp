@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_job.hpp"
 
+#include <array>
 #include <set>
 
 #include <hpcai/base/clock.hpp>
@@ -30,6 +31,20 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
+/// None where one rank has none: stages of a pipeline may sum in different ways.
+Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
+    std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
+    group.all_reduce_sum(sums);
+    if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
+    return {std::nullopt, mine.value ? "no number of another stage" : mine.reason};
+}
+
+std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
+    auto largest = static_cast<double>(value);
+    group.all_reduce_max(std::span(&largest, 1));
+    return static_cast<std::int64_t>(largest);
+}
+
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
     for (const data::BadSample& sample : report.first) {
         log.warn("bad {} sample {}: {}", where, sample.name, sample.reason);
@@ -41,9 +56,7 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSamp
     warn_of(report, "training", log);
     // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
     // is a lower bound that does not count a sample twice.
-    double count = static_cast<double>(report.count);
-    group.all_reduce_max(std::span(&count, 1));
-    return static_cast<std::int64_t>(count);
+    return largest_of_ranks(group, report.count);
 }
 
 void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
@@ -51,9 +64,11 @@ void report_residents(const data::ResidentPictures::Contents& held, Logger& log)
              static_cast<double>(held.bytes) / (1 << 20));
 }
 
-Quantity exposed_on_device(comm::Communicator& group, const comm::BucketAccounting& sums) {
+/// Of this rank's sums, which a device may have made by itself.
+Quantity exposed_seconds(const comm::BucketAccounting& sums, bool is_device_sum) {
+    if (!is_device_sum) return {sums.exposed_seconds + sums.interleaved_seconds, ""};
     if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
-    return mean_over_ranks(group, sums.timed->exposed);
+    return {sums.timed->exposed, ""};
 }
 
 Quantity bandwidth_of(const comm::BucketAccounting& sums) {
@@ -67,11 +82,12 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
 void record_traffic(const Start& start, comm::Communicator& group,
                     const comm::GradientReducer& reducer, GroupResult& result) {
     const auto sent = reducer.sent();
-    std::optional<comm::SumTraffic> bytes;
-    if (sent) bytes = comm::gather_traffic(group, start.place.node, *sent);
+    const bool are_counted = largest_of_ranks(group, sent ? 0 : 1) == 0;
+    const comm::SumTraffic bytes =
+        comm::gather_traffic(group, start.place.node, sent.value_or(comm::SentBytes{}));
     const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
-        if (!bytes) return {std::nullopt, reducer.description() + " chooses its messages"};
-        return {static_cast<double>((*bytes).*of / result.record.iterations), ""};
+        if (!are_counted) return {std::nullopt, "a library chooses the messages"};
+        return {static_cast<double>(bytes.*of / result.record.iterations), ""};
     };
     result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
     result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
@@ -83,10 +99,14 @@ void record_messages(comm::Communicator& group, const training::MessageAccountin
                      GroupResult& result) {
     if (messages.steps == 0) return;
     result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
-    double bytes = static_cast<double>(messages.bytes_sent / messages.steps);
-    group.all_reduce_max(std::span(&bytes, 1));
-    result.message_bytes_per_step = static_cast<std::int64_t>(bytes);
+    result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
 }
+
+/// Those that train one model.
+struct Ranks {
+    comm::Communicator& group;
+    std::unique_ptr<comm::Communicator> stage;  // of a pipeline; null: there is none
+};
 
 struct Training {
     const Start& start;
@@ -144,14 +164,15 @@ void train(const Training& training, GroupResult& result) {
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
+    *record.input_wait_seconds.value *= layout.stages;  // only the first reads
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
-    record.communication_seconds =
-        is_device_sum ? exposed_on_device(group, sums)
-                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+    record.communication_seconds = mean_over_ranks(group, exposed_seconds(sums, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = sums.bytes_reduced;
-    result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
-    result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
+    result.gradient_bytes =
+        largest_of_ranks(group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
+    result.buckets =
+        largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
     record_traffic(start, group, reducer, result);
     record_messages(group, trainer.messages(), result);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
@@ -208,13 +229,14 @@ void store_failure(const Start& start, const GroupResult& result, Logger& log) {
     }
 }
 
-void fail(const Start& start, comm::Communicator& group, const Error& error, GroupOutcome& outcome,
+void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
     // The leader fails with the same words unless it is the one that does not answer.
-    if (group.rank() == 0 || error.code() == ExitCode::watchdog) {
+    if (ranks.group.rank() == 0 || error.code() == ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
     }
-    group.announce_failure(error);  // the others of the group may wait for this rank
+    ranks.group.announce_failure(error);  // the others of the group may wait for this rank
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // those of its stage, too
     outcome.result.record.failure = error.what();
     outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
                                            error.code(), error.what());
@@ -259,10 +281,10 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     const Stopwatch watch;
-    std::unique_ptr<comm::Communicator> stage;
+    Ranks ranks{group, nullptr};
     try {
-        stage = split_stages(start, group);
-        comm::Communicator& replicas = stage == nullptr ? group : *stage;
+        ranks.stage = split_stages(start, group);
+        comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
         reducer = connect_gradients(start, replicas, log);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
@@ -278,13 +300,12 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());
-        const std::string why =
-            describe_divergence(record.audit, start.controller.layout().data_degree());
-        fail(start, group, Error(error.code(), why), outcome, log);
+        const std::string why = describe_divergence(record.audit, error.divergence().ranks);
+        fail(start, ranks, Error(error.code(), why), outcome, log);
     } catch (const Error& error) {
-        fail(start, group, error, outcome, log);
+        fail(start, ranks, error, outcome, log);
     } catch (const std::exception& error) {
-        fail(start, group, Error(ExitCode::internal, error.what()), outcome, log);
+        fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {watch.seconds(), ""};
     if (!record.failure.empty() && group.rank() == 0) store_failure(start, outcome.result, log);

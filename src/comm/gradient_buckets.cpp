@@ -37,10 +37,12 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
 }  // namespace
 
 GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
-                                 std::vector<Range> parameter_ranges, const BucketOptions& options)
+                                 std::vector<Range> parameter_ranges, const BucketOptions& options,
+                                 std::function<void(const Range& elements)> complete)
     : reducer_(reducer),
       gradients_(gradients),
       overlap_(options.overlap),
+      complete_(std::move(complete)),
       bucket_of_parameter_(parameter_ranges.size()),
       parameter_ready_(parameter_ranges.size()) {
     check_ranges(parameter_ranges, gradients.size());
@@ -85,7 +87,9 @@ void GradientBuckets::finish() {
     for (std::size_t index = 0; index < parameter_ready_.size(); ++index) {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
-    if (reducer_.size() > 1) {
+    if (reducer_.size() == 1) {
+        for (const Bucket& bucket : buckets_) complete(bucket);
+    } else {
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
         if (overlap_) {
             for (const auto& request : under_way_) request->wait();
@@ -125,8 +129,13 @@ void GradientBuckets::count_step() {
 }
 
 std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
+    complete(bucket);
     const Range& elements = bucket.elements;
     return reducer_.start_sum(gradients_.subspan(elements.begin, elements.end - elements.begin));
+}
+
+void GradientBuckets::complete(const Bucket& bucket) {
+    if (complete_) complete_(bucket.elements);
 }
 
 void GradientBuckets::start_ready_buckets() {

@@ -33,7 +33,8 @@ std::vector<Key> run_keys() {
         run.integer("loss_steps", &RunConfig::loss_steps,
                     {.meaning = "Steps between two readings of the loss, of failures and of "
                                 "numbers that are not finite, for which the host waits; 0 is 1 "
-                                "on a CPU and 20 on a GPU that repeats recorded steps.",
+                                "on a CPU, with micro-batches and in a pipeline, and 20 on a "
+                                "GPU that repeats recorded steps.",
                      .unit = "steps",
                      .bounds = between(0, kMaxInt)}),
         run.choice<Level>("level", &RunConfig::level,

@@ -99,7 +99,7 @@ void check_statistics_span(const config::TrainingConfig& training, const Layout&
             rows,
             layout.micro_batches > 1
                 ? std::string("a micro-batch")
-                : fmt::format("each of the {} ranks of a group", layout.data_degree()),
+                : fmt::format("each of the {} ranks that share it", layout.data_degree()),
             span);
 }
 

@@ -96,7 +96,6 @@ public:
         const ModelParts parts = cut_model(config_, layout());
         estimate_.memory = estimate_memory(config_, layout(), parts);
         estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
-        gradients_ = static_cast<std::size_t>(estimate_.memory.parameters / sizeof(float));
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
@@ -124,8 +123,10 @@ private:
         const auto& groups = estimate_.layout.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        sums_ = sum_options(config_.communication, controller,
-                            static_cast<int>(widest - groups.begin()));
+        for (int stage = 0; stage < made.stages; ++stage) {
+            sums_.push_back(sum_options(config_.communication, controller,
+                                        static_cast<int>(widest - groups.begin()), stage));
+        }
     }
 
     void find_samples() {
@@ -204,23 +205,48 @@ private:
         }
     }
 
+    /// Gradients that a rank of the stage sums.
+    std::size_t gradients(std::size_t stage) const {
+        return static_cast<std::size_t>(estimate_.pipeline.stages[stage].parameters);
+    }
+
     void fill_exchange() {
-        if (layout().data_degree() == 1) return;
-        const std::size_t wire = comm::make_sum_program(sums_, 0, gradients_).wire_bytes;
-        const bool has_residuals = sums_.format == comm::WireFormat::int8;
-        estimate_.memory.exchange =
-            static_cast<double>(wire) + (has_residuals ? estimate_.memory.parameters : 0.0);
+        double& most = estimate_.memory.exchange;
+        double before = 0;
+        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+            const StageEstimate& described = estimate_.pipeline.stages[stage];
+            // A letter awaited from each side, and one to each for every micro-batch in flight.
+            const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
+            before = described.boundary_bytes;
+            most = std::max(most, letters + sum_bytes(stage));
+        }
+    }
+
+    /// What the sums of a rank take.
+    double sum_bytes(std::size_t stage) const {
+        if (layout().data_degree() == 1) return 0;
+        const comm::SumOptions& options = sums_[stage];
+        const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
+        const bool has_residuals = options.format == comm::WireFormat::int8;
+        return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }
 
     void fill_traffic() {
         TrafficEstimate& traffic = estimate_.traffic;
-        traffic.gradient_bytes = estimate_.memory.parameters;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
-        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients_);
-        traffic.per_step = static_cast<double>(bytes.sent);
-        traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
-        traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
+        comm::SumTraffic most;
+        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+            const comm::SumTraffic bytes = comm::estimate_traffic(sums_[stage], gradients(stage));
+            most.sent = std::max(most.sent, bytes.sent);
+            most.between_nodes = std::max(most.between_nodes, bytes.between_nodes);
+            most.out_of_node = std::max(most.out_of_node, bytes.out_of_node);
+            traffic.gradient_bytes = std::max(
+                traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+        }
+        traffic.per_step = static_cast<double>(most.sent);
+        traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};
+        traffic.out_of_node = {static_cast<double>(most.out_of_node), ""};
         traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
     }
 
@@ -244,8 +270,7 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    comm::SumOptions sums_;      // of the group that spans most nodes
-    std::size_t gradients_ = 0;  // that a rank sums
+    std::vector<comm::SumOptions> sums_;  // [stage] of the group that spans most nodes
 };
 
 }  // namespace

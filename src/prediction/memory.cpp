@@ -183,8 +183,7 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}};
-    parts.stages =
-        graph::cut(parts.whole, layout.stages, static_cast<int>(compute_precision(config).bytes));
+    parts.stages = graph::cut(parts.whole, layout.stages);
     for (int stage = 0; stage < layout.stages; ++stage) {
         parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include <hpcai/comm/range.hpp>
 #include <hpcai/device/device.hpp>
 
 namespace hpcai::training {
@@ -16,18 +19,23 @@ public:
     /// Takes as much memory again where there is more than one micro-batch.
     GradientSum(device::Device& device, std::span<float> gradients, int micro_batches);
 
-    /// Enqueued after the backward pass of each micro-batch of a step, from 0 on; after the last
-    /// `gradients` hold the sum of all.
+    /// Enqueued after the backward pass of each micro-batch of a step but the last, from 0 on.
     void add(int micro_batch);
 
+    /// Enqueued after the last has made these elements, the same ranges in all steps: then
+    /// `gradients` hold the sum of all micro-batches there. Elements behind `gradients` stay.
+    void finish(const comm::Range& elements);
+
 private:
-    std::unique_ptr<device::Kernel> make_add(float* to, float* other);
+    std::unique_ptr<device::Kernel> make_add(std::span<float> to, const float* other);
 
     device::Device& device_;
     std::span<float> gradients_;
     int micro_batches_;
-    std::unique_ptr<device::Memory> sums_, workspace_;
-    std::unique_ptr<device::Kernel> add_to_sums_, add_to_gradients_;
+    std::unique_ptr<device::Memory> sums_;
+    std::vector<std::unique_ptr<device::Memory>> workspaces_;
+    std::unique_ptr<device::Kernel> add_to_sums_;
+    std::map<std::size_t, std::unique_ptr<device::Kernel>> add_to_gradients_;  // by first element
 };
 
 }  // namespace hpcai::training

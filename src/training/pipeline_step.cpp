@@ -55,13 +55,27 @@ public:
 
 private:
     /// Lets messages advance between kernels.
-    class Progress final : public graph::Observer {
+    class Progress : public graph::Observer {
     public:
         explicit Progress(StageBoundary& boundary) : boundary_(boundary) {}
         void after(const graph::Step&) override { boundary_.test(); }
 
     private:
         StageBoundary& boundary_;
+    };
+
+    /// The same in the last backward pass, after which gradients can be summed.
+    class LastProgress final : public Progress {
+    public:
+        LastProgress(StageBoundary& boundary, comm::GradientBuckets& buckets)
+            : Progress(boundary), buckets_(buckets) {}
+        void after(const graph::Step& step) override {
+            hand_over(step, buckets_);
+            Progress::after(step);
+        }
+
+    private:
+        comm::GradientBuckets& buckets_;
     };
 
     const plan::Layout& layout() const { return share_.layout; }
@@ -77,7 +91,6 @@ private:
     void feed(graph::Network& network, int micro_batch, const data::Batch* batch);
     void forward(int micro_batch, const data::Batch* batch);
     void backward(int micro_batch);
-    void sum_over_replicas();
     void agree();
     template <typename Done>
     void wait_until(Done is_done);
@@ -91,8 +104,8 @@ private:
     device::LossScalePolicy loss_scale_;
     std::span<const float> checked_;  // must be finite
     std::unique_ptr<device::Update> update_;
-    comm::GradientBuckets buckets_;
     GradientSum sum_;
+    comm::GradientBuckets buckets_;
     StageBoundary boundary_;
     Route labels_out_;
     Outbox label_outbox_;
@@ -118,9 +131,10 @@ PipelineStep::Worker::Worker(const PipelineSetup& setup)
       checked_(checked_gradients(first_network(), store_)),
       update_(device_.build(plan_optimizer(first_network(), store_, setup.config.training),
                             optimizer_tensors(first_network(), store_))),
-      buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
-               bucket_options(setup.config.communication)),
       sum_(device_, store_.gradients(), layout().micro_batches),
+      buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
+               bucket_options(setup.config.communication),
+               [this](const comm::Range& elements) { sum_.finish(elements); }),
       boundary_(share_.group, device_, first_network(),
                 neighbours_of(layout(), share_.group.rank())),
       labels_out_(label_route(setup, true)),
@@ -147,10 +161,11 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
             backward(task.micro_batch);
         }
     }
-    sum_over_replicas();
+    buckets_.finish();
     agree();
     update_->run();
     device_.finish_step(loss_scale_, first_network().step_numbers());
+    reducer_.end_step();
     wait_until([&] { return boundary_.test() && label_outbox_.test(); });
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
     ++accounting_.steps;
@@ -172,6 +187,8 @@ void PipelineStep::Worker::begin(const data::Batch* batch) {
         if (batch == nullptr) {
             std::ranges::fill(to, kNoLabel);
         } else {
+            ensure(batch->labels.raw().size() == to.size(), "{} bytes of labels for {}",
+                   batch->labels.raw().size(), to.size());
             std::ranges::copy(batch->labels.raw(), to.begin());
         }
     };
@@ -219,17 +236,18 @@ void PipelineStep::Worker::forward(int micro_batch, const data::Batch* batch) {
 
 void PipelineStep::Worker::backward(int micro_batch) {
     graph::Network& network = network_of(micro_batch);
-    Progress progress(boundary_);
     wait_until([&] { return boundary_.has_gradients(); });
     boundary_.take_gradients(network);
-    network.backward(progress);
+    if (micro_batch + 1 == layout().micro_batches) {
+        LastProgress progress(boundary_, buckets_);
+        buckets_.ready(store_.ranges().size());  // the status
+        network.backward(progress);
+    } else {
+        Progress progress(boundary_);
+        network.backward(progress);
+        sum_.add(micro_batch);
+    }
     boundary_.send_gradients(network);
-    sum_.add(micro_batch);
-}
-
-void PipelineStep::Worker::sum_over_replicas() {
-    for (std::size_t range = 0; range <= store_.ranges().size(); ++range) buckets_.ready(range);
-    buckets_.finish();
 }
 
 /// The step is taken on all stages or on none.
@@ -237,6 +255,7 @@ void PipelineStep::Worker::agree() {
     constexpr double good = 0, not_finite = 1, failed = 2;
     graph::Network& network = first_network();
     device_.check_finite(checked_, network.step_numbers());
+    reducer_.check();
     double worst = good;
     if (network.read_step_numbers().finite == 0) worst = not_finite;
     if (std::isinf(store_.status())) worst = failed;

@@ -40,6 +40,13 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     return policy;
 }
 
+void hand_over(const graph::Step& step, comm::GradientBuckets& buckets) {
+    for (const graph::ParameterId parameter : step.final_gradients) {
+        buckets.ready(static_cast<std::size_t>(parameter));
+    }
+    buckets.progress();
+}
+
 void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,
                       device::Device& device, graph::Network& network) {
     const float scale = first_loss_scale(training, policy.dynamic);

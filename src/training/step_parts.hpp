@@ -21,6 +21,10 @@ comm::BucketOptions bucket_options(const config::CommunicationConfig& communicat
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute);
 
+/// Tells the buckets which gradients a step of the last backward pass has finished, and lets sums
+/// advance.
+void hand_over(const graph::Step& step, comm::GradientBuckets& buckets);
+
 /// Writes the first loss scale to the network's numbers.
 void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,
                       device::Device& device, graph::Network& network);

@@ -55,7 +55,7 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       step_(make_step(setup, device, store)),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
-      audit_(setup.config.run.audit_steps, device, store, replicas_) {}
+      audit_(setup.config.run.audit_steps, device, store, group, replicas_.size()) {}
 
 EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
@@ -63,11 +63,19 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     try {
         return train_steps(number, source, listener);
     } catch (const Error& error) {
-        // Other stages wait for messages, and replicas for sums, that will not come.
-        group_.announce_failure(error);
-        replicas_.announce_failure(error);
+        give_up(error);
+        throw;
+    } catch (const std::exception& error) {
+        give_up(Error(ExitCode::internal, error.what()));
         throw;
     }
+}
+
+/// Other stages wait for messages, and replicas for sums, that will not come; and what this rank
+/// awaits is waited for when it is dropped, unless it is known that it will not come either.
+void Trainer::give_up(const Error& error) {
+    group_.announce_failure(error);
+    replicas_.announce_failure(error);
 }
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,
@@ -127,17 +135,20 @@ void Trainer::read_results(Epoch& epoch) {
     epoch.unread_steps = 0;
 }
 
-/// How many of those that train the same hold parameters that are not finite. Where all do, numbers
-/// are the cause, and the bits of NaNs may differ between ranks that hold the same.
-std::int64_t Trainer::ranks_that_lost_parameters() {
-    std::int64_t ranks = all_finite(store_.read(store_.parameters())) ? 0 : 1;
-    replicas_.all_reduce_sum(std::span(&ranks, 1));
-    return ranks;
+/// Which ranks hold parameters that are not finite. Where all that train the same do, numbers are
+/// the cause, and the bits of NaNs may differ between ranks that hold the same.
+Trainer::LostParameters Trainer::lost_parameters() {
+    const std::int64_t mine = all_finite(store_.read(store_.parameters())) ? 0 : 1;
+    std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
+    group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
+    const int replicas = replicas_.size();
+    const auto first = lost.begin() + group_.rank() / replicas * replicas;
+    return {std::ranges::count(lost, 1) > 0, std::count(first, first + replicas, 1) == replicas};
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
     // A wrong bit of one rank, not the settings, may be the cause.
-    if (ranks_that_lost_parameters() < replicas_.size()) audit_.now(steps_done_ - 1);
+    audit_.now(steps_done_ - 1, !lost_parameters().by_all_replicas);
     const std::string steps =
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
@@ -149,9 +160,9 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
 
 /// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
-    const std::int64_t lost = ranks_that_lost_parameters();
-    if (lost == 0) return;
-    if (lost < replicas_.size()) audit_.now(steps_done_);
+    const LostParameters lost = lost_parameters();
+    if (!lost.anywhere) return;
+    audit_.now(steps_done_, !lost.by_all_replicas);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);

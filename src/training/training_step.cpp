@@ -20,12 +20,7 @@ constexpr std::int64_t kStepsBeforeRecording = 2;
 class BucketObserver final : public graph::Observer {
 public:
     explicit BucketObserver(comm::GradientBuckets& buckets) : buckets_(buckets) {}
-    void after(const graph::Step& step) override {
-        for (const graph::ParameterId parameter : step.final_gradients) {
-            buckets_.ready(static_cast<std::size_t>(parameter));
-        }
-        buckets_.progress();
-    }
+    void after(const graph::Step& step) override { hand_over(step, buckets_); }
 
 private:
     comm::GradientBuckets& buckets_;

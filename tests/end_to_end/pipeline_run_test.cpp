@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <hpcai/storage/safetensors.hpp>
@@ -26,6 +27,12 @@ protected:
         write(*folder_ / "tiny.yaml", kConfig);
         run(4, {"bagging.P_degree=2", "parallel.mode=pipeline"}, "staged");
         run(2, {}, "alone");
+        const std::string start = "training.initial_weights=alone/groups/0/weights.safetensors";
+        run(4,
+            {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
+             "parallel.pipeline_degree=2", "bagging.sampler=poisson", start},
+            "both");
+        run(2, {"bagging.M=1", "bagging.P_degree=2", "bagging.sampler=poisson", start}, "shared");
     }
     static void TearDownTestSuite() { delete folder_; }
 
@@ -47,39 +54,73 @@ std::vector<float> numbers(const storage::StoredTensor& tensor) {
     return values;
 }
 
-TEST_F(PipelineRun, LeavesTheWeightsOfRanksAloneUpToRounding) {
-    for (const std::string group : {"0", "1"}) {
-        const auto staged =
-            storage::read_safetensors(result("staged/groups/" + group + "/weights.safetensors"));
-        const auto alone =
-            storage::read_safetensors(result("alone/groups/" + group + "/weights.safetensors"));
-        ASSERT_EQ(staged.tensors().size(), alone.tensors().size());
-        for (const storage::StoredTensor& tensor : alone.tensors()) {
-            const storage::StoredTensor* got = staged.find(tensor.name);
-            ASSERT_NE(got, nullptr) << tensor.name;
-            ASSERT_EQ(got->shape, tensor.shape) << tensor.name;
-            if (tensor.type != storage::ElementType::f32) {
-                EXPECT_TRUE(std::ranges::equal(got->bytes, tensor.bytes)) << tensor.name;
-                continue;
+/// Of a run in stages and of one without.
+struct Pair {
+    std::string staged, whole;
+    int groups;
+};
+const std::vector<Pair> kPairs{{"staged", "alone", 2}, {"both", "shared", 1}};
+
+void expect_near(const storage::StoredTensor& got, const storage::StoredTensor& want) {
+    ASSERT_EQ(got.shape, want.shape) << want.name;
+    if (want.type != storage::ElementType::f32) {
+        EXPECT_TRUE(std::ranges::equal(got.bytes, want.bytes)) << want.name;
+        return;
+    }
+    const std::vector<float> wanted = numbers(want), have = numbers(got);
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        largest = std::max<double>(largest, std::abs(wanted[i]));
+        difference = std::max<double>(difference, std::abs(have[i] - wanted[i]));
+    }
+    EXPECT_LE(difference, 1e-4 * largest + 1e-6) << want.name;  // fp32, three steps
+}
+
+TEST_F(PipelineRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
+    for (const Pair& pair : kPairs) {
+        for (int group = 0; group < pair.groups; ++group) {
+            const std::string file = fmt::format("groups/{}/weights.safetensors", group);
+            const auto staged = storage::read_safetensors(result(pair.staged) / file);
+            const auto whole = storage::read_safetensors(result(pair.whole) / file);
+            ASSERT_EQ(staged.tensors().size(), whole.tensors().size());
+            for (const storage::StoredTensor& tensor : whole.tensors()) {
+                const storage::StoredTensor* got = staged.find(tensor.name);
+                ASSERT_NE(got, nullptr) << tensor.name;
+                expect_near(*got, tensor);
             }
-            const std::vector<float> want = numbers(tensor), have = numbers(*got);
-            double largest = 0, difference = 0;
-            for (std::size_t i = 0; i < want.size(); ++i) {
-                largest = std::max<double>(largest, std::abs(want[i]));
-                difference = std::max<double>(difference, std::abs(have[i] - want[i]));
-            }
-            EXPECT_LE(difference, 1e-4 * largest + 1e-6) << tensor.name;  // fp32, three steps
         }
     }
 }
 
-TEST_F(PipelineRun, PredictsWhatRanksAlonePredict) {
-    const auto staged = storage::read_npy(result("staged/evaluation/ensemble.npy"));
-    const auto alone = storage::read_npy(result("alone/evaluation/ensemble.npy"));
-    ASSERT_EQ(staged.shape(), alone.shape());
-    for (std::size_t i = 0; i < alone.as<float>().size(); ++i) {
-        EXPECT_NEAR(staged.as<float>()[i], alone.as<float>()[i], 1e-3) << i;
+TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
+    for (const Pair& pair : kPairs) {
+        const auto staged = storage::read_npy(result(pair.staged) / "evaluation/ensemble.npy");
+        const auto whole = storage::read_npy(result(pair.whole) / "evaluation/ensemble.npy");
+        ASSERT_EQ(staged.shape(), whole.shape());
+        for (std::size_t i = 0; i < whole.as<float>().size(); ++i) {
+            EXPECT_NEAR(staged.as<float>()[i], whole.as<float>()[i], 1e-3) << i;
+        }
     }
+}
+
+TEST_F(PipelineRun, JudgesTheSamplesThatABootstrapLeftOut) {
+    const nlohmann::json staged = json_of(result("both/result.json"))["quality"];
+    const nlohmann::json whole = json_of(result("shared/result.json"))["quality"];
+    EXPECT_GT(staged["out_of_bag_samples"], 0);
+    EXPECT_EQ(staged["out_of_bag_samples"], whole["out_of_bag_samples"]);
+    EXPECT_NEAR(staged["out_of_bag"].get<double>(), whole["out_of_bag"].get<double>(), 0.1);
+}
+
+TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
+    const nlohmann::json both = json_of(result("both/result.json"));
+    EXPECT_GT(both["work"]["groups"][0]["audit"]["passed"], 0);
+    const double gradients = both["communication"]["gradient_bytes"];
+    // The larger of two stages; with two ranks each sends as many bytes as there are.
+    const double all = json_of(result("shared/result.json"))["communication"]["gradient_bytes"];
+    EXPECT_GT(gradients, all / 2);
+    EXPECT_LT(gradients, all);
+    EXPECT_NEAR(both["communication"]["sent_bytes_per_step"].get<double>(), gradients, 4096);
+    EXPECT_EQ(json_of(result("staged/result.json"))["work"]["groups"][0]["audit"]["passed"], 0);
 }
 
 TEST_F(PipelineRun, RecordsHowItWasCut) {

@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, Graph>> graphs() {
 
 int most_stages(const Graph& graph) {
     int stages = 1;
-    while (!balance(stage_costs(graph, kElementBytes), stages + 1).empty()) ++stages;
+    while (!balance(stage_costs(graph), stages + 1).empty()) ++stages;
     return stages;
 }
 
@@ -131,7 +131,7 @@ TEST(Cut, PutsEachNodeParameterAndStatisticInOneStage) {
             std::set<ParameterId> parameters;
             std::set<std::int32_t> statistics;
             std::size_t parameter_count = 0, statistics_count = 0;
-            for (const Stage& stage : cut(graph, stages, kElementBytes)) {
+            for (const Stage& stage : cut(graph, stages)) {
                 EXPECT_EQ(stage.first_node, nodes.size());
                 EXPECT_EQ(stage.nodes, stage.graph.nodes().size());
                 for (const Node& node : stage.graph.nodes()) nodes.push_back(node.name);
@@ -164,7 +164,7 @@ TEST(Cut, HandsOverWhatTheNextStageReceives) {
     for (const auto& [name, graph] : graphs()) {
         for (const int stages : {2, 3, most_stages(graph)}) {
             SCOPED_TRACE(name + ", stages: " + std::to_string(stages));
-            const std::vector<Stage> made = cut(graph, stages, kElementBytes);
+            const std::vector<Stage> made = cut(graph, stages);
             EXPECT_TRUE(made.front().received.empty());
             EXPECT_TRUE(made.back().graph.outputs().empty());
             for (std::size_t stage = 1; stage < made.size(); ++stage) {
@@ -193,7 +193,7 @@ TEST(Cut, RefusesMoreStagesThanTheModelHas) {
     const Graph graph = small_resnet();
     const int most = most_stages(graph);
     try {
-        cut(graph, most + 1, kElementBytes);
+        cut(graph, most + 1);
         ADD_FAILURE() << "it was cut";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
@@ -225,7 +225,7 @@ TEST(Fuse, LeavesTheOutputsOfAStageWhatTheyAre) {
 class Chain {
 public:
     Chain(const Graph& graph, int stages)
-        : device_(device::make_cpu_device({})), stages_(cut(graph, stages, kElementBytes)) {
+        : device_(device::make_cpu_device({})), stages_(cut(graph, stages)) {
         const NetworkOptions options{};
         for (const Stage& stage : stages_) {
             stores_.push_back(std::make_unique<ParameterStore>(stage.graph, *device_));

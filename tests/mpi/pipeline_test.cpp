@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/stages.hpp>
@@ -23,7 +24,7 @@ using config::PipelineSchedule;
 using mpi_tests::world;
 using tensor::DType;
 
-constexpr int kBatch = 16;  // of the model
+constexpr int kBatch = 64;  // of the model
 constexpr std::int64_t kSteps = 4;
 
 struct Shape {
@@ -46,13 +47,13 @@ struct Trained {
 /// One rank of a pipeline over all ranks of a group.
 class PipelinedModel {
 public:
-    PipelinedModel(comm::Communicator& group, const Shape& shape)
+    PipelinedModel(comm::Communicator& group, const Shape& shape, int audit_steps = 0)
         : config(small_config(kBatch, 1)),
           layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches},
           device(device::make_cpu_device({})),
           model_graph(small_graph(layout.rows(kBatch))),
           model(model_graph, *device, 2),
-          stages(graph::cut(graph::fuse(model_graph), shape.stages, 4)),
+          stages(graph::cut(graph::fuse(model_graph), shape.stages)),
           mine(stages[static_cast<std::size_t>(layout.stage_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
@@ -62,6 +63,7 @@ public:
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
         config.training.optimizer = shape.optimizer;
+        config.run.audit_steps = audit_steps;
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
         const graph::NetworkOptions options{device::Mode::training, shape.compute};
@@ -152,9 +154,22 @@ void expect_same_training(const Trained& got, const Trained& want, double tolera
 
 /// Stages among which this world can split.
 std::vector<int> stage_counts() {
-    const int ranks = world().everyone.size();
-    if (ranks > 5) return {};  // the model has no more
-    return ranks == 4 ? std::vector{1, 2, 4} : std::vector{1, ranks};
+    constexpr int kStagesOfModel = 5;
+    std::vector<int> counts;
+    for (int stages = 1; stages <= kStagesOfModel; ++stages) {
+        if (world().everyone.size() % stages == 0) counts.push_back(stages);
+    }
+    return counts;
+}
+
+/// Of the first `ranks`, of the next, and so on.
+std::unique_ptr<comm::Communicator> split_in_runs(int ranks) {
+    comm::Communicator& everyone = world().everyone;
+    return everyone.split(everyone.rank() / ranks, everyone.rank());
+}
+
+bool all_finite(std::span<const float> values) {
+    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 TEST(Pipeline, IsTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
@@ -166,8 +181,11 @@ TEST(Pipeline, IsTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
             const Trained want = train_alone({.micro_batches = micro_batches}, data_degree);
             const Trained got = train(group, {.stages = stages, .micro_batches = micro_batches});
             expect_same_training(got, want, 1e-6);  // fp32 sums in another order, over four steps
-            if (data_degree > 1) continue;          // replicas average what one rank does in turn
-            EXPECT_LT(difference(got.statistics, want.statistics), 1e-6);
+            // Replicas average what one rank does in turn.
+            const auto replicas = split_in_runs(data_degree);
+            const Trained shared = train(*replicas, {.micro_batches = micro_batches});
+            expect_same_training(got, shared, 1e-6);
+            EXPECT_LT(difference(got.statistics, shared.statistics), 1e-6);
         }
     }
 }
@@ -271,36 +289,96 @@ TEST(Pipeline, AFirstStageWhoseDataFailStopsAllRanksAfterTheSameStep) {
 }
 
 TEST(Pipeline, NumbersThatAreNotFiniteAtOneStageStopAllAfterTheSameStep) {
+    const int ranks = world().everyone.size();
+    for (const int stages : stage_counts()) {
+        for (const int spoiled : {0, ranks - 1}) {
+            const auto group = world().everyone.split(0, world().everyone.rank());
+            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
+            ToySource source = model.source();
+            std::int64_t steps = 0;
+            const auto spoil = [&](const StepReport&) {
+                if (++steps == 1 && group->rank() == spoiled) model.store.parameter(0)[0] = NAN;
+            };
+            try {
+                model.trainer->train_epoch(0, source, spoil);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const Error& error) {
+                const bool has_replicas = stages < ranks;
+                EXPECT_THAT(error.what(), testing::StartsWith(has_replicas ? "replica audit"
+                                                                           : "training diverged"));
+            }
+            EXPECT_EQ(steps, 1);
+            // No stage has taken the step.
+            if (group->rank() != spoiled) {
+                EXPECT_TRUE(all_finite(model.store.read(model.store.parameters())));
+            }
+        }
+    }
+}
+
+TEST(Pipeline, NamesTheRankOfAWrongBitWhateverItsStage) {
+    const int ranks = world().everyone.size();
+    for (const int stages : stage_counts()) {
+        const int replicas = ranks / stages;
+        if (replicas == 1) continue;
+        for (const int wrong : {0, ranks - 1}) {
+            const auto group = world().everyone.split(0, world().everyone.rank());
+            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2}, 2);
+            ToySource source = model.source();
+            const auto strike = [&](const StepReport& step) {
+                if (step.step == 1 && group->rank() == wrong) model.store.parameter(0)[0] += 1.0f;
+            };
+            std::vector<int> named{wrong};
+            if (replicas == 2)
+                named = wrong == 0 ? std::vector{0, 1} : std::vector{ranks - 2, wrong};
+            try {
+                model.trainer->train_epoch(0, source, strike);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const ReplicaDivergence& error) {
+                EXPECT_EQ(error.divergence().step, 2);
+                EXPECT_EQ(error.divergence().group_ranks, named);
+                EXPECT_EQ(error.divergence().ranks, replicas);
+            }
+        }
+    }
+}
+
+/// Every stage has messages of others under way then.
+TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     for (const int stages : stage_counts()) {
         const auto group = world().everyone.split(0, world().everyone.rank());
         PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
         ToySource source = model.source();
-        std::int64_t steps = 0;
-        const auto spoil = [&](const StepReport&) {
-            if (++steps == 1 && group->rank() == 0) model.store.parameter(0)[0] = NAN;
-        };
-        EXPECT_THROW(model.trainer->train_epoch(0, source, spoil), Error);
-        EXPECT_EQ(steps, 1);
+        if (group->rank() == 0) source = ToySource(1, kSteps);
+        try {
+            model.trainer->train_epoch(0, source, [](const StepReport&) {});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::internal);
+            EXPECT_THAT(error.what(), testing::HasSubstr("bytes of"));
+        }
     }
 }
 
-TEST(Pipeline, AStageThatGivesUpInTheMiddleOfAStepFreesTheOthers) {
+TEST(Pipeline, ARankThatGivesUpBetweenStepsFreesItsStageAndTheOthers) {
     const int ranks = world().everyone.size();
-    if (ranks == 1 || ranks > 5) GTEST_SKIP() << "of some ranks";
-    for (int failing = 0; failing < ranks; ++failing) {
-        const auto group = world().everyone.split(0, world().everyone.rank());
-        PipelinedModel model(*group, {.stages = ranks, .micro_batches = 2});
-        ToySource source = model.source();
-        const auto give_up = [&](const StepReport& step) {
-            if (step.step == 2 && group->rank() == failing) {
-                throw Error(ExitCode::internal, "a device is lost");
+    if (ranks == 1) GTEST_SKIP() << "of some ranks";
+    for (const int stages : stage_counts()) {
+        for (const int failing : {0, ranks - 1}) {
+            const auto group = world().everyone.split(0, world().everyone.rank());
+            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
+            ToySource source = model.source();
+            const auto give_up = [&](const StepReport& step) {
+                if (step.step == 2 && group->rank() == failing) {
+                    throw std::runtime_error("a device is lost");
+                }
+            };
+            try {
+                model.trainer->train_epoch(0, source, give_up);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const std::exception& error) {
+                EXPECT_STREQ(error.what(), "a device is lost");
             }
-        };
-        try {
-            model.trainer->train_epoch(0, source, give_up);
-            ADD_FAILURE() << "nothing was thrown";
-        } catch (const Error& error) {
-            EXPECT_STREQ(error.what(), "a device is lost");
         }
     }
 }

@@ -84,9 +84,27 @@ TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
     const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
     EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
     EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
-    EXPECT_EQ(plan.traffic.gradient_bytes, plan.memory.parameters);
+    // The stage with most parameters is not the one with most activations.
+    EXPECT_EQ(plan.traffic.gradient_bytes, 4.0 * plan.pipeline.stages[1].parameters);
+    EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
+    EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
+    // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
+    // back.
+    EXPECT_GE(plan.memory.exchange,
+              plan.traffic.gradient_bytes + 2 * plan.pipeline.stages[0].boundary_bytes);
     EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
     EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
+}
+
+TEST(Estimate, StagesABootstrapWhereTheFirstStageReadsIt) {
+    // Three groups share node 1: of one it has the last rank, of two the first.
+    const EstimateRequest request{.ranks = 12, .ranks_per_node = 3, .samples = 1000};
+    config::Config config = staged(4, 1);
+    config.data.staging = config::Staging::training;
+    config.bagging.groups = 3;
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);  // 1 - e^-2
+    config.parallel = {};
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 950);  // 1 - e^-3
 }
 
 TEST(Estimate, LaysOutGroupsByNode) {

@@ -37,15 +37,17 @@ struct Stage {
 };
 
 /// FLOPs of training by table3, and for each byte of activations and their gradients that crosses a
-/// cut so many FLOPs as a rank does meanwhile. Numbers of a network in a type of `element_bytes`.
-/// No cut parts what a parameter or an input of the graph is used by.
-StageCosts stage_costs(const Graph& graph, int element_bytes);
+/// cut so many FLOPs as a rank of a CPU does meanwhile. Bytes are those of fp32 in every precision,
+/// so that a model has the same stages wherever it is cut. No cut parts what a parameter or an
+/// input of the graph is used by.
+StageCosts stage_costs(const Graph& graph);
 
-/// Bytes of the values that cross a cut in front of node `position`, in one direction.
+/// Bytes of the values that cross a cut in front of node `position`, in one direction, in a network
+/// of a type of `element_bytes`.
 std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int element_bytes);
 
 /// The model in `stages` balanced stages. Throws Error(usage), naming parallel.pipeline_degree and
 /// how many there can be, when there cannot be so many.
-std::vector<Stage> cut(const Graph& graph, int stages, int element_bytes);
+std::vector<Stage> cut(const Graph& graph, int stages);
 
 }  // namespace hpcai::graph

@@ -75,12 +75,17 @@ public:
 
 private:
     struct Epoch;  // what one pass has come to
+    struct LostParameters {
+        bool anywhere = false;         // by a rank of the group
+        bool by_all_replicas = false;  // by all ranks that train what this one does
+    };
 
     EpochReport train_steps(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
     void take_step(Epoch& epoch, data::BatchSource& source);
     void read_results(Epoch& epoch);
-    std::int64_t ranks_that_lost_parameters();
+    LostParameters lost_parameters();
+    void give_up(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(int epoch);
 
