@@ -13,7 +13,7 @@ GradientSum::GradientSum(device::Device& device, std::span<float> gradients, int
         make_add({static_cast<float*>(sums_->data()), gradients.size()}, gradients.data());
 }
 
-std::unique_ptr<device::Kernel> GradientSum::make_add(std::span<float> to, const float* other) {
+std::unique_ptr<device::Kernel> GradientSum::make_add(std::span<float> to, float* other) {
     const ops::Add add{tensor::Shape{static_cast<std::int64_t>(to.size())}};
     auto kernel = device_.build(add, {tensor::DType::f32, device::Mode::inference, false});
     workspaces_.push_back(device_.allocate(kernel->memory().workspace_bytes));
@@ -38,7 +38,7 @@ void GradientSum::finish(const comm::Range& elements) {
     if (micro_batches_ == 1 || elements.begin >= end) return;
     auto& kernel = add_to_gradients_[elements.begin];
     if (kernel == nullptr) {
-        const auto* sums = static_cast<const float*>(sums_->data());
+        auto* sums = static_cast<float*>(sums_->data());
         kernel = make_add(gradients_.subspan(elements.begin, end - elements.begin),
                           sums + elements.begin);
     }

@@ -27,7 +27,7 @@ public:
     void finish(const comm::Range& elements);
 
 private:
-    std::unique_ptr<device::Kernel> make_add(std::span<float> to, const float* other);
+    std::unique_ptr<device::Kernel> make_add(std::span<float> to, float* other);
 
     device::Device& device_;
     std::span<float> gradients_;
