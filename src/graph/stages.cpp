@@ -65,7 +65,6 @@ public:
         for (const ValueId value : crossing(whole_, begin_)) {
             values_[value] =
                 stage_.graph.add_received(whole_.value(value), whole_.needs_gradient(value));
-            stage_.received.push_back(values_[value]);
         }
         for (std::size_t node = begin_; node < end_; ++node) add(whole_.nodes()[node]);
         for (const ValueId value : crossing(whole_, end_)) {

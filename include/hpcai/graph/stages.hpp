@@ -27,13 +27,12 @@ std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 struct Stage {
     /// Its nodes under their names, with the parameters and statistics that they use. Values that
     /// stages before it make and it or those behind it read are received; those that stages behind
-    /// it read are outputs: what goes past it is both.
+    /// it read are outputs, in the same order: what goes past it is both.
     Graph graph;
     std::vector<ParameterId> parameters;   // [of `graph`] of the model
     std::vector<std::int32_t> statistics;  // [of `graph`] of the model
     std::size_t first_node = 0;
     std::size_t nodes = 0;
-    std::vector<ValueId> received;  // of `graph`, in the order of the outputs of the stage before
 };
 
 /// FLOPs of training by table3, and for each byte of activations and their gradients that crosses a
