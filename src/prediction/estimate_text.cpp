@@ -130,7 +130,7 @@ void print_memory(Page& page, const Estimate& estimate) {
          memory.precision + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
     if (memory.exchange > 0) {
-        line("exchange", memory.exchange, "gradients on their way; with int8 also residuals");
+        line("exchange", memory.exchange, "messages on their way; with int8 also residuals");
     }
     line("evaluation", memory.evaluation,
          memory.precision + ", the network that predicts, after training");
