@@ -40,7 +40,8 @@ TEST_P(Schedules, TakeEachMicroBatchOnceForwardAndThenOnceBackwardInOrder) {
 
 TEST_P(Schedules, HoldNoMoreMicroBatchesThanTheyMust) {
     for (int stage = 0; stage < stages(); ++stage) {
-        const int most = is_gpipe() ? micro_batches() : std::min(stages() - stage, micro_batches());
+        const bool waits = is_gpipe() && stages() > 1;
+        const int most = waits ? micro_batches() : std::min(stages() - stage, micro_batches());
         EXPECT_EQ(micro_batches_in_flight(tasks(stage)), most) << stage;
     }
 }

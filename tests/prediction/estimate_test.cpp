@@ -85,7 +85,8 @@ TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
     EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
     EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
     // The stage with most parameters is not the one with most activations.
-    EXPECT_EQ(plan.traffic.gradient_bytes, 4.0 * plan.pipeline.stages[1].parameters);
+    EXPECT_EQ(plan.traffic.gradient_bytes,
+              static_cast<double>(4 * plan.pipeline.stages[1].parameters));
     EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
     EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
     // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
