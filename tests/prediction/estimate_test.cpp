@@ -72,7 +72,7 @@ TEST(Estimate, ShowsTheStagesOfAPipeline) {
     EXPECT_EQ(flops, kTrainingFlops);
     EXPECT_EQ(parameters, kParameters);
     EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
-    EXPECT_LT(pipeline.largest_share, 1.1 / 4);
+    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
     EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
     // The largest stage's work for half of a batch, and the bubble.
     EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
