@@ -168,7 +168,7 @@ void train(const Training& training, GroupResult& result) {
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds = mean_over_ranks(group, exposed_seconds(sums, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
-    result.communicated_bytes = sums.bytes_reduced;
+    result.communicated_bytes = largest_of_ranks(group, sums.bytes_reduced);
     result.gradient_bytes =
         largest_of_ranks(group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
     result.buckets =

@@ -67,6 +67,9 @@ void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
     }
     const int data_degree =
         parallel.data_degree.value_or(layout.degree / std::max(1, layout.stages));
+    require(is_pipeline || data_degree == layout.degree, ExitCode::launch,
+            "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
+            layout.degree, data_degree);
     require(layout.stages >= 1 && std::int64_t{layout.stages} * data_degree == layout.degree,
             ExitCode::launch,
             "parallel.data_degree={} x parallel.pipeline_degree={} must be P_degree={}; change one "
@@ -94,12 +97,11 @@ void check_statistics_span(const config::TrainingConfig& training, const Layout&
     const int rows = layout.rows(training.batch_size);
     const int span = training.batch_norm_samples.value_or(rows);
     require(span >= 1 && span <= rows && rows % span == 0, ExitCode::usage,
-            "training.batch_norm_samples: expected a divisor of the {} samples that {} has of a "
-            "batch, got {}",
+            "training.batch_norm_samples: expected a divisor of {}, the samples of a batch "
+            "that {} computes at once, got {}",
             rows,
-            layout.micro_batches > 1
-                ? std::string("a micro-batch")
-                : fmt::format("each of the {} ranks that share it", layout.data_degree()),
+            layout.data_degree() > 1 ? fmt::format("each of {} ranks", layout.data_degree())
+                                     : std::string("a rank"),
             span);
 }
 

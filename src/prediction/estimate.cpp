@@ -94,15 +94,14 @@ public:
         fill_data();
         fill_work();
         const ModelParts parts = cut_model(config_, layout());
-        estimate_.memory = estimate_memory(config_, layout(), parts);
         estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
+        estimate_.memory = estimate_memory(config_, layout(), parts, exchange_bytes());
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is asked");
         }
         fill_staging();
-        fill_exchange();
         fill_traffic();
         fill_time();
         return std::move(estimate_);
@@ -210,16 +209,18 @@ private:
         return static_cast<std::size_t>(estimate_.pipeline.stages[stage].parameters);
     }
 
-    void fill_exchange() {
-        double& most = estimate_.memory.exchange;
+    /// [stage]
+    std::vector<double> exchange_bytes() const {
+        std::vector<double> bytes;
         double before = 0;
         for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
             const StageEstimate& described = estimate_.pipeline.stages[stage];
             // A letter awaited from each side, and one to each for every micro-batch in flight.
             const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
-            most = std::max(most, letters + sum_bytes(stage));
+            bytes.push_back(letters + sum_bytes(stage));
         }
+        return bytes;
     }
 
     /// What the sums of a rank take.

@@ -95,8 +95,13 @@ void print_pipeline(Page& page, const Estimate& estimate) {
     const PipelineEstimate& pipeline = estimate.pipeline;
     const plan::Layout& layout = estimate.layout.layout;
     if (layout.stages == 1 && layout.micro_batches == 1) return;
-    page.title(fmt::format("stages of one model, {} micro-batches of {} samples, {}",
-                           layout.micro_batches, pipeline.samples, pipeline.schedule));
+    const std::string parts =
+        fmt::format("{} micro-batches of {} samples", layout.micro_batches, pipeline.samples);
+    if (layout.stages == 1) {
+        page.title(parts + ", one after the other");
+        return;
+    }
+    page.title(fmt::format("stages of one model, {}, {}", parts, pipeline.schedule));
     for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
         const StageEstimate& stage = pipeline.stages[index];
         page.line(fmt::format("stage {}", index),

@@ -192,7 +192,7 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts) {
+                               const ModelParts& parts, const std::vector<double>& exchange) {
     const int samples = layout.rows(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
@@ -208,19 +208,21 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             .optimizer_state = states * bytes,
             .working_copies = working_copies(graph, precision),
             .activations = samples * parts.in_flight[stage] * kept_for_backward(graph, precision)};
+        memory.exchange = exchange[stage];
         if (stage == 0)
             memory.input = input_bytes(config, parts.whole, samples * layout.micro_batches);
         for (const graph::NormStatistics& statistics : graph.statistics()) {
             memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
-        // The whole model is there once its stage is not.
-        const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
-        const double model_bytes =
-            layout.stages == 1
-                ? stage_bytes
-                : 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-        memory.evaluation =
-            evaluation_bytes(config, samples) + std::max(0.0, model_bytes - stage_bytes);
+        memory.evaluation = evaluation_bytes(config, samples);
+        if (layout.stages > 1) {
+            // Collected beside the stage, which then goes.
+            const double model_bytes =
+                2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
+            const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
+            memory.evaluation =
+                std::max(model_bytes, memory.evaluation + model_bytes - stage_bytes);
+        }
         if (memory.total() > most.total()) most = memory;
     }
     return most;

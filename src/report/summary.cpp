@@ -179,7 +179,7 @@ void print_models(Page& page, const RunRecord& record) {
                   parallel.pipeline_degree, parallel.data_degree, parallel.micro_batches,
                   one_line(parallel.schedule), number(parallel.bubble_fraction, "{:.3f}"));
     }
-    if (record.parallel.data_degree > 1) {
+    if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;
         page.line("replica audits      : {} passed", passed);
         page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",

@@ -44,9 +44,11 @@ const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
 }
 
 std::string message(const Divergence& divergence) {
-    return fmt::format("replica audit after step {}: {} differ, group ranks {} of {}",
-                       divergence.step, fmt::join(divergence.parts, " and "),
-                       fmt::join(divergence.group_ranks, ", "), divergence.ranks);
+    return fmt::format(
+        "replica audit after step {}: {} differ, group ranks {} of the {} that "
+        "compare",
+        divergence.step, fmt::join(divergence.parts, " and "),
+        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
 
 /// A rank that ends tells the others to wait no more: none may before all have every hash, or some
@@ -65,7 +67,6 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
                                           int replicas, std::int64_t step) {
     Divergence found;
     found.step = step;
-    found.ranks = replicas;
     for (const Part& part : kParts) {
         if (std::ranges::any_of(stages_of(by_group_rank, replicas),
                                 [&](const auto& stage) { return differs(stage, part); })) {
@@ -76,6 +77,9 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
     int first = 0;
     for (const std::span<const ReplicaHashes> stage : stages_of(by_group_rank, replicas)) {
         const ReplicaHashes* right = majority(stage);
+        const bool has_diverged =
+            std::ranges::any_of(kParts, [&](const Part& part) { return differs(stage, part); });
+        if (has_diverged) found.ranks += replicas;
         for (int replica = 0; replica < replicas; ++replica) {
             const ReplicaHashes& one = stage[static_cast<std::size_t>(replica)];
             if (right == nullptr || one != *right) found.group_ranks.push_back(first + replica);

@@ -33,6 +33,8 @@ struct Shape {
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     DType compute = DType::f32;
     config::Optimizer optimizer = config::Optimizer::sgd;
+    comm::SumAlgorithm algorithm = comm::SumAlgorithm::all_reduce;
+    comm::WireFormat format = comm::WireFormat::fp32;
 };
 
 /// What a training leaves to compare, the same on all ranks.
@@ -58,7 +60,12 @@ public:
           store(mine.graph, *device, 2),
           group_(group),
           replicas(group.split(layout.stage_of(group.rank()), group.rank())),
-          reducer(comm::make_mpi_reducer(*replicas)) {
+          reducer(comm::make_exchange_reducer(
+              *replicas, nullptr,
+              {.algorithm = shape.algorithm,
+               .format = shape.format,
+               .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})) {
+        config.communication.bucket_mib = 1.0 / 256;  // several
         config.parallel.mode = config::ParallelMode::pipeline;
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
@@ -228,6 +235,21 @@ TEST(Pipeline, EndsWithTheSameBitsInAllSchedulesAndInEveryRun) {
     }
 }
 
+TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
+    comm::Communicator& group = world().everyone;
+    for (const int stages : stage_counts()) {
+        if (stages == group.size()) continue;
+        Shape shape{.stages = stages, .micro_batches = 2};
+        const Trained want = train(group, shape);
+        shape.algorithm = comm::SumAlgorithm::torus_2d;
+        expect_same_training(train(group, shape), want, 1e-6);  // fp32 sums in another order
+        shape.format = comm::WireFormat::int8;
+        const Trained got = train(group, shape);
+        expect_same_training(got, want, 2e-2);  // one of 127 steps a gradient, over four steps
+        EXPECT_GT(difference(got.parameters, want.parameters), 1e-6);
+    }
+}
+
 TEST(Pipeline, ServesOptimizersWithTrustRatiosAndSteps) {
     comm::Communicator& group = world().everyone;
     for (const int stages : stage_counts()) {
@@ -349,7 +371,8 @@ TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
         const auto group = world().everyone.split(0, world().everyone.rank());
         PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
         ToySource source = model.source();
-        if (group->rank() == 0) source = ToySource(1, kSteps);
+        const bool is_last_replica = group->rank() + 1 == model.layout.data_degree();
+        if (is_last_replica) source = ToySource(1, kSteps);
         try {
             model.trainer->train_epoch(0, source, [](const StepReport&) {});
             ADD_FAILURE() << "nothing was thrown";

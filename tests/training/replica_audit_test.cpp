@@ -68,15 +68,17 @@ TEST(ReplicaAudit, ComparesTheRanksOfEachStageWithOneAnother) {
     wrong[0].statistics = 1;
     const auto two = find_divergence(wrong, 3, 7);
     EXPECT_EQ(two->group_ranks, (Ranks{0, 4}));
+    EXPECT_EQ(two->ranks, 6);
     EXPECT_EQ(two->parts, (Parts{"parameters", "optimizer state", "statistics"}));
 }
 
 TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
     const ReplicaDivergence error(*find_divergence(held, 4, 12));
-    EXPECT_STREQ(
-        error.what(),
-        "replica audit after step 12: parameters and optimizer state differ, group ranks 2 of 4");
+    EXPECT_STREQ(error.what(),
+                 "replica audit after step 12: parameters and optimizer state differ, group ranks "
+                 "2 of the 4 "
+                 "that compare");
     EXPECT_EQ(error.code(), ExitCode::invalid);
 }
 

@@ -21,8 +21,8 @@ struct StepReport {
     std::int64_t step = 0;   // done, of all epochs
     std::int64_t steps = 0;  // of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples of the steps last read, in a pipeline over the group's; NaN:
-    // none
+    // Mean over this rank's samples of the steps last read, in a pipeline and with micro-batches
+    // over the group's; NaN: none
     double loss = 0;
     std::int64_t samples = 0;  // of the step, all ranks of the group
 };
