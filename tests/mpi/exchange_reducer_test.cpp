@@ -188,6 +188,9 @@ public:
     std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override {
         return group_.start_all_reduce_sum(values);
     }
+    std::unique_ptr<Request> start_all_reduce_sum(std::span<double> values) override {
+        return group_.start_all_reduce_sum(values);
+    }
     void reduce_sum(std::span<float> values, int root) override { group_.reduce_sum(values, root); }
     void broadcast(std::span<std::byte> bytes, int root) override { group_.broadcast(bytes, root); }
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {

@@ -131,6 +131,16 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
     staging.complete(bytes);
 }
 
+template <typename T>
+std::unique_ptr<Request> start_staged_sum(const std::shared_ptr<Channel>& channel,
+                                          std::span<T> values, MPI_Datatype type) {
+    const std::span<std::byte> bytes = std::as_writable_bytes(values);
+    Staging staging = stage_sum(channel, bytes);
+    const std::span<T> staged(staging.as<T>(), values.size());
+    Requests requests = start_all_reduce(*channel, staged, type, MPI_SUM);
+    return std::make_unique<MpiRequest>(channel, std::move(staging), std::move(requests), bytes);
+}
+
 /// `count` bytes that repeat every `stride` bytes: a part of each rank's place in a gathered array.
 class StridedBytes {
 public:
@@ -174,11 +184,11 @@ void MpiCommunicator::all_reduce_max(std::span<double> values) {
 }
 
 std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
-    const std::span<std::byte> bytes = std::as_writable_bytes(values);
-    Staging staging = stage_sum(channel_, bytes);
-    const std::span<float> staged(staging.as<float>(), values.size());
-    Requests requests = start_all_reduce(*channel_, staged, MPI_FLOAT, MPI_SUM);
-    return std::make_unique<MpiRequest>(channel_, std::move(staging), std::move(requests), bytes);
+    return start_staged_sum(channel_, values, MPI_FLOAT);
+}
+
+std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<double> values) {
+    return start_staged_sum(channel_, values, MPI_DOUBLE);
 }
 
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
