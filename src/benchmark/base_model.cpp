@@ -53,14 +53,15 @@ BaseModel::BaseModel(const Start& start)
       sampler_(start.config.bagging, start.config.run.seed,
                static_cast<std::uint32_t>(start.samples.training->samples())),
       graph_(make_share(start)),
-      store_(graph_, *start.device, config::optimizer_states(start.config.training.optimizer)) {
+      store_(graph_, *start.device, config::optimizer_states(start.config.training.optimizer)),
+      statistics_span_(plan::statistics_ranks(start.config.training, start.controller.layout())) {
     const config::TrainingConfig& training = start.config.training;
     training::initialize(graph_, start.config.run.seed, number_, store_);
     if (!training.initial_weights.empty()) {
         training::read_initial_weights(training.initial_weights, graph_, store_);
     }
     const graph::NetworkOptions options{device::Mode::training, start.precision.compute,
-                                        start.precision.tf32};
+                                        start.precision.tf32, &statistics_span_};
     network_ = std::make_unique<graph::Network>(
         training.fusion ? graph::fuse_for(graph_, *start.device, options) : graph_, *start.device,
         store_, options);

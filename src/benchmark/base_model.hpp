@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sample_set.hpp>
@@ -34,6 +35,8 @@ public:
     /// The training network, until drop_training().
     graph::Network& network() { return *network_; }
     graph::ParameterStore& store() { return store_; }
+    /// Of the training network's BatchNorms; to be connected before it runs.
+    comm::StatisticsSpan& statistics_span() { return statistics_span_; }
     /// In the device's memory; null unless data.resident_mib asks for them.
     data::ResidentPictures* pictures() { return pictures_.get(); }
     /// Leaves the memory of the training network and of its pictures to the networks that evaluate.
@@ -56,6 +59,7 @@ private:
     plan::DataSampler sampler_;
     graph::Graph graph_;  // of this rank's share of a batch, not fused
     graph::ParameterStore store_;
+    comm::StatisticsSpan statistics_span_;
     std::unique_ptr<graph::Network> network_;
     std::unique_ptr<data::ResidentPictures> pictures_;
 };

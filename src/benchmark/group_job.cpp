@@ -86,6 +86,15 @@ void record_traffic(const Start& start, std::size_t gradients, GroupResult& resu
     result.out_of_node_bytes_per_step = between(bytes.out_of_node);
 }
 
+/// After the last step.
+void record_statistics(const comm::StatisticsAccounting& statistics, comm::Communicator& group,
+                       GroupResult& result) {
+    const std::int64_t steps = std::max<std::int64_t>(result.record.iterations, 1);
+    result.statistics_sums_per_step = statistics.sums / steps;
+    result.statistics_bytes_per_step = statistics.bytes / steps;
+    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
+}
+
 struct Training {
     const Start& start;
     BaseModel& model;
@@ -136,11 +145,14 @@ void train(const Training& training, GroupResult& result) {
                         static_cast<double>(model.training_flops_per_sample()) / seconds,
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
+    const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
     const bool is_device_sum = group.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         is_device_sum ? exposed_on_device(group, sums)
-                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds +
+                                                   statistics.seconds);
+    record_statistics(statistics, group, result);
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
@@ -251,6 +263,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     const Stopwatch watch;
     try {
         reducer = connect_gradients(start, group, log);
+        model.statistics_span().connect(group);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }

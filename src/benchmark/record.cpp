@@ -224,7 +224,10 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
+    communication.statistics_ranks =
+        plan::statistics_ranks(start.config.training, start.controller.layout());
     Extreme exposed(true), step(true), between(true), out_of_node(true), bandwidth(false);
+    Extreme statistics(true);
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
@@ -235,12 +238,18 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
         bandwidth.add(group.bandwidth_bytes_per_second);
         between.add(group.between_nodes_bytes_per_step);
         out_of_node.add(group.out_of_node_bytes_per_step);
+        statistics.add(group.statistics_seconds);
+        communication.statistics_sums_per_step =
+            std::max(communication.statistics_sums_per_step, group.statistics_sums_per_step);
+        communication.statistics_bytes_per_step =
+            std::max(communication.statistics_bytes_per_step, group.statistics_bytes_per_step);
     }
     communication.exposed_seconds = exposed.quantity();
     communication.exposed_seconds_per_step = step.quantity();
     communication.bandwidth_bytes_per_second = bandwidth.quantity();
     communication.between_nodes_bytes_per_step = between.quantity();
     communication.out_of_node_bytes_per_step = out_of_node.quantity();
+    communication.statistics_seconds = statistics.quantity();
 }
 
 void add_staging(const data::SampleSets& samples, RunRecord& record) {

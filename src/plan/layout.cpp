@@ -61,13 +61,16 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
 
 namespace {
 
-/// Statistics are never shared between ranks.
+/// Spans are parts of a rank's share of a batch, or the shares of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, int degree) {
     const int share = training.batch_size / degree;
     const int span = training.batch_norm_samples.value_or(share);
-    require(span >= 1 && span <= share && share % span == 0, ExitCode::usage,
+    const bool is_part = span >= 1 && share % span == 0;
+    const bool is_shares = span >= 1 && span % share == 0 && training.batch_size % span == 0;
+    require(is_part || is_shares, ExitCode::usage,
             "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
-            "ranks of a group has of a batch, got {}",
+            "ranks of a group has of a batch, or k times as many for a k that divides the ranks, "
+            "got {}",
             share, degree, span);
 }
 
@@ -90,6 +93,11 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             nearest_multiples(std::max(training.batch_size, 0), layout.degree));
     check_statistics_span(training, layout.degree);
     return layout;
+}
+
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
+    const int share = training.batch_size / layout.degree;
+    return std::max(1, training.batch_norm_samples.value_or(share) / share);
 }
 
 }  // namespace hpcai::plan

@@ -227,6 +227,13 @@ private:
         traffic.between_nodes = between(bytes.between_nodes);
         traffic.out_of_node = between(bytes.out_of_node);
         traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
+        traffic.statistics_ranks =
+            plan::statistics_ranks(config_.training, estimate_.layout.layout);
+        const bool has_statistics = !detects(config_.workload) ||
+                                    config_.detector.normalization == config::Normalization::batch;
+        // Two doubles a channel in each direction; memory has two fp32 numbers.
+        if (traffic.statistics_ranks > 1 && has_statistics)
+            traffic.statistics_bytes = 4 * estimate_.memory.statistics;
     }
 
     void fill_time() {

@@ -140,6 +140,11 @@ void print_costs(Page& page, const Estimate& estimate) {
                                      bytes_text(bytes));
               }));
     page.line("sent in the run", text_of(traffic.per_run, bytes_text));
+    if (traffic.statistics_ranks > 1) {
+        page.line("statistics",
+                  fmt::format("{} a step, summed over {} ranks beside the gradients",
+                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+    }
     page.title("time of computation, nothing else");
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
     page.line("an epoch", text_of(estimate.time.epoch_seconds, format_seconds));

@@ -176,6 +176,14 @@ void print_models(Page& page, const RunRecord& record) {
                   format_bytes(static_cast<std::uint64_t>(
                       std::max<std::int64_t>(sums.sent_bytes_per_step, 0))),
                   number(sums.exposed_seconds_per_step, "{:.4f}"));
+        if (sums.statistics_ranks > 1) {
+            page.line(
+                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all",
+                sums.statistics_ranks, sums.statistics_sums_per_step,
+                format_bytes(static_cast<std::uint64_t>(
+                    std::max<std::int64_t>(sums.statistics_bytes_per_step, 0))),
+                number(sums.statistics_seconds, "{:.2f}"));
+        }
     }
     if (record.determinism.requested) {
         page.line("same bits again     : {}", one_line(record.determinism.guarantee));

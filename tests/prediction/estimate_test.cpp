@@ -174,6 +174,17 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
     EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.per_step, 0) << "nobody to talk to";
 }
 
+TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
+    config::Config config = official();
+    config.bagging.degree = 8;
+    EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.statistics_bytes, 0);
+    config.training.batch_norm_samples = config.training.batch_size / 2;
+    const Estimate plan = estimate(config, {.ranks = 64});
+    EXPECT_EQ(plan.traffic.statistics_ranks, 4);
+    EXPECT_EQ(plan.traffic.statistics_bytes, 2 * 2 * 8 * 26560) << "two doubles a channel and pass";
+    EXPECT_NE(to_text(plan).find("summed over 4 ranks"), std::string::npos);
+}
+
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {
     const Estimate unknown = estimate(small(), {.samples = 160});
     EXPECT_FALSE(unknown.time.step_seconds.value);

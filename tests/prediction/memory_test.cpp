@@ -168,8 +168,8 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
         const MemoryEstimate memory = memory_of(config);
         const double training = memory.working_copies + memory.activations;
         EXPECT_EQ(memory.evaluation > training, batch == 1);
-        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients - memory.momentum -
-                             memory.statistics - memory.input,
+        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients -
+                             memory.optimizer_state - memory.statistics - memory.input,
                          std::max(training, memory.evaluation));
     }
 }

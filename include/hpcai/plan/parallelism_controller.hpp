@@ -22,9 +22,14 @@ struct Layout {
 /// ranks when there are fewer.
 /// Throws Error(launch), naming the keys, what came and the nearest legal values, when eq. 5 cannot
 /// hold or training.batch_size is no multiple of P_degree, Error(usage) when
-/// training.batch_norm_samples does not divide a rank's share of a batch.
+/// training.batch_norm_samples is neither a part of a rank's share of a batch nor the shares of a
+/// number of ranks that divides P_degree.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    int ranks, int ranks_per_node);
+
+/// Consecutive ranks of a group of `layout`, which make_layout() made of `training`, that take
+/// their BatchNorm statistics together.
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
 /// Where one rank stands.
 struct RankPlace {

@@ -83,6 +83,8 @@ struct TrafficEstimate {
     Quantity between_nodes;     // to other nodes in a step, by the rank that sends most there
     Quantity out_of_node;       // to other nodes in a step, by all ranks of one node of one group
     Quantity per_run;
+    int statistics_ranks = 1;     // that take their BatchNorm statistics together
+    double statistics_bytes = 0;  // payload of a step of these, forward and backward
 };
 
 /// Computation alone: communication, input and evaluation are taken as hidden or left out.
