@@ -92,17 +92,18 @@ void check_batch(int batch_size, const Layout& layout) {
             nearest_multiples(std::max(batch_size, 0), layout.data_degree()));
 }
 
-/// Statistics are never shared between ranks or micro-batches.
+/// Spans are parts of what a rank computes at once, or that of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, const Layout& layout) {
     const int rows = layout.rows(training.batch_size);
     const int span = training.batch_norm_samples.value_or(rows);
-    require(span >= 1 && span <= rows && rows % span == 0, ExitCode::usage,
-            "training.batch_norm_samples: expected a divisor of {}, the samples of a batch "
-            "that {} computes at once, got {}",
-            rows,
-            layout.data_degree() > 1 ? fmt::format("each of {} ranks", layout.data_degree())
-                                     : std::string("a rank"),
-            span);
+    const bool is_part = span >= 1 && rows % span == 0;
+    const bool is_several =
+        span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
+    require(is_part || is_several, ExitCode::usage,
+            "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
+            "ranks of a group computes at once, or k times as many for a k that divides the ranks, "
+            "got {}",
+            rows, layout.data_degree(), span);
 }
 
 }  // namespace
@@ -121,6 +122,11 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
     check_batch(training.batch_size, layout);
     check_statistics_span(training, layout);
     return layout;
+}
+
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
+    const int rows = layout.rows(training.batch_size);
+    return std::max(1, training.batch_norm_samples.value_or(rows) / rows);
 }
 
 }  // namespace hpcai::plan

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -236,14 +237,22 @@ private:
         TrafficEstimate& traffic = estimate_.traffic;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
+        traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
         comm::SumTraffic most;
         for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
-            const comm::SumTraffic bytes = comm::estimate_traffic(sums_[stage], gradients(stage));
+            const double statistics = traffic.statistics_ranks > 1
+                                          ? estimate_.pipeline.stages[stage].statistics_bytes
+                                          : 0;
+            const comm::SumTraffic bytes = comm::estimate_traffic(
+                sums_[stage], gradients(stage),
+                comm::statistics_traffic(traffic.statistics_ranks, sums_[stage].node_of_rank,
+                                         std::llround(statistics)));
             most.sent = std::max(most.sent, bytes.sent);
             most.between_nodes = std::max(most.between_nodes, bytes.between_nodes);
             most.out_of_node = std::max(most.out_of_node, bytes.out_of_node);
             traffic.gradient_bytes = std::max(
                 traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+            traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
         }
         traffic.per_step = static_cast<double>(most.sent);
         traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};

@@ -153,8 +153,15 @@ void print_staging(Page& page, const Estimate& estimate) {
 
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
-    page.title("traffic of one rank, gradients only");
+    page.title(traffic.statistics_ranks > 1
+                   ? "traffic of one rank, gradients and BatchNorm statistics"
+                   : "traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    if (traffic.statistics_ranks > 1) {
+        page.line("statistics",
+                  fmt::format("{} a step, fp64, over {} ranks",
+                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+    }
     page.line("sent a step",
               fmt::format("{:<12}{} in {}, by the rank that sends most",
                           bytes_text(traffic.per_step), traffic.algorithm, traffic.format));

@@ -153,6 +153,15 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            (cache + config.data.resident_mib) * kMebibyte;
 }
 
+/// Two doubles a channel in each direction, of one micro-batch.
+double statistics_bytes(const graph::Graph& graph) {
+    double channels = 0;
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        channels += static_cast<double>(statistics.channels);
+    }
+    return 4 * sizeof(double) * channels;
+}
+
 }  // namespace
 
 ComputePrecision compute_precision(const config::Config& config) {
@@ -245,7 +254,8 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
                                    parts.whole, stage.first_node + stage.nodes, element_bytes));
         pipeline.stages.push_back({stage.graph.nodes().front().name, static_cast<int>(stage.nodes),
                                    flops, stage.graph.parameter_count(), behind,
-                                   parts.in_flight[index]});
+                                   parts.in_flight[index],
+                                   layout.micro_batches * statistics_bytes(stage.graph)});
         pipeline.message_bytes =
             std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
         before = behind;

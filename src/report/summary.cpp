@@ -185,6 +185,15 @@ void print_models(Page& page, const RunRecord& record) {
         page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
                   one_line(sums.algorithm), one_line(sums.precision),
                   bytes(sums.sent_bytes_per_step), number(sums.exposed_seconds_per_step, "{:.4f}"));
+        if (sums.statistics_ranks > 1) {
+            page.line(
+                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all; in "
+                "the line above, too",
+                sums.statistics_ranks, sums.statistics_sums_per_step,
+                format_bytes(static_cast<std::uint64_t>(
+                    std::max<std::int64_t>(sums.statistics_bytes_per_step, 0))),
+                number(sums.statistics_seconds, "{:.2f}"));
+        }
     }
     if (record.determinism.requested) {
         page.line("same bits again     : {}", one_line(record.determinism.guarantee));

@@ -72,6 +72,16 @@ TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
     EXPECT_EQ(record["topology"]["map"][0]["device"], device);
 }
 
+TEST_F(StandInGpu, RefusesStatisticsOfSeveralRanks) {
+    const Outcome outcome = train("gpu", 2, "fp32", {"training.batch_norm_samples=8"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
+    ASSERT_EQ(messages(outcome).size(), 1U) << outcome.error;
+    EXPECT_NE(messages(outcome)[0].find(
+                  "training.batch_norm_samples: expected auto or a divisor of the 4 samples"),
+              std::string::npos)
+        << outcome.error;
+}
+
 TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     const Outcome outcome = train("gpu", 2, "mixed");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

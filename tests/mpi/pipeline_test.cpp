@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/stages.hpp>
 #include <hpcai/training/stage_parameters.hpp>
@@ -35,6 +36,7 @@ struct Shape {
     config::Optimizer optimizer = config::Optimizer::sgd;
     comm::SumAlgorithm algorithm = comm::SumAlgorithm::all_reduce;
     comm::WireFormat format = comm::WireFormat::fp32;
+    int statistics_ranks = 1;
 };
 
 /// What a training leaves to compare, the same on all ranks.
@@ -53,7 +55,8 @@ public:
         : config(small_config(kBatch, 1)),
           layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches},
           device(device::make_cpu_device({})),
-          model_graph(small_graph(layout.rows(kBatch))),
+          model_graph(
+              small_graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
           model(model_graph, *device, 2),
           stages(graph::cut(graph::fuse(model_graph), shape.stages)),
           mine(stages[static_cast<std::size_t>(layout.stage_of(group.rank()))]),
@@ -64,8 +67,10 @@ public:
               *replicas, nullptr,
               {.algorithm = shape.algorithm,
                .format = shape.format,
-               .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})) {
+               .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})),
+          span(shape.statistics_ranks) {
         config.communication.bucket_mib = 1.0 / 256;  // several
+        span.connect(*replicas, std::vector<int>(static_cast<std::size_t>(replicas->size())));
         config.parallel.mode = config::ParallelMode::pipeline;
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
@@ -73,7 +78,7 @@ public:
         config.run.audit_steps = audit_steps;
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
-        const graph::NetworkOptions options{device::Mode::training, shape.compute};
+        const graph::NetworkOptions options{device::Mode::training, shape.compute, false, &span};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
@@ -122,6 +127,7 @@ public:
     comm::Communicator& group_;
     std::unique_ptr<comm::Communicator> replicas;
     std::unique_ptr<comm::GradientReducer> reducer;
+    comm::StatisticsSpan span;
     std::vector<std::unique_ptr<graph::Network>> networks;
     std::unique_ptr<PipelineShare> share;
     std::unique_ptr<Trainer> trainer;
@@ -247,6 +253,23 @@ TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
         const Trained got = train(group, shape);
         expect_same_training(got, want, 2e-2);  // one of 127 steps a gradient, over four steps
         EXPECT_GT(difference(got.parameters, want.parameters), 1e-6);
+    }
+}
+
+TEST(Pipeline, IsTheTrainingOfTheWholeBatchWhereAllReplicasTakeStatisticsTogether) {
+    comm::Communicator& group = world().everyone;
+    const Trained alone = train_alone({});
+    for (const int stages : stage_counts()) {
+        const int replicas = group.size() / stages;
+        const Shape whole{.stages = stages, .statistics_ranks = replicas};
+        const Trained got = train(group, whole);
+        expect_same_training(got, alone, 1e-6);  // fp32 sums in another order, over four steps
+        EXPECT_LT(difference(got.statistics, alone.statistics), 1e-6);
+        // Sums of statistics, messages between stages and sums of gradients at the same time.
+        const Shape parts{.stages = stages, .micro_batches = 4, .statistics_ranks = replicas};
+        Shape unstaged = parts;
+        unstaged.stages = 1;
+        expect_same_training(train(group, parts), train(*split_in_runs(replicas), unstaged), 1e-6);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
+#include <hpcai/device/statistics_sum.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
@@ -27,6 +28,8 @@ struct KernelOptions {
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
     bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
+    // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
+    StatisticsSum* statistics_sum = nullptr;
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.

@@ -33,7 +33,8 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // see device::KernelOptions
+    bool tf32 = false;                                // see device::KernelOptions
+    device::StatisticsSum* statistics_sum = nullptr;  // likewise
 };
 
 /// Bytes a built network holds on its device.

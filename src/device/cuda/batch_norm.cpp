@@ -80,6 +80,8 @@ public:
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
         const bool apart = training_ && op.statistics_samples > 0;
+        ensure(!apart || op.statistics_samples <= samples,
+               "the CUDA engine takes no statistics of several ranks");
         shape_ = {.dtype = options.compute,
                   .spans = apart ? samples / op.statistics_samples : 1,
                   .pixels = (apart ? op.statistics_samples : samples) * pixels,
