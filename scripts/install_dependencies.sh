@@ -15,6 +15,7 @@ packages=(
     libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
     libgtest-dev libgmock-dev
     patchelf # scripts/bundle.sh
+    iproute2 # scripts/multihost_test.sh
 )
 
 if ! command -v dpkg-query >/dev/null; then

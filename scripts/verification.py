@@ -121,6 +121,7 @@ def mpirun():
 def environment(root, build):
     added = {"HPCAI500_SOURCE_DIR": str(root), "HPCAI500_BINARY": str(build / "hpcai500"),
              "HPCAI500_FLIP_BIT": str(build / "tests" / "libflip_bit.so"),
+             "HPCAI500_FAILING_DISK": str(build / "tests" / "libfailing_disk.so"),
              "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
              "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
              "HPCAI500_MPIRUN": mpirun()}

@@ -30,17 +30,6 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
         group, {.host = host, .uuid = start.device->uuid(), .nccl_version = nccl_version()}));
 }
 
-/// Through host memory where a device is given.
-std::unique_ptr<comm::GradientReducer> connect_over_mpi(const comm::SumOptions& sums,
-                                                        comm::Communicator& group,
-                                                        device::Device* device) {
-    if (group.size() > 1 && !comm::is_library_sum(sums)) {
-        return comm::make_exchange_reducer(group, device, sums);
-    }
-    return device == nullptr ? comm::make_mpi_reducer(group)
-                             : comm::make_staged_reducer(group, *device);
-}
-
 }  // namespace
 
 comm::SumOptions sum_options_of(const Start& start) {
@@ -51,7 +40,9 @@ std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
                                                          comm::Communicator& group, Logger& log) {
     const bool is_on_gpu = !start.device->uuid().empty();
     const comm::SumOptions sums = sum_options_of(start);
-    if (group.size() == 1 || !is_on_gpu) return connect_over_mpi(sums, group, nullptr);
+    if (group.size() == 1 || !is_on_gpu) {
+        return comm::make_exchange_reducer(group, nullptr, sums);
+    }
     const auto library = device::CudaLibrary::open();
     const auto obstacle = reason_against_nccl(start, group, *library);
     if (!obstacle) {
@@ -65,7 +56,7 @@ std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
     require(start.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
             *obstacle);
-    auto reducer = connect_over_mpi(sums, group, start.device.get());
+    auto reducer = comm::make_exchange_reducer(group, start.device.get(), sums);
     if (group.rank() == 0) {
         log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
                  *obstacle);

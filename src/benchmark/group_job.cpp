@@ -74,24 +74,26 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
-/// As if all gradients were one bucket, which differs by parts of blocks.
-void record_traffic(const Start& start, std::size_t gradients, GroupResult& result) {
-    const comm::SumTraffic bytes = comm::estimate_traffic(sum_options_of(start), gradients);
-    const auto between = [&](std::int64_t sent) -> Quantity {
-        if (bytes.are_nodes_known) return {static_cast<double>(sent), ""};
-        return {std::nullopt, "the library's own all_reduce chooses its messages"};
+/// After the last step. All steps send the same bytes.
+void record_traffic(const Start& start, comm::Communicator& group,
+                    const comm::GradientReducer& reducer,
+                    const comm::StatisticsAccounting& statistics, GroupResult& result) {
+    auto sent = reducer.sent();
+    std::optional<comm::SumTraffic> bytes;
+    if (sent) {
+        sent->all += statistics.sent.all;
+        sent->to_other_nodes += statistics.sent.to_other_nodes;
+        bytes = comm::gather_traffic(group, start.place.node, *sent);
+    }
+    const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
+        if (!bytes) return {std::nullopt, reducer.description() + " chooses its messages"};
+        return {static_cast<double>((*bytes).*of / result.record.iterations), ""};
     };
-    result.sent_bytes_per_step = bytes.sent;
-    result.between_nodes_bytes_per_step = between(bytes.between_nodes);
-    result.out_of_node_bytes_per_step = between(bytes.out_of_node);
-}
-
-/// After the last step.
-void record_statistics(const comm::StatisticsAccounting& statistics, comm::Communicator& group,
-                       GroupResult& result) {
-    const std::int64_t steps = std::max<std::int64_t>(result.record.iterations, 1);
-    result.statistics_sums_per_step = statistics.sums / steps;
-    result.statistics_bytes_per_step = statistics.bytes / steps;
+    result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
+    result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
+    result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
+    result.statistics_sums_per_step = statistics.sums / result.record.iterations;
+    result.statistics_bytes_per_step = statistics.bytes / result.record.iterations;
     result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
 }
 
@@ -152,12 +154,11 @@ void train(const Training& training, GroupResult& result) {
         is_device_sum ? exposed_on_device(group, sums)
                       : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds +
                                                    statistics.seconds);
-    record_statistics(statistics, group, result);
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = sums.bytes_reduced;
     result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
     result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
-    record_traffic(start, model.store().gradients().size(), result);
+    record_traffic(start, group, reducer, statistics, result);
     result.bad_samples = bad_training_samples(group, source, log);
     trainer.average_statistics();
     trainer.audit_at_the_end();
@@ -263,7 +264,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     const Stopwatch watch;
     try {
         reducer = connect_gradients(start, group, log);
-        model.statistics_span().connect(group);
+        model.statistics_span().connect(group, sum_options_of(start).node_of_rank);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }

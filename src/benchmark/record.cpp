@@ -226,13 +226,12 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.precision = config::value_text(start.config, "communication.precision");
     communication.statistics_ranks =
         plan::statistics_ranks(start.config.training, start.controller.layout());
-    Extreme exposed(true), step(true), between(true), out_of_node(true), bandwidth(false);
-    Extreme statistics(true);
+    Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
+        bandwidth(false), statistics(true);
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
-        communication.sent_bytes_per_step =
-            std::max(communication.sent_bytes_per_step, group.sent_bytes_per_step);
+        sent.add(group.sent_bytes_per_step);
         exposed.add(group.record.communication_seconds);
         step.add(per_step(group.record));
         bandwidth.add(group.bandwidth_bytes_per_second);
@@ -247,6 +246,7 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.exposed_seconds = exposed.quantity();
     communication.exposed_seconds_per_step = step.quantity();
     communication.bandwidth_bytes_per_second = bandwidth.quantity();
+    communication.sent_bytes_per_step = sent.quantity();
     communication.between_nodes_bytes_per_step = between.quantity();
     communication.out_of_node_bytes_per_step = out_of_node.quantity();
     communication.statistics_seconds = statistics.quantity();

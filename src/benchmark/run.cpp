@@ -65,7 +65,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     Start& start = session.start.emplace(agree_on_start(request, start_up));
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
-    make_result_directory(request, start_up.everyone(), start);
+    make_result_directory(start, start_up.everyone());
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
     if (world.rank() == 0) print_start(start, std::cerr);
@@ -74,6 +74,12 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
 
     const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
     if (start.samples.stage != nullptr) {
+        if (const std::int64_t lost = start.samples.stage->lost_copies(); lost > 0) {
+            log->warn(
+                "rank {} read {} samples from their sources, as their staged copies were lost "
+                "or damaged",
+                world.rank(), lost);
+        }
         start.samples.stage->leave(outcome.status.state == comm::GroupState::completed);
     }
     return controller.finish(outcome, *log, out);

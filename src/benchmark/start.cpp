@@ -94,14 +94,26 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
     return facts;
 }
 
-/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
-/// leaves things as they were.
-void make_output(const fs::path& wanted, const std::string& config) {
+std::string output_of(const RunRequest& request, const config::RunConfig& run) {
+    if (!request.output.empty()) return request.output;
+    if (!run.output.empty()) return run.output;
+    return fmt::format("results/{}-{}", run.name, utc_now_compact());
+}
+
+void require_new_or_empty(const fs::path& wanted) {
     std::error_code error;
     const bool exists = fs::exists(wanted, error);
     require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
             ExitCode::usage, "output directory {}: exists and is not an empty directory",
             wanted.string());
+}
+
+/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
+/// leaves things as they were.
+void make_output(const fs::path& wanted, const std::string& config) {
+    require_new_or_empty(wanted);
+    std::error_code error;
+    const bool exists = fs::exists(wanted, error);
     try {
         fs::create_directories(wanted / "groups");
         fs::create_directories(wanted / "evaluation");
@@ -207,11 +219,15 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const int threads =
         device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 
+    const fs::path output = broadcast_text(everyone, output_of(request, config.run));
+    comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
+        if (everyone.rank() == 0) require_new_or_empty(output);
+    });
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
             std::move(controller),
             place,
-            {},
+            output,
             start_up.hostnames(),
             std::move(facts),
             std::move(samples),
@@ -222,13 +238,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             std::move(opened.note)};
 }
 
-void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start) {
-    const config::RunConfig& run = start.config.run;
-    const std::string path = !request.output.empty() ? request.output
-                             : !run.output.empty()
-                                 ? run.output
-                                 : fmt::format("results/{}-{}", run.name, utc_now_compact());
-    start.output = broadcast_text(everyone, path);
+void make_result_directory(const Start& start, comm::Communicator& everyone) {
     comm::run_together(everyone, [&] {
         if (everyone.rank() == 0) make_output(start.output, config::to_yaml(start.config));
     });

@@ -22,7 +22,7 @@ struct Start {
     config::Config config;
     plan::ParallelismController controller;
     plan::RankPlace place;
-    std::filesystem::path output;        // from make_result_directory
+    std::filesystem::path output;        // the result directory, new or empty
     std::vector<std::string> hostnames;  // by world rank
     std::vector<RankFacts> ranks;        // by world rank
     data::SampleSets samples;
@@ -34,13 +34,13 @@ struct Start {
 };
 
 /// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.
-/// Writes nothing but the copies that data.staging asks for. Collective; a failure on one rank is
-/// thrown on all.
+/// Writes nothing but the copies that data.staging asks for. Throws Error(usage) when the result
+/// directory is there and not empty. Collective; a failure on one rank is thrown on all.
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
 
-/// Makes the result directory and sets `start.output`: the last step of a start-up, so that a
-/// refused start leaves nothing behind. Throws Error(usage), on all ranks, when the directory is
-/// not empty or cannot be made. Collective.
-void make_result_directory(const RunRequest& request, comm::Communicator& everyone, Start& start);
+/// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
+/// behind. Throws Error(usage), on all ranks, when the directory is not empty (any more) or cannot
+/// be made. Collective.
+void make_result_directory(const Start& start, comm::Communicator& everyone);
 
 }  // namespace hpcai::benchmark

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -29,9 +31,14 @@ using SharedMemory = std::shared_ptr<SumMemory>;
 /// Goes through a program, as far as messages have arrived.
 class SumUnderWay {
 public:
-    SumUnderWay(Communicator& group, WireFormat format, SharedMemory memory,
+    SumUnderWay(Communicator& group, const SumOptions& options, SharedMemory memory,
                 std::span<float> values, int tag)
-        : group_(group), format_(format), memory_(std::move(memory)), values_(values), tag_(tag) {}
+        : group_(group),
+          options_(options),
+          format_(options.format),
+          memory_(std::move(memory)),
+          values_(values),
+          tag_(tag) {}
     ~SumUnderWay() {
         if (!is_done()) group_.keep(memory_);  // others may still send into it
     }
@@ -39,8 +46,21 @@ public:
     SumUnderWay& operator=(const SumUnderWay&) = delete;
 
     bool is_done() const { return step_ == memory_->program.steps.size(); }
+    /// After a throw: what was begun must not begin again.
+    bool is_broken() const { return is_broken_; }
+    const SentBytes& sent() const { return sent_; }
+    std::span<const float> values() const { return values_; }
 
     bool advance() {
+        ensure(!is_broken_, "a sum that failed goes on");
+        is_broken_ = true;
+        const bool is_complete = go_on();
+        is_broken_ = false;
+        return is_complete;
+    }
+
+private:
+    bool go_on() {
         while (!is_done()) {
             const SumStep& step = memory_->program.steps[step_];
             if (!exchange_) begin(step);
@@ -57,7 +77,6 @@ public:
         return true;
     }
 
-private:
     void begin(const SumStep& step) {
         for (const WirePiece& piece : step.encode) {
             const std::span<float> residual(memory_->residual);
@@ -67,7 +86,14 @@ private:
         }
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
-        for (const WireMessage& one : step.sends) sends.push_back({one.rank, wire(one)});
+        const std::vector<int>& nodes = options_.node_of_rank;
+        const int node = nodes[static_cast<std::size_t>(group_.rank())];
+        for (const WireMessage& one : step.sends) {
+            sends.push_back({one.rank, wire(one)});
+            const auto bytes = static_cast<std::int64_t>(one.bytes);
+            sent_.all += bytes;
+            if (nodes[static_cast<std::size_t>(one.rank)] != node) sent_.to_other_nodes += bytes;
+        }
         for (const WireMessage& one : step.receives) receives.push_back({one.rank, wire(one)});
         exchange_ = group_.start_exchange(sends, receives, tag_);
     }
@@ -81,11 +107,14 @@ private:
     }
 
     Communicator& group_;
+    const SumOptions& options_;
     WireFormat format_;
     SharedMemory memory_;
     std::span<float> values_;
     int tag_;
     std::size_t step_ = 0;
+    SentBytes sent_;
+    bool is_broken_ = false;
     std::unique_ptr<Request> exchange_;  // goes before the memory
 };
 
@@ -106,6 +135,8 @@ public:
     std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
     bool can_be_recorded() const override { return group_.size() == 1; }
     void check() override {}  // a sum that has been waited for has been made
+    std::optional<SentBytes> sent() const override { return sent_; }
+    void end_step() override;
 
     void wait_for(SumUnderWay& sum) {
         group_.wait_until([&] {
@@ -114,7 +145,8 @@ public:
             return sum.is_done();
         });
     }
-    void forget(SumUnderWay& sum) { std::erase(under_way_, &sum); }
+    /// No more of it, which has been made unless it is broken.
+    void leave(SumUnderWay& sum);
 
 private:
     SharedMemory memory_of(std::span<const float> device_values);
@@ -125,6 +157,8 @@ private:
     std::map<std::pair<const float*, std::size_t>, SharedMemory> memories_;
     std::vector<SumUnderWay*> under_way_;  // in the order of their starts
     std::int64_t started_ = 0;
+    SentBytes sent_;
+    bool saw_not_finite_ = false;  // among the step's sums
 };
 
 class ExchangedSum final : public Request {
@@ -138,11 +172,11 @@ public:
           sum_(std::move(sum)) {}
     ~ExchangedSum() override {
         try {
-            wait();
-        } catch (const Error&) {
+            if (!sum_->is_broken()) wait();
+        } catch (const std::exception&) {
             // Whoever uses the group next gets it again.
         }
-        reducer_.forget(*sum_);
+        if (!has_left_) reducer_.leave(*sum_);
     }
 
     bool test() override { return sum_->advance(); }
@@ -151,7 +185,8 @@ public:
         if (done_) return;
         done_ = true;
         reducer_.wait_for(*sum_);
-        reducer_.forget(*sum_);
+        has_left_ = true;
+        reducer_.leave(*sum_);
         if (device_ == nullptr) return;
         device_->upload(device_values_.data(), std::as_bytes(std::span(memory_->copy)));
     }
@@ -162,8 +197,23 @@ private:
     std::span<float> device_values_;
     SharedMemory memory_;
     std::unique_ptr<SumUnderWay> sum_;
-    bool done_ = false;
+    bool done_ = false, has_left_ = false;
 };
+
+void ExchangeReducer::leave(SumUnderWay& sum) {
+    std::erase(under_way_, &sum);
+    sent_.all += sum.sent().all;
+    sent_.to_other_nodes += sum.sent().to_other_nodes;
+    if (options_.format != WireFormat::int8) return;
+    saw_not_finite_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+}
+
+/// What rounding took away in a step that is left out is of no use to the next: its gradients may
+/// have been hundreds of times as large, and the loss scale changes behind it.
+void ExchangeReducer::end_step() {
+    if (!std::exchange(saw_not_finite_, false)) return;
+    for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
+}
 
 std::unique_ptr<Request> ExchangeReducer::start_sum(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
@@ -173,7 +223,7 @@ std::unique_ptr<Request> ExchangeReducer::start_sum(std::span<float> device_valu
         device_->download(std::as_writable_bytes(values), device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
-    auto sum = std::make_unique<SumUnderWay>(group_, options_.format, memory, values, tag);
+    auto sum = std::make_unique<SumUnderWay>(group_, options_, memory, values, tag);
     under_way_.push_back(sum.get());
     auto request = std::make_unique<ExchangedSum>(*this, device_, device_values, std::move(sum),
                                                   std::move(memory));
@@ -200,6 +250,12 @@ SharedMemory ExchangeReducer::memory_of(std::span<const float> device_values) {
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const SumOptions& options) {
     return std::make_unique<ExchangeReducer>(group, device, options);
+}
+
+std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group) {
+    SumOptions options;
+    options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
+    return make_exchange_reducer(group, nullptr, options);
 }
 
 }  // namespace hpcai::comm

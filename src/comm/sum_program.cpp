@@ -52,12 +52,13 @@ SumPlace place_in_torus(const SumOptions& options, int rank) {
 }
 
 SumPlace place_in_hierarchy(const SumOptions& options, int rank) {
+    const std::vector<int> node_of_rank = nodes_of_ranks(options);
     std::map<int, std::vector<int>> nodes;
-    for (std::size_t one = 0; one < options.node_of_rank.size(); ++one) {
-        nodes[options.node_of_rank[one]].push_back(static_cast<int>(one));
+    for (std::size_t one = 0; one < node_of_rank.size(); ++one) {
+        nodes[node_of_rank[one]].push_back(static_cast<int>(one));
     }
     SumPlace place;
-    place.inner = nodes.at(options.node_of_rank[index_of(rank)]);
+    place.inner = nodes.at(node_of_rank[index_of(rank)]);
     place.inner_index = place_in(place.inner, rank);
     place.sets = static_cast<int>(nodes.size());
     place.parts = static_cast<int>(place.inner.size());
@@ -236,9 +237,20 @@ int columns_of_torus(std::optional<int> wanted, int ranks) {
                 ranks, *wanted);
         return *wanted;
     }
-    int columns = 1;
-    while (columns * columns < ranks || ranks % columns != 0) ++columns;
+    int columns = ranks;
+    for (int rows = 1; rows <= ranks / rows; ++rows) {
+        if (ranks % rows == 0) columns = ranks / rows;
+    }
     return columns;
+}
+
+std::vector<int> nodes_of_ranks(const SumOptions& options) {
+    std::vector<int> nodes = options.node_of_rank;
+    if (options.algorithm != SumAlgorithm::hierarchical || !options.ranks_per_node) return nodes;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+        nodes[rank] = static_cast<int>(rank) / *options.ranks_per_node;
+    }
+    return nodes;
 }
 
 SumPlace place_in_sum(const SumOptions& options, int rank) {

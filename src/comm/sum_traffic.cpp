@@ -22,7 +22,8 @@ using NodeCounts = std::map<int, int>;
 struct Exchanges {
     int inner = 1, parts = 1, sets = 1;
     bool owns = true;
-    int inner_elsewhere = 0, outer_elsewhere = 0;  // of these, on other nodes
+    // Of these, on other nodes.
+    int inner_elsewhere = 0, owners_elsewhere = 0, outer_elsewhere = 0;
     int node = 0;
 };
 
@@ -69,21 +70,35 @@ private:
         }
         for (int rank = 0; rank < size(); ++rank) {
             const int node = nodes_[index_of(rank)];
-            list_.push_back({columns, columns, rows, true,
-                             columns - of_row[index_of(rank / columns)][node],
+            const int elsewhere = columns - of_row[index_of(rank / columns)][node];
+            list_.push_back({columns, columns, rows, true, elsewhere, elsewhere,
                              rows - of_column[index_of(rank % columns)][node], node});
         }
     }
 
     void list_hierarchy() {
+        const std::vector<int> set_of_rank = nodes_of_ranks(options_);
         NodeCounts counts, seen;
-        for (const int node : nodes_) ++counts[node];
+        for (const int set : set_of_rank) ++counts[set];
         int least = size();
-        for (const auto& [node, ranks] : counts) least = std::min(least, ranks);
+        for (const auto& [set, ranks] : counts) least = std::min(least, ranks);
+        std::vector<int> places;  // of ranks in their sets
+        std::map<std::pair<int, int>, int> of_set, owners_of_set, of_part;  // on a node
+        for (int rank = 0; rank < size(); ++rank) {
+            const int set = set_of_rank[index_of(rank)], node = nodes_[index_of(rank)];
+            places.push_back(seen[set]++);
+            ++of_set[{set, node}];
+            if (places.back() >= least) continue;
+            ++owners_of_set[{set, node}];
+            ++of_part[{places.back(), node}];
+        }
         const auto sets = static_cast<int>(counts.size());
-        for (const int node : nodes_) {
-            const bool owns = seen[node]++ < least;
-            list_.push_back({counts[node], least, sets, owns, 0, sets - 1, node});
+        for (int rank = 0; rank < size(); ++rank) {
+            const int set = set_of_rank[index_of(rank)], node = nodes_[index_of(rank)];
+            const int place = places[index_of(rank)];
+            list_.push_back({counts[set], least, sets, place < least,
+                             counts[set] - of_set[{set, node}], least - owners_of_set[{set, node}],
+                             sets - of_part[{place, node}], node});
         }
     }
 
@@ -95,29 +110,52 @@ private:
 /// Bytes in all, and of these to other nodes. A part is what `bytes` / parts, a share that / sets.
 std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
     const double part = bytes / rank.parts, share = part / rank.sets;
-    if (!rank.owns) return {bytes, 0};  // within the node
+    if (!rank.owns) return {bytes, rank.owners_elsewhere * part};
     const double sent = (rank.parts - 1 + rank.inner - 1) * part + 2 * (rank.sets - 1) * share;
-    return {sent, 2 * rank.inner_elsewhere * part + 2 * rank.outer_elsewhere * share};
+    return {sent, (rank.owners_elsewhere + rank.inner_elsewhere) * part +
+                      2 * rank.outer_elsewhere * share};
 }
 
 }  // namespace
 
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values) {
-    if (options.node_of_rank.size() <= 1) return {.are_nodes_known = true};
-    const bool is_on_one_node = std::ranges::count(options.node_of_rank, options.node_of_rank[0]) ==
-                                std::ssize(options.node_of_rank);
-    SumTraffic most{.are_nodes_known = is_on_one_node || !is_library_sum(options)};
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
+                            std::span<const SentBytes> more) {
+    SumTraffic most;
+    if (options.node_of_rank.size() <= 1) return most;
     const auto bytes = static_cast<double>(wire_bytes(options.format, values));
     std::map<int, double> out_of_node;
     const auto raise = [](std::int64_t& number, double bytes_of_one) {
         number = std::max(number, static_cast<std::int64_t>(std::llround(bytes_of_one)));
     };
-    for (const Exchanges& rank : ExchangeList(options).list()) {
-        const auto [sent, between] = bytes_sent(rank, bytes);
+    const std::vector<Exchanges> ranks = ExchangeList(options).list();
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        auto [sent, between] = bytes_sent(ranks[rank], bytes);
+        if (!more.empty()) {
+            sent += static_cast<double>(more[rank].all);
+            between += static_cast<double>(more[rank].to_other_nodes);
+        }
         raise(most.sent, sent);
-        if (!most.are_nodes_known) continue;
         raise(most.between_nodes, between);
-        raise(most.out_of_node, out_of_node[rank.node] += between);
+        raise(most.out_of_node, out_of_node[ranks[rank].node] += between);
+    }
+    return most;
+}
+
+SumTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent) {
+    struct OfRank {
+        std::int64_t node;
+        SentBytes sent;
+    };
+    const OfRank mine{node, sent};
+    std::vector<OfRank> all(index_of(group.size()));
+    group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    SumTraffic most;
+    std::map<std::int64_t, std::int64_t> out_of_node;
+    for (const OfRank& rank : all) {
+        most.sent = std::max(most.sent, rank.sent.all);
+        most.between_nodes = std::max(most.between_nodes, rank.sent.to_other_nodes);
+        out_of_node[rank.node] += rank.sent.to_other_nodes;
+        most.out_of_node = std::max(most.out_of_node, out_of_node[rank.node]);
     }
     return most;
 }

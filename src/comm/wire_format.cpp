@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "hpcai/base/error.hpp"
 #include "hpcai/tensor/half.hpp"
@@ -14,23 +13,29 @@ namespace hpcai::comm {
 
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kSmallestScaled = 1e-35F;        // magnitude of an int8 block that is not zero
-constexpr float kNearestInteger = 12582912.0F;   // 1.5 * 2^23: adding it rounds to an integer
+constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
+constexpr float kSmallestScaled = 1e-35F;       // magnitude of an int8 block that is not zero
+constexpr float kNearestInteger = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;
 
-std::uint32_t magnitude_bits(float value) {
-    return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu;
+// Bits of magnitudes are signed, and choices masks of all bits or none: what every instruction set
+// does with several values at a time.
+
+std::int32_t magnitude_bits(float value) {
+    return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+}
+
+std::int32_t finite_mask(float value) {
+    return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
 }
 
 /// The largest finite magnitude of a block, as the bits of fp32, which have the same order.
 std::uint32_t largest_finite(const float* values, std::size_t count) {
-    std::uint32_t largest = 0;
+    std::int32_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint32_t bits = magnitude_bits(values[i]);
-        largest = std::max(largest, bits < kInfinity ? bits : 0u);
+        largest = std::max(largest, magnitude_bits(values[i]) & finite_mask(values[i]));
     }
-    return largest;
+    return static_cast<std::uint32_t>(largest);
 }
 
 struct Bf16 {
@@ -52,7 +57,21 @@ struct Fp16 {
     static float factor_for(std::uint32_t largest) {
         return std::bit_cast<float>((268 - exponent_of(largest)) << 23);
     }
-    static Stored pack(float value, float factor) { return tensor::to_f16(value * factor); }
+    /// tensor::to_f16 of the product, which is infinite only where the value is not finite.
+    static Stored pack(float value, float factor) {
+        const auto bits = std::bit_cast<std::int32_t>(value * factor);
+        const std::int32_t magnitude = bits & 0x7fffffff;
+        // Adding 0.5 leaves the bits of a subnormal result, rounded, at the end of the sum.
+        const std::int32_t subnormal =
+            std::bit_cast<std::int32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000;
+        const std::int32_t normal = (magnitude - 0x37fff001 + (magnitude >> 13 & 1)) >> 13;
+        const std::int32_t special = 0x7c00 | (0x200 & -(magnitude > kInfinity));
+        const std::int32_t is_subnormal = -(magnitude < 0x38800000);
+        const std::int32_t is_special = -(magnitude >= kInfinity);
+        const std::int32_t finite = (subnormal & is_subnormal) | (normal & ~is_subnormal);
+        return static_cast<Stored>((finite & ~is_special) | (special & is_special) |
+                                   (bits >> 16 & 0x8000));
+    }
     static float unpack(Stored stored, float scale) { return tensor::from_f16(stored) * scale; }
 };
 
@@ -69,15 +88,17 @@ struct Int8 {
         return value < kSmallestScaled ? 0.0F : 127.0F / value;
     }
     static Stored pack(float value, float factor) {
-        const bool is_finite = magnitude_bits(value) < kInfinity;
-        const float shifted = (is_finite ? value : 0.0F) * factor + kNearestInteger;
-        const auto nearest = static_cast<std::int32_t>(
-            std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kNearestInteger));
-        return static_cast<Stored>(is_finite ? nearest : kNotFinite);
+        const std::int32_t is_finite = finite_mask(value);
+        const auto finite = std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & is_finite);
+        const std::int32_t nearest =
+            std::bit_cast<std::int32_t>(finite * factor + kNearestInteger) -
+            std::bit_cast<std::int32_t>(kNearestInteger);
+        return static_cast<Stored>((nearest & is_finite) | (kNotFinite & ~is_finite));
     }
     static float unpack(Stored stored, float scale) {
-        return stored == kNotFinite ? std::numeric_limits<float>::infinity()
-                                    : static_cast<float>(stored) * scale;
+        const auto finite = std::bit_cast<std::int32_t>(static_cast<float>(stored) * scale);
+        const std::int32_t is_finite = -static_cast<std::int32_t>(stored != kNotFinite);
+        return std::bit_cast<float>((finite & is_finite) | (kInfinity & ~is_finite));
     }
 };
 
@@ -99,7 +120,7 @@ std::size_t scales_offset(WireFormat format, std::size_t values) {
 void keep_residual(float* residual, const float* wanted, const float* sent, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         const float lost = wanted[i] - sent[i];
-        residual[i] = magnitude_bits(lost) < kInfinity ? lost : 0.0F;
+        residual[i] = std::bit_cast<float>(std::bit_cast<std::int32_t>(lost) & finite_mask(lost));
     }
 }
 

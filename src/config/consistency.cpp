@@ -64,6 +64,9 @@ public:
               "training.initial_weights", "a file, as detector.normalization is frozen_batch");
         check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
               "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
+        check(
+            detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
+            "training.batch_norm_samples", "auto, as detector.normalization is not batch");
         check(config_.training.label_smoothing == 0, "training.label_smoothing",
               "0, as workload.model is a detector");
     }
@@ -224,8 +227,25 @@ public:
         check_use(has_betas, {"beta1", "beta2"});
         check_use(optimizer != Optimizer::sgd, {"epsilon"});
         check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
+        check(optimizer == Optimizer::lars || !training.epsilon ||
+                  static_cast<float>(*training.epsilon) > 0,
+              "training.epsilon",
+              fmt::format("a number of at least 1.5e-45, as training.optimizer is {}",
+                          value_text(config_, "training.optimizer")));
         check(!training.nesterov || training.momentum > 0, "training.momentum",
               "a number above 0, as training.nesterov is true");
+    }
+
+    void check_communication() const {
+        const CommunicationConfig& communication = config_.communication;
+        const std::string as_algorithm =
+            "auto, as communication.algorithm is " + value_text(config_, "communication.algorithm");
+        check(
+            communication.algorithm == AllReduceAlgorithm::torus_2d || !communication.torus_columns,
+            "communication.torus_columns", as_algorithm);
+        check(communication.algorithm == AllReduceAlgorithm::hierarchical ||
+                  !communication.ranks_per_node,
+              "communication.ranks_per_node", as_algorithm);
     }
 
     /// Keys that the optimizer has no use for stay what they are.
@@ -253,6 +273,7 @@ void check_consistency(const Config& config, const PlaceOf& place_of) {
     checker.check_batch();
     checker.check_schedule();
     checker.check_optimizer();
+    checker.check_communication();
 }
 
 }  // namespace hpcai::config

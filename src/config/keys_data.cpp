@@ -144,7 +144,8 @@ std::vector<Key> staging_keys(const SectionBuilder<DataConfig>& data) {
                         "What is not copied is read where it lies."}),
         data.text("staging_directory", &DataConfig::staging_directory,
                   {.meaning = "Directory of each node's own disk for the copies, which go to "
-                              "hpcai500-stage-<user number> in it; it must exist."}),
+                              "hpcai500-stage-<user number> in it; it must exist. One run of a "
+                              "user at a time has it."}),
         data.choice<StagingCleanup>(
             "staging_cleanup", &DataConfig::staging_cleanup,
             {{{StagingCleanup::keep, "keep"},
@@ -153,9 +154,11 @@ std::vector<Key> staging_keys(const SectionBuilder<DataConfig>& data) {
               {StagingCleanup::remove_on_failure, "remove_on_failure"}}},
             {.meaning =
                  "What becomes of a node's copies when the last of its ranks ends: they stay "
-                 "for the next run, which checks them and copies what is missing; are "
-                 "removed; or are removed only where all ranks of the node completed their "
-                 "part, or only where one did not. What a killed run left stays."}),
+                 "for the next run, which checks them and copies what is missing (pictures "
+                 "are packed anew where run.seed, the layout or anything else changes which of "
+                 "them a node needs); are removed; or are removed only where all ranks of the "
+                 "node completed their part, or only where one did not. What a killed run left "
+                 "stays."}),
         data.integer("staging_pack_mib", &DataConfig::staging_pack_mib,
                      {.meaning = "Size of the files that staged pictures are packed into.",
                       .unit = "MiB",

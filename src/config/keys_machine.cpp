@@ -13,15 +13,17 @@ std::vector<Key> communication_keys() {
               {CommunicationBackend::mpi, "mpi"},
               {CommunicationBackend::nccl, "nccl"}}},
             {.meaning = "Library that carries the gradients; auto is nccl between GPUs, each of "
-                        "one rank, else mpi, as with run.deterministic."}),
+                        "one rank, else mpi, as with run.deterministic and in any other algorithm "
+                        "or precision than all_reduce in fp32."}),
         communication.choice<AllReduceAlgorithm>(
             "algorithm", &CommunicationConfig::algorithm,
             {{{AllReduceAlgorithm::all_reduce, "all_reduce"},
               {AllReduceAlgorithm::torus_2d, "torus_2d"},
               {AllReduceAlgorithm::hierarchical, "hierarchical"}}},
-            {.meaning = "How a group sums a bucket of gradients: among all ranks at once; in the "
-                        "rows and then the columns of a grid of ranks; or within each node and "
-                        "then between nodes."}),
+            {.meaning =
+                 "How a group sums a bucket of gradients: among all ranks at once, 2 (P - 1) "
+                 "messages a rank; in the rows and then the columns of a grid of ranks, with "
+                 "fewer messages; or within each node and then between nodes."}),
         communication.choice<CommunicationPrecision>(
             "precision", &CommunicationConfig::precision,
             {{{CommunicationPrecision::fp32, "fp32"},

@@ -17,7 +17,7 @@
 
 #include "climate_listing.hpp"
 #include "climate_set.hpp"
-#include "staging/stage_climate.hpp"
+#include "stage_climate.hpp"
 
 namespace hpcai::data {
 
@@ -224,10 +224,6 @@ std::vector<std::string> objections_to(const std::vector<RecordSource>& training
     for (const RecordSource& source : validation) look_at(source, "test");
     return objections;
 }
-
-}  // namespace
-
-namespace {
 
 SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;

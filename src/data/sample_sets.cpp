@@ -130,10 +130,6 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     return sets;
 }
 
-}  // namespace
-
-namespace {
-
 SampleSets open_sets(const config::Config& config, comm::Communicator& group,
                      DataDuplicator* duplicator) {
     switch (config.data.kind) {
@@ -158,6 +154,7 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
                             DataDuplicator* duplicator) {
     SampleSets sets = open_sets(config, group, duplicator);
     if (duplicator != nullptr) {
+        for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
         sets.stage = duplicator->stage();
         sets.staging = duplicator->record();
         sets.staging_seconds = duplicator->seconds();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -206,7 +207,7 @@ private:
     }
 
     void fill_exchange() {
-        if (degree() == 1 || comm::is_library_sum(sums_)) return;
+        if (degree() == 1) return;
         const std::size_t wire = comm::make_sum_program(sums_, 0, gradients()).wire_bytes;
         const bool has_residuals = sums_.format == comm::WireFormat::int8;
         estimate_.memory.exchange =
@@ -218,22 +219,19 @@ private:
         traffic.gradient_bytes = estimate_.memory.gradients;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
-        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients());
-        traffic.per_step = static_cast<double>(bytes.sent);
-        const auto between = [&](std::int64_t sent) -> Quantity {
-            if (bytes.are_nodes_known) return {static_cast<double>(sent), ""};
-            return {std::nullopt, "the library's own all_reduce chooses its messages"};
-        };
-        traffic.between_nodes = between(bytes.between_nodes);
-        traffic.out_of_node = between(bytes.out_of_node);
-        traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
         traffic.statistics_ranks =
             plan::statistics_ranks(config_.training, estimate_.layout.layout);
-        const bool has_statistics = !detects(config_.workload) ||
-                                    config_.detector.normalization == config::Normalization::batch;
         // Two doubles a channel in each direction; memory has two fp32 numbers.
-        if (traffic.statistics_ranks > 1 && has_statistics)
+        if (traffic.statistics_ranks > 1)
             traffic.statistics_bytes = 4 * estimate_.memory.statistics;
+        const comm::SumTraffic bytes = comm::estimate_traffic(
+            sums_, gradients(),
+            comm::statistics_traffic(traffic.statistics_ranks, sums_.node_of_rank,
+                                     std::llround(traffic.statistics_bytes)));
+        traffic.per_step = static_cast<double>(bytes.sent);
+        traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
+        traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
+        traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
     }
 
     void fill_time() {

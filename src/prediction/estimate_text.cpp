@@ -119,15 +119,22 @@ void print_memory(Page& page, const Estimate& estimate) {
 void print_staging(Page& page, const Estimate& estimate) {
     const StagingEstimate& staging = estimate.staging;
     if (staging.scope == "none") return;
-    page.title("staging to the node with most groups, training samples");
+    page.title("staging to the node that needs most, training samples");
     page.line("samples", text_of(staging.fullest_node_samples, count_text));
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
-    page.title("traffic of one rank, gradients only");
+    page.title(traffic.statistics_ranks > 1
+                   ? "traffic of one rank, gradients and BatchNorm statistics"
+                   : "traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    if (traffic.statistics_ranks > 1) {
+        page.line("statistics",
+                  fmt::format("{} a step, fp64, over {} ranks",
+                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+    }
     page.line("sent a step",
               fmt::format("{:<12}{} in {}, by the rank that sends most",
                           bytes_text(traffic.per_step), traffic.algorithm, traffic.format));
@@ -140,11 +147,6 @@ void print_costs(Page& page, const Estimate& estimate) {
                                      bytes_text(bytes));
               }));
     page.line("sent in the run", text_of(traffic.per_run, bytes_text));
-    if (traffic.statistics_ranks > 1) {
-        page.line("statistics",
-                  fmt::format("{} a step, summed over {} ranks beside the gradients",
-                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
-    }
     page.title("time of computation, nothing else");
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
     page.line("an epoch", text_of(estimate.time.epoch_seconds, format_seconds));

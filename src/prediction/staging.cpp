@@ -10,28 +10,39 @@
 namespace hpcai::prediction {
 namespace {
 
-int most_groups_on_a_node(const plan::LayoutSummary& layout) {
-    std::map<int, int> groups;
-    int most = 0;
-    for (const std::vector<plan::NodeShare>& shares : layout.groups) {
-        for (const plan::NodeShare& share : shares) most = std::max(most, ++groups[share.node]);
-    }
-    return most;
-}
-
-/// Expected share of the samples in at least one of so many bootstraps. A sample stays out of one
-/// with probability 1/e (of draws with replacement, in the limit of many samples).
-double share_drawn(const config::BaggingConfig& bagging, int groups) {
+/// Probability that a sample is in none of a group's draws: 1/e of draws with replacement, in the
+/// limit of many samples.
+double share_left_out(const config::BaggingConfig& bagging) {
     switch (bagging.sampler) {
         case config::Sampler::poisson:
         case config::Sampler::bootstrap:
-            return -std::expm1(-groups);
+            return std::exp(-1.0);
         case config::Sampler::subsample:
-            return 1 - std::pow(1 - bagging.subsample_fraction, groups);
+            return 1 - bagging.subsample_fraction;
         case config::Sampler::none:
-            return 1;
+            return 0;
     }
-    return 1;
+    return 0;
+}
+
+/// Expected share of the training samples that the node with most of them needs: those in the
+/// bootstrap of any of its groups, and of those left out by a group what its own ranks evaluate.
+double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
+    const bool with_evaluation =
+        config.data.staging == config::Staging::all && config.bagging.out_of_bag;
+    const double left_out = share_left_out(config.bagging);
+    std::map<int, double> not_needed;  // by node, as all groups draw independently
+    double least = 1;
+    for (const std::vector<plan::NodeShare>& shares : layout.groups) {
+        for (const plan::NodeShare& share : shares) {
+            const double evaluated =
+                with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
+            double& product = not_needed.try_emplace(share.node, 1).first->second;
+            product *= left_out * (1 - evaluated);
+            least = std::min(least, product);
+        }
+    }
+    return 1 - least;
 }
 
 }  // namespace
@@ -43,10 +54,8 @@ StagingEstimate estimate_staging(const config::Config& config, const EstimateReq
         const Quantity nothing{std::nullopt, "data.staging is none"};
         return {staging.scope, nothing, nothing};
     }
-    const bool takes_all =
-        config.data.kind == config::DataKind::climate_hdf5 ||
-        (config.data.staging == config::Staging::all && config.bagging.out_of_bag);
-    const double share = takes_all ? 1 : share_drawn(config.bagging, most_groups_on_a_node(layout));
+    const bool takes_all = config.data.kind == config::DataKind::climate_hdf5;
+    const double share = takes_all ? 1 : share_needed(config, layout);
     staging.fullest_node_samples = samples;
     if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
     staging.fullest_node_bytes = staging.fullest_node_samples;

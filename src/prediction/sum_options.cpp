@@ -38,12 +38,12 @@ comm::SumOptions sum_options(const config::CommunicationConfig& communication,
     comm::SumOptions options{algorithm_of(communication.algorithm),
                              format_of(communication.precision),
                              communication.torus_columns,
-                             {}};
+                             {},
+                             communication.ranks_per_node};
     const int ranks = controller.layout().degree;
     for (int rank = 0; rank < ranks; ++rank) {
-        const int node = controller.place(controller.world_rank_of(group, rank)).node;
         options.node_of_rank.push_back(
-            communication.ranks_per_node ? rank / *communication.ranks_per_node : node);
+            controller.place(controller.world_rank_of(group, rank)).node);
     }
     if (options.algorithm == comm::SumAlgorithm::torus_2d) {
         comm::columns_of_torus(options.torus_columns, ranks);

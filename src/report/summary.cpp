@@ -30,6 +30,11 @@ std::string one_line(std::string_view text) {
     return result;
 }
 
+std::string bytes(const Quantity& quantity) {
+    if (!quantity.value || !(*quantity.value >= 0 && *quantity.value < 1e18)) return "unknown";
+    return format_bytes(static_cast<std::uint64_t>(*quantity.value));
+}
+
 std::string number(const Quantity& quantity, fmt::string_view format) {
     if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
     return fmt::format(fmt::runtime(format), *quantity.value);
@@ -173,12 +178,11 @@ void print_models(Page& page, const RunRecord& record) {
         page.line("replica audits      : {} passed", passed);
         page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
                   one_line(sums.algorithm), one_line(sums.precision),
-                  format_bytes(static_cast<std::uint64_t>(
-                      std::max<std::int64_t>(sums.sent_bytes_per_step, 0))),
-                  number(sums.exposed_seconds_per_step, "{:.4f}"));
+                  bytes(sums.sent_bytes_per_step), number(sums.exposed_seconds_per_step, "{:.4f}"));
         if (sums.statistics_ranks > 1) {
             page.line(
-                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all",
+                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all; in "
+                "the line above, too",
                 sums.statistics_ranks, sums.statistics_sums_per_step,
                 format_bytes(static_cast<std::uint64_t>(
                     std::max<std::int64_t>(sums.statistics_bytes_per_step, 0))),

@@ -207,6 +207,29 @@ TEST(Reader, RefusesSettingsThatTheOptimizerHasNoUseFor) {
     }
 }
 
+TEST(Reader, RefusesAnEpsilonThatWouldDivideZeroByZero) {
+    for (const std::string optimizer : {"lamb", "adam", "adamw", "adagrad"}) {
+        for (const std::string epsilon : {"0", "1e-46"}) {
+            EXPECT_THAT(
+                message_of("training: {optimizer: " + optimizer + ", epsilon: " + epsilon + "}\n"),
+                HasSubstr("training.epsilon: expected a number of at least"));
+        }
+    }
+    EXPECT_EQ(message_of("training: {optimizer: lars, epsilon: 0}\n"), "accepted");
+}
+
+TEST(Reader, RefusesSettingsThatTheWayToSumHasNoUseFor) {
+    EXPECT_THAT(message_of("communication: {torus_columns: 2}\n"),
+                HasSubstr("communication.torus_columns: expected auto, as communication.algorithm "
+                          "is all_reduce"));
+    EXPECT_THAT(message_of("communication: {algorithm: torus_2d, ranks_per_node: 2}\n"),
+                HasSubstr("communication.ranks_per_node: expected auto, as communication.algorithm "
+                          "is torus_2d"));
+    EXPECT_EQ(message_of("communication: {algorithm: torus_2d, torus_columns: 2}\n"), "accepted");
+    EXPECT_EQ(message_of("communication: {algorithm: hierarchical, ranks_per_node: 2}\n"),
+              "accepted");
+}
+
 TEST(Reader, TakesNumbersAndBooleansThatMayBeAuto) {
     const TrainingConfig training =
         parse("training: {optimizer: lars, epsilon: 0.5, momentum_correction: false}\n", "f.yaml",
@@ -282,6 +305,9 @@ TEST(Reader, RefusesDetectorsThatCannotWork) {
                 HasSubstr("detector.region_samples: expected an integer at least 4"));
     EXPECT_THAT(detector_message(voc, "", "normalization: group, backbone_width: 48"),
                 HasSubstr("detector.backbone_width: expected a multiple of 32"));
+    EXPECT_THAT(
+        detector_message(voc, "", "normalization: group}\ntraining: {batch_norm_samples: 8"),
+        HasSubstr("training.batch_norm_samples: expected auto, as detector.normalization is not"));
     EXPECT_EQ(message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
                          "data: {kind: voc, path: a}\n"
                          "bagging: {aggregation: wbf, out_of_bag: true}\n"),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <hpcai/data/jpeg.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/storage/manifest.hpp>
 
@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::files_below;
+using test::kKib;
 using test::refused;
 using test::stage_at_one_rank;
 using test::Staged;
@@ -27,50 +28,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::size_t kKib = 1024;
-
-/// Twelve files of 0.3 to 0.5 MiB, one to three in a pack of 1 MiB at most.
-class Duplicator : public testing::Test {
-protected:
-    Duplicator() : shared_(folder_.path() / "shared"), config_(test::staging_config(local())) {
-        fs::create_directories(local());
-        for (int file = 0; file < 12; ++file) shared_.add((300 + 17 * file) * kKib + 1);
-    }
-
-    fs::path local() const { return folder_.path() / "local"; }
-    fs::path stage() const { return local() / ("hpcai500-stage-" + std::to_string(geteuid())); }
-    fs::path training() const { return stage() / "training"; }
-    Staged run() const { return stage_at_one_rank(config_, shared_.request()); }
-    std::int64_t all_bytes() const {
-        std::int64_t bytes = 0;
-        for (std::uint32_t file = 0; file < shared_.files(); ++file) {
-            bytes += static_cast<std::int64_t>(shared_.bytes(file).size());
-        }
-        return bytes;
-    }
-    void expect_all(const Staged& staged) const {
-        for (std::uint32_t file = 0; file < shared_.files(); ++file) {
-            EXPECT_EQ(staged.pictures->read(file), shared_.bytes(file)) << file;
-        }
-    }
-    void flip_byte(const fs::path& path, std::size_t offset) const {
-        test::Bytes bytes = test::read_file_bytes(path);
-        bytes.at(offset) ^= 1;
-        test::write_file_bytes(path, bytes);
-    }
-    std::int64_t bytes_of_packs() const {
-        std::int64_t bytes = 0;
-        for (const std::string& name : files_below(training())) {
-            if (name.ends_with(".index")) continue;
-            bytes += static_cast<std::int64_t>(fs::file_size(training() / name));
-        }
-        return bytes;
-    }
-
-    test::TemporaryFolder folder_;
-    test::SharedFiles shared_;
-    config::Config config_;
-};
+class Duplicator : public test::TwelveFiles {};
 
 TEST_F(Duplicator, CopiesEveryByteOnceIntoAFewLargeFiles) {
     const Staged staged = run();
@@ -112,6 +70,47 @@ TEST_F(Duplicator, LeavesWhatIsNoFileWhereItIs) {
     EXPECT_EQ(staged.pictures->read(4), shared_.bytes(4));
     EXPECT_EQ(staged.record.left_files, 2);
     EXPECT_EQ(staged.record.files, 10);
+}
+
+/// A file that is gone when its turn comes is one that cannot be read.
+TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
+    {
+        test::LoneDuplicator lone(config_);
+        DataDuplicator& duplicator = lone.duplicator;
+        duplicator.add_pictures(Split::training, shared_.request());
+        for (const std::uint32_t file : {1U, 11U}) {  // before others, and last of all
+            fs::rename(shared_.path(file), shared_.root() / ("hidden" + std::to_string(file)));
+        }
+        duplicator.run();
+        const auto pictures = duplicator.pictures(Split::training);
+        for (std::uint32_t file = 0; file < shared_.files(); ++file) {
+            if (file == 1 || file == 11) {
+                EXPECT_EQ(pictures->read(file), std::nullopt);
+                EXPECT_EQ(pictures->read(file), std::nullopt);
+            } else {
+                EXPECT_EQ(pictures->read(file), shared_.bytes(file)) << file;
+            }
+        }
+        EXPECT_EQ(duplicator.record().left_files, 2);
+        EXPECT_EQ(duplicator.record().files, 10);
+        EXPECT_EQ(duplicator.stage()->lost_copies(), 0);
+    }
+    for (const std::uint32_t file : {1U, 11U}) {
+        fs::rename(shared_.root() / ("hidden" + std::to_string(file)), shared_.path(file));
+    }
+    const Staged again = run();
+    expect_all(again);
+    EXPECT_EQ(again.record.left_files, 0);
+    EXPECT_GT(again.record.reused_bytes, 0);
+}
+
+TEST_F(Duplicator, TakesATimeBeyond2262ForATime) {
+    const timespec times[2] = {{10'413'792'000, 0}, {10'413'792'000, 7}};
+    ASSERT_EQ(utimensat(AT_FDCWD, shared_.path(2).c_str(), times, 0), 0);
+    run();
+    const Staged again = run();
+    expect_all(again);
+    EXPECT_EQ(again.record.copied_bytes, 0);
 }
 
 TEST_F(Duplicator, UsesWhatAnEarlierRunLeft) {
@@ -199,9 +198,8 @@ TEST_F(Duplicator, StatesTheNeedBeforeTheFirstByte) {
 }
 
 TEST_F(Duplicator, NoticesASourceThatChangesWhileItIsCopied) {
-    const std::unique_ptr<comm::Communicator> alone = comm::make_self_communicator();
-    const plan::ParallelismController controller({1, 1, 1}, {0});
-    DataDuplicator duplicator(config_, controller, *alone, 2);
+    test::LoneDuplicator lone(config_);
+    DataDuplicator& duplicator = lone.duplicator;
     duplicator.add_pictures(Split::training, shared_.request());
     test::Bytes longer = shared_.bytes(7);
     longer.push_back(0);
@@ -223,6 +221,54 @@ TEST_F(Duplicator, ComparesTheSourceWithItsManifest) {
     EXPECT_THAT(files_below(training()), Not(Contains("pack-000003")));
 }
 
+TEST_F(Duplicator, CountsWhatItsManifestDoesNotList) {
+    storage::write_manifest(shared_.root());
+    shared_.add(1000);
+    test::LoneDuplicator lone(config_);
+    DataDuplicator& duplicator = lone.duplicator;
+    duplicator.add_pictures(Split::training, shared_.request());
+    duplicator.run();
+    EXPECT_THAT(duplicator.notes(), testing::ElementsAre(testing::StartsWith("1 staged files")));
+}
+
+TEST_F(Duplicator, RefusesAManifestThatItCannotRead) {
+    fs::create_directories(shared_.root() / storage::kManifestName);
+    const auto [code, text] = refused([&] { run(); });
+    EXPECT_EQ(code, ExitCode::data);
+    EXPECT_THAT(text, HasSubstr(storage::kManifestName));
+}
+
+/// Files of 8 EiB of which a disk has nothing.
+TEST_F(Duplicator, IsNotFooledBySparseFilesWhoseSizesOverflow) {
+    const fs::path root = "/dev/shm/hpcai500-sparse-" + std::to_string(getpid());
+    fs::create_directories(root);
+    bool is_possible = true;
+    for (const char* name : {"a.h5", "b.h5"}) {
+        test::write_file_bytes(root / name, {});
+        is_possible = is_possible && truncate((root / name).c_str(), INT64_MAX) == 0;
+    }
+    const auto [code, text] = refused([&] {
+        test::LoneDuplicator lone(config_);
+        DataDuplicator& duplicator = lone.duplicator;
+        const auto name = [](std::uint32_t file) { return file == 0 ? "a.h5" : "b.h5"; };
+        duplicator.add_files(Split::training, {root, is_possible ? 2U : 0U, name});
+        duplicator.run();
+    });
+    fs::remove_all(root);
+    if (!is_possible) GTEST_SKIP() << "no file system for such files";
+    EXPECT_EQ(code, ExitCode::usage);
+    EXPECT_THAT(text, HasSubstr("staging needs 4.00 EiB"));
+}
+
+TEST_F(Duplicator, RefusesAFileThatIsListedTwice) {
+    const StagingRequest twice{shared_.root() / "a", 2, [](std::uint32_t) { return "3"; }};
+    test::LoneDuplicator lone(config_);
+    DataDuplicator& duplicator = lone.duplicator;
+    const auto [code, text] = refused([&] { duplicator.add_files(Split::training, twice); });
+    EXPECT_EQ(code, ExitCode::data);
+    EXPECT_THAT(text, HasSubstr("listed twice"));
+}
+
 TEST_F(Duplicator, ReplacesTheStageOfAnotherDataSet) {
     run();
     test::SharedFiles other(folder_.path() / "other");
@@ -233,54 +279,6 @@ TEST_F(Duplicator, ReplacesTheStageOfAnotherDataSet) {
     }
     EXPECT_EQ(staged.record.reused_bytes, 0);
     EXPECT_EQ(files_below(training()).size(), 8U);
-}
-
-TEST_F(Duplicator, CopiesAgainWhatIsDamagedInTheStage) {
-    run();
-    const std::int64_t size = static_cast<std::int64_t>(fs::file_size(training() / "pack-000002"));
-    flip_byte(training() / "pack-000002", 400 * kKib);
-    {
-        const Staged again = run();
-        expect_all(again);
-        EXPECT_EQ(again.record.copied_bytes, size);
-    }
-    fs::resize_file(training() / "pack-000004", 10);
-    expect_all(run());
-}
-
-TEST_F(Duplicator, NoticesDamageAfterItsCheck) {
-    const Staged staged = run();
-    flip_byte(training() / "pack-000000", 10);
-    try {
-        staged.pictures->read(0);
-        FAIL() << "no error";
-    } catch (const DecodeError& error) {
-        EXPECT_THAT(error.what(), AllOf(HasSubstr("pack-000000"), HasSubstr("damaged")));
-    }
-    EXPECT_EQ(staged.pictures->read(1), shared_.bytes(1));
-    fs::remove(training() / "pack-000001");
-    EXPECT_THROW(staged.pictures->read(3), DecodeError);
-}
-
-TEST_F(Duplicator, BelievesNoIndex) {
-    run();
-    const fs::path index = training() / "pack-000001.index";
-    const test::Bytes sound = test::read_file_bytes(index);
-    std::string text(sound.begin(), sound.end());
-    const std::size_t digits = text.find("sha256\":[\"") + 10;
-    text[digits] = text[digits] == '0' ? '1' : '0';
-    test::write_file_bytes(index, {text.begin(), text.end()});
-    expect_all(run());  // another digest
-    for (const std::string hostile :
-         {"", "{", "[]", "{\"schema\":\"hpcai500-pack/1\"}",
-          "{\"schema\":\"hpcai500-pack/1\",\"fingerprint\":\"../../x\",\"bytes\":-1,\"sha256\":[]}",
-          "{\"schema\":\"hpcai500-pack/1\",\"fingerprint\":7,\"bytes\":1e99,\"sha256\":{}}"}) {
-        test::write_file_bytes(index, {hostile.begin(), hostile.end()});
-        const auto [code, said] = refused([&] { run(); });
-        EXPECT_EQ(code, ExitCode::usage) << hostile;
-        EXPECT_THAT(said, HasSubstr("was not written by this program")) << hostile;
-        EXPECT_TRUE(fs::exists(training() / "pack-000001"));
-    }
 }
 
 TEST_F(Duplicator, IsAloneWithItsStage) {
@@ -310,49 +308,6 @@ TEST_F(Duplicator, CleansUpAsItIsTold) {
             EXPECT_TRUE(fs::exists(local()));
         }
     }
-}
-
-TEST_F(Duplicator, RemovesNothingThatItDidNotWrite) {
-    config_.data.staging_cleanup = config::StagingCleanup::remove;
-    const test::Bytes precious{1, 2, 3};
-    {
-        const Staged staged = run();
-        test::write_file_bytes(training() / "precious", precious);
-        test::write_file_bytes(stage() / "notes", precious);
-        fs::create_symlink(shared_.path(0), training() / "link.index");
-        staged.stage->leave(true);
-    }
-    EXPECT_EQ(files_below(stage()),
-              (std::vector<std::string>{"notes", "stage.json", "training/link.index",
-                                        "training/precious"}));
-    EXPECT_EQ(test::read_file_bytes(shared_.path(0)), shared_.bytes(0));
-}
-
-TEST_F(Duplicator, FollowsNoLinkOutOfItsFolder) {
-    run();
-    const fs::path victim = folder_.path() / "victim";
-    fs::rename(training(), victim);  // packs that it would take for its own
-    fs::create_directory_symlink(victim, training());
-    EXPECT_EQ(refused([&] { run(); }).first, ExitCode::usage);
-    EXPECT_EQ(files_below(victim).size(), 12U);
-    fs::remove_all(stage());
-    fs::create_directory_symlink(victim, stage());
-    EXPECT_EQ(refused([&] { run(); }).first, ExitCode::usage);
-    EXPECT_EQ(files_below(victim).size(), 12U);
-}
-
-TEST_F(Duplicator, RefusesFoldersThatAreNotItsOwn) {
-    test::write_file_bytes(stage() / "somebody's", {1});
-    EXPECT_THAT(refused([&] { run(); }).second, HasSubstr("is not a stage of this program"));
-    fs::remove_all(stage());
-    run();
-    fs::permissions(stage(), fs::perms::all);
-    EXPECT_THAT(refused([&] { run(); }).second, HasSubstr("can be written by other users"));
-    fs::permissions(stage(), fs::perms::owner_all);
-    fs::permissions(local(), fs::perms::all);
-    EXPECT_THAT(refused([&] { run(); }).second, HasSubstr("sticky"));
-    config_.data.staging_directory = (folder_.path() / "absent").string();
-    EXPECT_THAT(refused([&] { run(); }).second, HasSubstr("No such file"));
 }
 
 }  // namespace

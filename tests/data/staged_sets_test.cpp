@@ -141,6 +141,17 @@ TEST_F(StagedSets, OfWeatherHaveTheSameFields) {
     options.output = folder_.path() / "records";
     options.dtype = tensor::DType::f32;
     transcode(options);
+    {
+        const fs::path before = fs::current_path();
+        const std::string whole = config_.data.validation_path;
+        fs::current_path(root());
+        config_.data.validation_path = "test.h5";
+        EXPECT_EQ(open(true).validation->samples(), 2);
+        config_.data.validation_path = whole;
+        fs::current_path(before);
+    }
+    fs::remove_all(folder_.path() / "local");
+    fs::create_directories(folder_.path() / "local");
     expect_equal(root());
 
     config_.data.path = config_.data.validation_path = options.output.string();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
@@ -65,13 +66,26 @@ struct Staged {
     std::shared_ptr<LocalStage> stage;
 };
 
+/// Of a run of one rank.
+class LoneDuplicator {
+public:
+    explicit LoneDuplicator(const config::Config& config)
+        : duplicator(config, controller_, *alone_, 2) {}
+
+private:
+    std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator();
+    plan::ParallelismController controller_{{1, 1, 1}, {0}};
+
+public:
+    DataDuplicator duplicator;
+};
+
 inline Staged stage_at_one_rank(const config::Config& config, const StagingRequest& request) {
-    const std::unique_ptr<comm::Communicator> alone = comm::make_self_communicator();
-    const plan::ParallelismController controller({1, 1, 1}, {0});
-    DataDuplicator duplicator(config, controller, *alone, 2);
-    duplicator.add_pictures(Split::training, request);
-    duplicator.run();
-    return {duplicator.pictures(Split::training), duplicator.record(), duplicator.stage()};
+    LoneDuplicator lone(config);
+    lone.duplicator.add_pictures(Split::training, request);
+    lone.duplicator.run();
+    return {lone.duplicator.pictures(Split::training), lone.duplicator.record(),
+            lone.duplicator.stage()};
 }
 
 /// What run() says when it refuses, and with which exit code.
@@ -97,5 +111,52 @@ inline std::vector<std::string> files_below(const std::filesystem::path& folder)
     std::sort(names.begin(), names.end());
     return names;
 }
+
+inline constexpr std::size_t kKib = 1024;
+
+/// Twelve files of 0.3 to 0.5 MiB, one to three in a pack of 1 MiB at most.
+class TwelveFiles : public testing::Test {
+protected:
+    TwelveFiles() : shared_(folder_.path() / "shared"), config_(staging_config(local())) {
+        std::filesystem::create_directories(local());
+        for (int file = 0; file < 12; ++file) shared_.add((300 + 17 * file) * kKib + 1);
+    }
+
+    std::filesystem::path local() const { return folder_.path() / "local"; }
+    std::filesystem::path stage() const {
+        return local() / ("hpcai500-stage-" + std::to_string(geteuid()));
+    }
+    std::filesystem::path training() const { return stage() / "training"; }
+    Staged run() const { return stage_at_one_rank(config_, shared_.request()); }
+    std::int64_t all_bytes() const {
+        std::int64_t bytes = 0;
+        for (std::uint32_t file = 0; file < shared_.files(); ++file) {
+            bytes += static_cast<std::int64_t>(shared_.bytes(file).size());
+        }
+        return bytes;
+    }
+    void expect_all(const Staged& staged) const {
+        for (std::uint32_t file = 0; file < shared_.files(); ++file) {
+            EXPECT_EQ(staged.pictures->read(file), shared_.bytes(file)) << file;
+        }
+    }
+    void flip_byte(const std::filesystem::path& path, std::size_t offset) const {
+        Bytes bytes = read_file_bytes(path);
+        bytes.at(offset) ^= 1;
+        write_file_bytes(path, bytes);
+    }
+    std::int64_t bytes_of_packs() const {
+        std::int64_t bytes = 0;
+        for (const std::string& name : files_below(training())) {
+            if (name.ends_with(".index")) continue;
+            bytes += static_cast<std::int64_t>(std::filesystem::file_size(training() / name));
+        }
+        return bytes;
+    }
+
+    TemporaryFolder folder_;
+    SharedFiles shared_;
+    config::Config config_;
+};
 
 }  // namespace hpcai::data::test

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -7,13 +8,18 @@
 
 #include <mpi.h>
 
-/// A library to be loaded before MPI's: memory that fails silently. The sum of floats number
-/// HPCAI500_FLIP_SUM (from 1) ends with one wrong bit on world rank HPCAI500_FLIP_RANK, the highest
-/// of the mantissa of the first value that is not zero. Without these variables nothing happens.
+/// A library to be loaded before MPI's: memory that fails silently. The sum of gradients number
+/// HPCAI500_FLIP_SUM (from 1) of world rank HPCAI500_FLIP_RANK ends with one wrong bit, the highest
+/// of the mantissa of the largest value of what another rank has summed. Without these variables
+/// nothing happens. For sums in fp32 of all ranks with all others, of 256 values for each rank or
+/// more.
 namespace {
 
+constexpr int kFirstTag = 16384;  // of the first sum; the next has the next
+constexpr int kLastTag = 32383;
+
 struct Fault {
-    std::int64_t sums_before = 0;  // of this rank
+    int receives = 0;  // of the sum
     MPI_Request request = MPI_REQUEST_NULL;
     std::span<float> values;
 };
@@ -24,33 +30,36 @@ std::int64_t number(const char* variable) {
     return text == nullptr ? -1 : std::atoll(text);
 }
 
-bool strikes(MPI_Datatype type) {
-    if (type != MPI_FLOAT) return false;
-    int rank = 0;
+/// Whether this is the first message of the sum that brings what another rank has summed: those
+/// before it bring the terms of what this rank sums.
+bool strikes(int tag, MPI_Comm ranks) {
+    if (tag < kFirstTag || tag > kLastTag) return false;
+    int rank = 0, size = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(ranks, &size);
     return rank == number("HPCAI500_FLIP_RANK") &&
-           ++fault.sums_before == number("HPCAI500_FLIP_SUM");
+           tag - kFirstTag + 1 == number("HPCAI500_FLIP_SUM") && ++fault.receives == size;
 }
 
 void flip_bit(std::span<float> values) {
-    for (float& value : values) {
-        if (!std::isnormal(value)) continue;
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, &value, sizeof bits);
-        bits ^= 1U << 22;
-        std::memcpy(&value, &bits, sizeof bits);
-        return;
-    }
+    const auto largest = std::ranges::max_element(
+        values, {}, [](float value) { return std::isfinite(value) ? std::abs(value) : 0.0F; });
+    if (largest == values.end()) return;
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &*largest, sizeof bits);
+    bits ^= 1U << 22;
+    std::memcpy(&*largest, &bits, sizeof bits);
 }
 
 }  // namespace
 
-extern "C" int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type,
-                              MPI_Op operation, MPI_Comm ranks, MPI_Request* request) {
-    const int code = PMPI_Iallreduce(send, receive, count, type, operation, ranks, request);
-    if (strikes(type)) {
+extern "C" int MPI_Irecv(void* receive, int count, MPI_Datatype type, int source, int tag,
+                         MPI_Comm ranks, MPI_Request* request) {
+    const int code = PMPI_Irecv(receive, count, type, source, tag, ranks, request);
+    if (strikes(tag, ranks)) {
         fault.request = *request;
-        fault.values = {static_cast<float*>(receive), static_cast<std::size_t>(count)};
+        fault.values = {static_cast<float*>(receive),
+                        static_cast<std::size_t>(count) / sizeof(float)};
     }
     return code;
 }
@@ -65,7 +74,7 @@ extern "C" int MPI_Testall(int count, MPI_Request requests[], int* complete,
     const int code = PMPI_Testall(count, requests, complete, statuses);
     if (among_them && *complete != 0) {
         flip_bit(fault.values);
-        fault = {fault.sums_before};
+        fault = {fault.receives};
     }
     return code;
 }

@@ -25,12 +25,22 @@ training:
 device: {kind: cpu, threads: 1}
 )";
 
+/// In kConfig; the last is the span.
+const std::vector<std::string> kWholeBatch{"bagging.M=1", "bagging.P_degree=auto",
+                                           "training.batch_norm_samples=8"};
+
 class RankStatisticsRun : public testing::Test {
 protected:
     nlohmann::json train(int ranks, const std::vector<std::string>& changes) const {
         const Outcome outcome = run_ranks(folder_.path(), ranks, changes, std::to_string(ranks));
         EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
         return json_of(folder_ / std::to_string(ranks) / "result.json");
+    }
+
+    void expect_close_predictions(int one, int other) const {
+        const std::vector<float> got = predictions(one), want = predictions(other);
+        ASSERT_EQ(got.size(), want.size());
+        for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-4) << i;
     }
 
     std::vector<float> predictions(int ranks) const {
@@ -50,20 +60,32 @@ protected:
 TEST_F(RankStatisticsRun, TrainsTheModelOfOneRankWithTheWholeBatch) {
     make_pictures(folder_.path());
     write(folder_ / "tiny.yaml", kConfig);
-    const std::vector<std::string> changes{"bagging.M=1", "bagging.P_degree=auto",
-                                           "training.batch_norm_samples=8"};
-    const double alone = loss(train(1, changes));
-    const nlohmann::json record = train(2, changes);
+    const double alone = loss(train(1, kWholeBatch));
+    const nlohmann::json record = train(2, kWholeBatch);
     EXPECT_NEAR(loss(record), alone, 1e-4);
-    const std::vector<float> got = predictions(2), want = predictions(1);
-    ASSERT_EQ(got.size(), want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-4) << i;
+    expect_close_predictions(2, 1);
+    constexpr std::int64_t kPayload = 2 * 2 * 8 * 26560;
     const nlohmann::json& communication = record["communication"];
     EXPECT_EQ(communication["statistics_ranks"], 2);
     EXPECT_EQ(communication["statistics_sums_per_step"], 2 * 53);
-    EXPECT_EQ(communication["statistics_bytes_per_step"], 2 * 2 * 8 * 26560);
+    EXPECT_EQ(communication["statistics_bytes_per_step"], kPayload);
+    const double gradients = communication["gradient_bytes"];
+    EXPECT_NEAR(communication["sent_bytes_per_step"], gradients + kPayload, 1e-3 * gradients);
     EXPECT_GT(communication["statistics_seconds"], 0);
     EXPECT_GT(communication["exposed_seconds"], communication["statistics_seconds"]);
+}
+
+TEST_F(RankStatisticsRun, TrainsTheModelOfRanksThatHaveASpanEach) {
+    make_pictures(folder_.path());
+    write(folder_ / "tiny.yaml", kConfig);
+    std::vector<std::string> changes = kWholeBatch;
+    changes.back() = "training.batch_norm_samples=4";
+    const nlohmann::json apart = train(2, changes), together = train(4, changes);
+    EXPECT_EQ(apart["communication"]["statistics_ranks"], 1);
+    EXPECT_EQ(apart["communication"]["statistics_sums_per_step"], 0);
+    EXPECT_EQ(together["communication"]["statistics_ranks"], 2);
+    EXPECT_NEAR(loss(together), loss(apart), 1e-4);
+    expect_close_predictions(4, 2);
 }
 
 TEST_F(RankStatisticsRun, TrainsTheDetectorOfOneRankWithTheWholeBatch) {

@@ -78,8 +78,10 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
 }
 
 TEST_F(SilentCorruption, OfOneOfThreeRanksNamesThatRank) {
+    // Others of the first step are zero, as the last scales of residual blocks begin.
+    constexpr int kSum = 1;
     const Outcome outcome = run_with_fault(
-        3, 1, 2,
+        3, 1, kSum,
         {"bagging.M=1", "bagging.P_degree=3", "training.batch_size=6", "run.audit_steps=2"});
     EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
     const std::regex named(

@@ -49,6 +49,13 @@ protected:
         }
         return bytes;
     }
+    bool half_written(const std::string& name) const {
+        const auto entries = fs::recursive_directory_iterator(folder_ / "local");
+        return std::any_of(begin(entries), end(entries), [&](const fs::directory_entry& entry) {
+            const std::string found = entry.path().filename();
+            return found.starts_with("." + name + ".") && found.ends_with(".tmp");
+        });
+    }
     /// The run under a shell that `prepares` it; the exit code is mpirun's.
     Outcome run_after(const std::string& prepares, const std::string& output) const {
         std::string command =
@@ -92,16 +99,33 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
 }
 
 TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
-    // The ranks die of SIGXFSZ in the middle of a pack.
-    const Outcome killed = run_after("ulimit -f 16; exec", "killed");
-    EXPECT_NE(killed.exit_code, 0);
-    EXPECT_FALSE(fs::exists(folder_ / "killed/result.json"));
+    // Before the stage has its marker, and in the middle of the only pack.
+    for (const std::string call : {"4", "20"}) {
+        const Outcome killed =
+            run_after("LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK") +
+                          " HPCAI500_DISK_FOLDER=hpcai500-stage- HPCAI500_DISK_FAULT=kill "
+                          "HPCAI500_DISK_CALL=" +
+                          call + " exec",
+                      "killed");
+        EXPECT_NE(killed.exit_code, 0);
+        EXPECT_FALSE(fs::exists(folder_ / "killed"));
+        EXPECT_EQ(half_written("stage.json"), call == "4");
+        EXPECT_EQ(half_written("pack-000000"), call == "20");
+    }
     const Json unstaged = record_of({}, "unstaged");
     const Json staged = record_of({"data.staging=training"}, "staged");
     EXPECT_EQ(staged["training_digest"], unstaged["training_digest"]);
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / "local")) {
         EXPECT_FALSE(entry.path().extension() == ".tmp") << entry.path();
     }
+}
+
+TEST_F(StagedRun, IsRefusedForItsResultDirectoryBeforeItCopies) {
+    fs::create_directories(folder_ / "taken/by");
+    const Outcome outcome = run_after("exec", "taken");
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
+    EXPECT_NE(outcome.error.find("output directory taken"), std::string::npos) << outcome.error;
+    EXPECT_TRUE(fs::is_empty(folder_ / "local"));
 }
 
 TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
@@ -120,8 +144,9 @@ TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
 }
 
 TEST_F(StagedRun, EndsWithAClearMessageWhenTheDiskGetsFull) {
-    // Room enough for bytes, but not for another file: marker, two folders, a pack on its way.
-    const std::string mount = "mount -t tmpfs -o size=16m,nr_inodes=5 none local";
+    // Room enough for bytes, but not for another file: the root, the stage, its marker, two notes
+    // of ranks, two folders.
+    const std::string mount = "mount -t tmpfs -o size=16m,nr_inodes=7 none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {
         GTEST_SKIP() << "no right to mount a small disk";
     }

@@ -247,7 +247,7 @@ TEST(Network, RefusesToTrainAGraphWithoutALoss) {
 TEST(ParameterStore, KeepsEveryParameterInItsOwnAlignedRange) {
     const Graph graph = every_operation();
     const auto device = device::make_cpu_device({});
-    ParameterStore store(graph, *device);
+    ParameterStore store(graph, *device, 2);
     ASSERT_EQ(store.ranges().size(), graph.parameters().size());
     std::size_t end = 0;
     for (std::size_t id = 0; id < store.ranges().size(); ++id) {

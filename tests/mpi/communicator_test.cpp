@@ -72,23 +72,6 @@ TEST_P(Collectives, AllReduceMaxTakesTheGreatestAlsoOfNegativeValues) {
     EXPECT_EQ(values, std::vector<double>(count_, -1.0));
 }
 
-TEST_P(Collectives, AStartedAllReduceCompletesThroughTestAlone) {
-    std::vector<float> first = values_of<float>(rank_, count_);
-    std::vector<float> second = first;
-    const auto first_request = ranks_.start_all_reduce_sum(first);
-    const auto second_request = ranks_.start_all_reduce_sum(second);
-    while (!second_request->test() || !first_request->test()) {
-    }
-    EXPECT_EQ(first, sum_over_ranks<float>(count_));
-    EXPECT_EQ(second, first);
-}
-
-TEST_P(Collectives, ADroppedRequestIsWaitedFor) {
-    std::vector<float> values = values_of<float>(rank_, count_);
-    ranks_.start_all_reduce_sum(values).reset();
-    EXPECT_EQ(values, sum_over_ranks<float>(count_));
-}
-
 TEST_P(Collectives, ReduceSumChangesOnlyTheRoot) {
     const int root = size_ - 1;
     std::vector<float> values = values_of<float>(rank_, count_);

@@ -102,7 +102,9 @@ TEST_F(RanksStage, CopyNoSampleTwiceWhereGroupsShareAHost) {
     for (std::uint32_t file = 0; file < kFiles; ++file) {
         const auto read = staged.pictures->read(file);
         EXPECT_EQ(read.has_value(), needed.contains(file));
-        if (read) EXPECT_EQ(*read, shared_.bytes(file));
+        if (read) {
+            EXPECT_EQ(*read, shared_.bytes(file));
+        }
     }
 }
 
@@ -121,6 +123,22 @@ TEST_F(RanksStage, CopyToEachHostWhatItsGroupsNeed) {
     EXPECT_EQ(staged.record.fullest_node_bytes, most);
     EXPECT_EQ(bytes_on_disk(), bytes_of(needed_on(place_.node)));
     for (const std::uint32_t file : needed_on(place_.node)) {
+        EXPECT_EQ(staged.pictures->read(file), shared_.bytes(file));
+    }
+}
+
+TEST_F(RanksStage, CopyABootstrapToEachHostOfItsGroup) {
+    if (everyone_.size() % 2 != 0) return;
+    std::vector<int> nodes;
+    for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
+    play(everyone_.size(), nodes);
+    const std::set<std::uint32_t> needed = needed_on(0);
+    const test::Staged staged = run();
+    EXPECT_LT(needed.size(), kFiles);
+    EXPECT_EQ(needed, needed_on(1));
+    EXPECT_EQ(staged.record.copied_bytes, 2 * bytes_of(needed));
+    EXPECT_EQ(bytes_on_disk(), bytes_of(needed));
+    for (const std::uint32_t file : needed) {
         EXPECT_EQ(staged.pictures->read(file), shared_.bytes(file));
     }
 }

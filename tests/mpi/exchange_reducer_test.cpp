@@ -12,6 +12,7 @@
 #include "hpcai/base/philox.hpp"
 #include "hpcai/comm/gradient_buckets.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
+#include "hpcai/comm/sum_traffic.hpp"
 #include "hpcai/device/cpu_device.hpp"
 #include "support/lockstep_sum.hpp"
 #include "world.hpp"
@@ -174,6 +175,43 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
     }
 }
 
+TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
+    const std::size_t size = 5000;
+    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    std::vector<float> values(size);
+    const auto sum = [&](GradientReducer& of, std::uint32_t step) {
+        std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
+        of.start_sum(values)->wait();
+        of.end_step();
+        return values;
+    };
+    sum(*reducer, 0);
+    std::ranges::transform(gradients_of(group_.rank(), size, 1), values.begin(),
+                           [](float value) { return 300 * value; });
+    if (group_.rank() == 0) values.back() = INFINITY;
+    reducer->start_sum(values)->wait();
+    reducer->end_step();
+    const std::vector<float> got = sum(*reducer, 2);
+    const auto fresh = make_exchange_reducer(group_, nullptr, options());
+    EXPECT_EQ(got, sum(*fresh, 2));
+    sum(*reducer, 3);
+    EXPECT_EQ(sum(*reducer, 4) == sum(*fresh, 4),
+              std::get<1>(GetParam()) != WireFormat::int8 || group_.size() == 1)
+        << "without what steps 2 and 3 left";
+}
+
+TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
+    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    std::vector<float> values(5000);
+    for (int step = 0; step < 2; ++step) reducer->start_sum(values)->wait();
+    const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
+    const SumTraffic got = gather_traffic(group_, node, *reducer->sent());
+    const SumTraffic want = LockstepSum(options(), values.size()).traffic();
+    EXPECT_EQ(got.sent, 2 * want.sent);
+    EXPECT_EQ(got.between_nodes, 2 * want.between_nodes);
+    EXPECT_EQ(got.out_of_node, 2 * want.out_of_node);
+}
+
 /// Gives up before its nth message, whichever phase that is in.
 class FailingGroup final : public Communicator {
 public:
@@ -185,12 +223,6 @@ public:
     void all_reduce_sum(std::span<double> values) override { group_.all_reduce_sum(values); }
     void all_reduce_sum(std::span<std::int64_t> values) override { group_.all_reduce_sum(values); }
     void all_reduce_max(std::span<double> values) override { group_.all_reduce_max(values); }
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override {
-        return group_.start_all_reduce_sum(values);
-    }
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<double> values) override {
-        return group_.start_all_reduce_sum(values);
-    }
     void reduce_sum(std::span<float> values, int root) override { group_.reduce_sum(values, root); }
     void broadcast(std::span<std::byte> bytes, int root) override { group_.broadcast(bytes, root); }
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -247,7 +279,8 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
                 reason = error.what();
             }
             EXPECT_EQ(reason, "a photograph is missing") << "phase " << phase;
-            EXPECT_THROW(reducer->start_sum(values), Error) << "a failed group must stay failed";
+            std::vector<float> others(size);
+            EXPECT_THROW(reducer->start_sum(others), Error) << "a failed group must stay failed";
             group_.barrier();
         }
     }

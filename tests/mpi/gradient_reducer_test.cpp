@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpcai/comm/gradient_reducer.hpp"
 
-#include <cmath>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "hpcai/base/error.hpp"
-#include "hpcai/base/philox.hpp"
 #include "hpcai/comm/rank_device.hpp"
 #include "hpcai/device/cpu_device.hpp"
 #include "world.hpp"
@@ -19,9 +16,6 @@ namespace hpcai::comm {
 namespace {
 
 using mpi_tests::world;
-
-/// Less than what MPI gets a copy of, more than it, and more than one MPI call takes.
-const std::vector<std::size_t> kSizes{1, 700, 16384, 16385, 40000};
 
 /// Memory of a device.
 class DeviceFloats {
@@ -47,70 +41,18 @@ private:
 class ReducersOverMpi : public testing::TestWithParam<std::string> {
 protected:
     std::unique_ptr<GradientReducer> make(Communicator& group) {
-        return GetParam() == "mpi" ? make_mpi_reducer(group) : make_staged_reducer(group, *device_);
+        if (GetParam() == "mpi") return make_mpi_reducer(group);
+        SumOptions options;
+        options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
+        return make_exchange_reducer(group, device_.get(), options);
     }
-    /// Of this rank and of many magnitudes, so that their sum depends on the order of its terms.
-    std::vector<float> gradients(std::size_t count, std::uint32_t step) const {
-        CounterStream random(17, RandomPurpose::test, static_cast<std::uint32_t>(group_.rank()),
-                             step, static_cast<std::uint32_t>(count));
-        std::vector<float> values(count);
-        for (float& value : values) {
-            value = static_cast<float>(random.normal() * std::exp(8 * random.uniform()));
-        }
-        return values;
-    }
-
     Communicator& group_ = world().everyone;
     std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
     std::unique_ptr<GradientReducer> reducer_ = make(group_);
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReducersOverMpi, testing::Values("mpi", "staged"),
+INSTANTIATE_TEST_SUITE_P(Ways, ReducersOverMpi, testing::Values("mpi", "through_host_memory"),
                          [](const auto& way) { return way.param; });
-
-TEST_P(ReducersOverMpi, GiveTheBitsOfOneNaiveAllReduceInEveryStep) {
-    for (const std::size_t size : kSizes) {
-        DeviceFloats memory(*device_, size);
-        for (std::uint32_t step = 0; step < 3; ++step) {
-            std::vector<float> sum = gradients(size, step);
-            memory.write(sum);
-            group_.all_reduce_sum(sum);
-            reducer_->start_sum(memory.values())->wait();
-            const std::vector<float> got = memory.read();
-            ASSERT_EQ(0, std::memcmp(got.data(), sum.data(), size * sizeof(float)))
-                << size << " values in step " << step;
-        }
-    }
-    reducer_->check();
-}
-
-TEST_P(ReducersOverMpi, SumsUnderWayTogetherDoNotMix) {
-    constexpr std::size_t kParts = 5;
-    constexpr std::size_t kPart = 20000;
-    const std::vector<float> mine = gradients(kParts * kPart, 9);
-    std::vector<float> sum = mine;
-    for (std::size_t part = 0; part < kParts; ++part) {
-        group_.all_reduce_sum(std::span(sum).subspan(part * kPart, kPart));
-    }
-    DeviceFloats memory(*device_, mine.size());
-    memory.write(mine);
-    std::vector<std::unique_ptr<Request>> requests;
-    for (std::size_t part = 0; part < kParts; ++part) {
-        requests.push_back(reducer_->start_sum(memory.values().subspan(part * kPart, kPart)));
-        for (const auto& request : requests) request->test();
-    }
-    for (const auto& request : requests) request->wait();
-    EXPECT_EQ(memory.read(), sum);
-}
-
-TEST_P(ReducersOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
-    std::vector<float> sum = gradients(20000, 1);
-    DeviceFloats memory(*device_, sum.size());
-    memory.write(sum);
-    group_.all_reduce_sum(sum);
-    reducer_->start_sum(memory.values());
-    EXPECT_EQ(memory.read(), sum);
-}
 
 TEST_P(ReducersOverMpi, OneRankAloneCanBeRecordedAndOthersCannot) {
     EXPECT_EQ(reducer_->size(), group_.size());
@@ -148,17 +90,6 @@ TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
         }
         group_.barrier();
     }
-}
-
-TEST(StagedReducer, RefusesToStartASumThatIsUnderWay) {
-    Communicator& group = world().everyone;
-    if (group.size() == 1) GTEST_SKIP() << "nothing is under way in a group of one";
-    const auto device = device::make_cpu_device({});
-    const auto reducer = make_staged_reducer(group, *device);
-    DeviceFloats memory(*device, 100);
-    const auto request = reducer->start_sum(memory.values());
-    EXPECT_THROW(reducer->start_sum(memory.values()), Error);
-    request->wait();
 }
 
 TEST(RankDevicesOverMpi, EveryRankLearnsThoseOfAll) {

@@ -90,7 +90,7 @@ Course train(comm::Communicator& group, const Options& options) {
     const graph::Graph graph = small_resnet(config, group.size(), options);
     graph::ParameterStore store(graph, *device);
     comm::StatisticsSpan span(std::max(1, options.statistics * group.size() / kBatch));
-    span.connect(group);
+    span.connect(group, std::vector<int>(static_cast<std::size_t>(group.size())));
     graph::Network network(graph, *device, store,
                            {device::Mode::training, options.compute, false, &span});
     initialize(graph, 1, 0, store);

@@ -174,15 +174,48 @@ TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
     EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.per_step, 0) << "nobody to talk to";
 }
 
+TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
+    using config::AllReduceAlgorithm;
+    struct Case {
+        AllReduceAlgorithm algorithm;
+        double sent, between_nodes;  // shares of the encoded gradients, of one rank
+    };
+    config::Config config = official();
+    config.bagging.degree = 8;
+    config.communication.precision = config::CommunicationPrecision::int8;
+    const double bytes = (1 + 4.0 / 256) * kParameters;
+    for (const Case& one : {Case{AllReduceAlgorithm::all_reduce, 1.75, 2 * 6.0 / 8},
+                            // Rows of four are two nodes each, columns of two join the rows.
+                            Case{AllReduceAlgorithm::torus_2d, 1.75, 2 * 2.0 / 4 + 2 * 0.5 / 4},
+                            Case{AllReduceAlgorithm::hierarchical, 1.75, 2 * 0.75 / 2}}) {
+        config.communication.algorithm = one.algorithm;
+        const Estimate plan = estimate(config, {.ranks = 8, .ranks_per_node = 2});
+        EXPECT_NEAR(plan.traffic.per_step / bytes, one.sent, 1e-4);
+        EXPECT_NEAR(plan.traffic.between_nodes.value.value() / bytes, one.between_nodes, 1e-4);
+        EXPECT_NEAR(plan.traffic.out_of_node.value.value() / bytes, 2 * one.between_nodes, 1e-4);
+        // Residuals, and what is on its way.
+        EXPECT_GT(plan.memory.exchange, 4 * kParameters + bytes);
+        EXPECT_LT(plan.memory.exchange, 4 * kParameters + 2.5 * bytes);
+    }
+}
+
 TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
     config::Config config = official();
     config.bagging.degree = 8;
-    EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.statistics_bytes, 0);
+    const Estimate apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    EXPECT_EQ(apart.traffic.statistics_ranks, 1);
+    EXPECT_EQ(apart.traffic.statistics_bytes, 0);
     config.training.batch_norm_samples = config.training.batch_size / 2;
-    const Estimate plan = estimate(config, {.ranks = 64});
+    const Estimate plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
     EXPECT_EQ(plan.traffic.statistics_ranks, 4);
-    EXPECT_EQ(plan.traffic.statistics_bytes, 2 * 2 * 8 * 26560) << "two doubles a channel and pass";
-    EXPECT_NE(to_text(plan).find("summed over 4 ranks"), std::string::npos);
+    EXPECT_EQ(plan.traffic.statistics_bytes, payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_step, apart.traffic.per_step + 2 * payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.between_nodes.value.value(),
+                     apart.traffic.between_nodes.value.value() + payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(),
+                     apart.traffic.out_of_node.value.value() + 2 * payload);
+    EXPECT_NE(to_text(plan).find("fp64, over 4 ranks"), std::string::npos);
 }
 
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {

@@ -20,8 +20,8 @@ struct Case {
     double learning_rate;
 };
 const std::vector<Case> kCases{
-    {config::Optimizer::sgd, 0.05},   {config::Optimizer::lars, 10},
-    {config::Optimizer::lamb, 0.02},  {config::Optimizer::adam, 0.01},
+    {config::Optimizer::sgd, 0.05},   {config::Optimizer::lars, 0.2},
+    {config::Optimizer::lamb, 0.05},  {config::Optimizer::adam, 0.01},
     {config::Optimizer::adamw, 0.01}, {config::Optimizer::adagrad, 0.05},
 };
 
@@ -35,6 +35,8 @@ protected:
     Course train(const Case& one, std::unique_ptr<device::Device> device) const {
         config::Config config = small_config(kBatch, kEpochs);
         config.training.optimizer = one.optimizer;
+        config.training.trust_coefficient =
+            0.1;  // at 0.001 biases, without a ratio, would run away
         config.training.learning_rate = one.learning_rate;
         SmallModel model(config, kSteps, *self_, small_graph(kBatch), std::move(device),
                          GetParam().compute);

@@ -147,7 +147,7 @@ struct GroupResult {
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
     Quantity bandwidth_bytes_per_second;        // of its sums, as in CommunicationRecord
-    std::int64_t sent_bytes_per_step = 0;       // likewise
+    Quantity sent_bytes_per_step;               // likewise
     Quantity between_nodes_bytes_per_step;      // likewise
     Quantity out_of_node_bytes_per_step;        // likewise
     std::int64_t statistics_sums_per_step = 0;  // likewise, as the next two
@@ -246,8 +246,8 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;
     Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
-    // By formula, in the group where it is most: by the rank that sends most, ...
-    std::int64_t sent_bytes_per_step = 0;
+    // In sums of gradients, of the group where it is most: by the rank that sends most, ...
+    Quantity sent_bytes_per_step;
     Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
     Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
     Quantity exposed_seconds_per_step;      // the largest of all groups

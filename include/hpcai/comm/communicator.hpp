@@ -50,8 +50,6 @@ public:
     virtual void all_reduce_sum(std::span<double> values) = 0;
     virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
     virtual void all_reduce_max(std::span<double> values) = 0;
-    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) = 0;
-    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<double> values) = 0;
 
     /// Sum over ranks to `root`, in place there; elsewhere `values` is only read.
     virtual void reduce_sum(std::span<float> values, int root) = 0;

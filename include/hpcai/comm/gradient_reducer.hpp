@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,12 @@ struct SumSeconds {
     double under_way = 0;  // from the start of each to its end, and its wait for other ranks
 };
 
+/// Bytes of a rank's messages with values of sums, since it began.
+struct SentBytes {
+    std::int64_t all = 0;
+    std::int64_t to_other_nodes = 0;
+};
+
 /// Sums of gradients that lie in device memory, over the ranks of a group. All ranks start the same
 /// sums in the same order, and wait for them in that order. One thread uses it. Everything throws
 /// as Communicator does; after a throw it is of no more use.
@@ -28,7 +35,8 @@ public:
     /// Ranks.
     virtual int size() const = 0;
 
-    /// "mpi", "mpi through host memory", "nccl 2.28.9": for people.
+    /// "mpi, torus_2d in int8", "mpi through host memory, all_reduce in fp32", "nccl 2.28.9": for
+    /// people.
     virtual std::string description() const = 0;
 
     /// Sums `device_values`, in place, after the work enqueued on the device so far; may wait for
@@ -53,25 +61,25 @@ public:
     /// or no recording with sums has been run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
+    /// By this rank; none where a library chooses the messages.
+    virtual std::optional<SentBytes> sent() const { return std::nullopt; }
+
     /// For a rank that fails: ends sums under way without a result, so that the device gets through
     /// what has been enqueued. Returns at once. The reducer is of no more use.
     virtual void give_up() noexcept {}
 };
 
-/// Over `group`, for devices whose memory is the host's and which do their work at once, as the
-/// CPU's. `group` outlives it.
-std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
-
-/// Over `group` by copies in host memory, for any device: for ranks that share a GPU, and where
-/// there is no NCCL. Sums are the same bits as make_mpi_reducer's. `group` and `device` outlive it.
-std::unique_ptr<GradientReducer> make_staged_reducer(Communicator& group, device::Device& device);
-
 /// Over `group` by messages of MPI, in the way and the format of `options`; through host memory
-/// where `device` is given, whose memory holds the gradients, else for devices whose memory is the
-/// host's. With int8, what rounding takes away is added to the same values in the next step (error
-/// feedback). Sums are the same bits on all ranks and in every run. `group` and `device` outlive
-/// it. Throws as place_in_sum.
+/// where `device` is given, whose memory holds the gradients (for ranks that share a GPU, and where
+/// NCCL does not serve), else for devices whose memory is the host's and which do their work at
+/// once, as the CPU's. With int8, what rounding takes away is added to the same values in the next
+/// step (error feedback), unless a sum of the step was not finite: such a step is left out. Sums
+/// are the same bits on all ranks and in every run. The same values are summed from the same
+/// memory in all steps. `group` and `device` outlive it. Throws as place_in_sum.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const SumOptions& options);
+
+/// The same, all ranks with all others in fp32.
+std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
 
 }  // namespace hpcai::comm

@@ -23,6 +23,8 @@ struct SumOptions {
     WireFormat format = WireFormat::fp32;
     std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
     std::vector<int> node_of_rank;     // of every rank of the group
+    // Ranks, in their order, that hierarchical takes for those of a node; absent: node_of_rank.
+    std::optional<int> ranks_per_node = std::nullopt;
 };
 
 /// Who sums with whom: `inner` ranks sum a part each, each part is then summed over the `outer`
@@ -47,6 +49,9 @@ struct SumPlace {
 /// The place of `rank`. Throws Error(usage), naming communication.torus_columns, unless it divides
 /// the number of ranks.
 SumPlace place_in_sum(const SumOptions& options, int rank);
+
+/// The node of every rank as the algorithm takes it.
+std::vector<int> nodes_of_ranks(const SumOptions& options);
 
 /// The number of columns that place_in_sum takes. Throws as it does.
 int columns_of_torus(std::optional<int> wanted, int ranks);
@@ -89,7 +94,7 @@ struct SumProgram {
 /// All ranks that make it of the same options and number of values fit together.
 SumProgram make_sum_program(const SumOptions& options, int rank, std::size_t values);
 
-/// Whether sums are left to the library's own all-reduce, which knows fp32 only.
+/// Whether it is what a library's own all-reduce may do in its place: in fp32, all with all.
 bool is_library_sum(const SumOptions& options);
 
 }  // namespace hpcai::comm

@@ -3,17 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "hpcai/comm/communicator.hpp"
+#include "hpcai/comm/gradient_reducer.hpp"
 #include "hpcai/comm/sum_program.hpp"
 
 namespace hpcai::comm {
 
-/// Bytes that ranks send for one sum.
+/// Bytes that ranks send for sums.
 struct SumTraffic {
     std::int64_t sent = 0;           // by the rank that sends most
     std::int64_t between_nodes = 0;  // to other nodes, by the rank that sends most there
     std::int64_t out_of_node = 0;    // to other nodes, by all ranks of the node that sends most
-    bool are_nodes_known = false;    // else only `sent`
 };
 
 /// Of a sum over P ranks, n at a time inside and R sets outside, of B bytes on the wire:
@@ -22,8 +24,12 @@ struct SumTraffic {
 ///   the others                B
 ///
 /// which is 2 (P - 1) / P x B where there are as many parts as inner ranks. It leaves out that
-/// parts are whole blocks. Of the library's own all-reduce it is that same least, and what of it
-/// goes between nodes is not known. Takes time in proportion to ranks. Throws as place_in_sum.
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values);
+/// parts are whole blocks. `more` is what each rank sends beside it, if anything. Takes time in
+/// proportion to ranks. Throws as place_in_sum.
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
+                            std::span<const SentBytes> more = {});
+
+/// Of what each rank of `group` has sent, which is on `node`. Collective.
+SumTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent);
 
 }  // namespace hpcai::comm

@@ -27,6 +27,10 @@ public:
     LocalStage(const LocalStage&) = delete;
     LocalStage& operator=(const LocalStage&) = delete;
 
+    /// Samples of this rank whose copies could not be read any more or were damaged, and which are
+    /// therefore read where their sources lie; 0 after leave().
+    std::int64_t lost_copies() const;
+
     /// Nothing of the stage is read by this rank any more; `completed`: it did its part of the run.
     /// The last of the node's ranks removes the stage if data.staging_cleanup says so. Not
     /// collective; once, later calls do nothing.
@@ -55,28 +59,29 @@ struct StagingRequest {
 /// SHA-256 of each file on the way. It gets its name when it is complete and on the disk; an index
 /// beside it says what it was made of. What an earlier run left is used if it is the same by the
 /// source's paths, sizes and times of modification and by its own digests, and removed otherwise.
-/// Where the source has a manifest.sha256, files must be those that it lists.
+/// Where the source's root has a manifest.sha256, files that it lists must have its digests.
 ///
 /// Collective over all ranks of a run while it starts: constructor, adding and run(). A failure on
 /// one rank is thrown on all.
 class DataDuplicator {
 public:
-    /// `threads` copy for each rank. Throws nothing; nothing is written before run().
+    /// `threads` copy for each rank. Nothing is written before run().
     DataDuplicator(const config::Config& config, const plan::ParallelismController& controller,
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
     /// A picture for each sample. Those that this node does not need, and files that cannot be
-    /// read, stay where they are. Throws Error(data) for a manifest that is none.
+    /// read now or in run(), stay where they are. Throws Error(data) for a manifest that is none or
+    /// cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
     /// Files that are opened by their names, all needed, none in a subfolder. Throws Error(data)
-    /// for one that cannot be read.
+    /// for one that cannot be read, as run() does, or is there twice.
     void add_files(Split split, const StagingRequest& request);
 
     /// Copies what was added. Throws Error(usage) naming data.staging_directory: when it is missing
-    /// or in use by another run, when its disk has less room than is needed (before anything is
-    /// copied), or when it cannot be written; Error(data) naming a file that changes while it is
-    /// copied or is not as its manifest says.
+    /// or in use by another run, when samples lie in it, when its disk has less room than is needed
+    /// (before anything is copied), or when it cannot be written; Error(data) naming a file that
+    /// changes while it is copied or is not as its manifest says.
     void run();
 
     /// After run(). Null for what data.staging leaves where it is.
@@ -85,7 +90,9 @@ public:
     std::filesystem::path folder(Split split) const;
     /// After run(). What all nodes have copied.
     const StagingRecord& record() const;
-    /// From construction to the end of run(), of the slowest rank.
+    /// For the log: what was copied without being compared.
+    std::vector<std::string> notes() const;
+    /// In adding and run(), of the slowest rank.
     double seconds() const;
     /// To be kept as long as pictures(), or the files in folder(), are used.
     std::shared_ptr<LocalStage> stage() const;

@@ -18,9 +18,9 @@ public:
     StagedPictures(const StagedPictures&) = delete;
     StagedPictures& operator=(const StagedPictures&) = delete;
 
-    /// The bytes of a sample's file; none where the stage does not have it. Throws DecodeError when
-    /// the copy cannot be read or, compared at the first reading of a sample, its SHA-256 is not
-    /// that of what was copied.
+    /// The bytes of a sample's file; none where the stage does not have it. A copy that cannot be
+    /// read or, compared at the first reading of a sample, whose SHA-256 is not that of what was
+    /// copied is none from then on, and counted by LocalStage::lost_copies().
     std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const;
 
 private:

@@ -14,8 +14,8 @@ public:
     /// How many, this one among them.
     virtual int ranks() const = 0;
 
-    /// In place. All ranks make the same calls in the same order. Throws Error when the others do
-    /// not answer or one of them has failed; `values` then stay where they are until MPI has ended.
+    /// In place, to the same bits on all of them, which make the same calls in the same order.
+    /// Throws Error when the others do not answer or one of them has failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

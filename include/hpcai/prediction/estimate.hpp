@@ -66,7 +66,7 @@ struct MemoryEstimate {
     double total() const;
 };
 
-/// What the data duplicator will bring to the node with most groups.
+/// What the data duplicator will bring to the node that needs most.
 struct StagingEstimate {
     std::string scope;              // data.staging
     Quantity fullest_node_samples;  // distinct training samples, the expectation

@@ -57,12 +57,8 @@ Staging stage_sum(const std::shared_ptr<Channel>& channel, std::span<std::byte> 
 
 class MpiRequest final : public Request {
 public:
-    MpiRequest(std::shared_ptr<Channel> channel, Staging staging, Requests requests,
-               std::span<std::byte> output)
-        : channel_(std::move(channel)),
-          staging_(std::move(staging)),
-          requests_(std::move(requests)),
-          output_(output) {}
+    MpiRequest(std::shared_ptr<Channel> channel, Requests requests)
+        : channel_(std::move(channel)), requests_(std::move(requests)) {}
     ~MpiRequest() override {
         try {
             wait();
@@ -71,25 +67,18 @@ public:
         }
     }
     bool test() override {
-        if (!complete_ && channel_->test(requests_)) finish();
+        if (!complete_) complete_ = channel_->test(requests_);
         return complete_;
     }
     void wait() override {
         if (complete_) return;
         channel_->wait(requests_);
-        finish();
-    }
-
-private:
-    void finish() {
-        staging_.complete(output_);
         complete_ = true;
     }
 
+private:
     std::shared_ptr<Channel> channel_;
-    Staging staging_;
     Requests requests_;
-    std::span<std::byte> output_;
     bool complete_ = false;
 };
 
@@ -129,16 +118,6 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
         start_all_reduce(*channel, std::span(staging.as<T>(), values.size()), type, operation);
     channel->wait(requests);
     staging.complete(bytes);
-}
-
-template <typename T>
-std::unique_ptr<Request> start_staged_sum(const std::shared_ptr<Channel>& channel,
-                                          std::span<T> values, MPI_Datatype type) {
-    const std::span<std::byte> bytes = std::as_writable_bytes(values);
-    Staging staging = stage_sum(channel, bytes);
-    const std::span<T> staged(staging.as<T>(), values.size());
-    Requests requests = start_all_reduce(*channel, staged, type, MPI_SUM);
-    return std::make_unique<MpiRequest>(channel, std::move(staging), std::move(requests), bytes);
 }
 
 /// `count` bytes that repeat every `stride` bytes: a part of each rank's place in a gathered array.
@@ -181,14 +160,6 @@ void MpiCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
 
 void MpiCommunicator::all_reduce_max(std::span<double> values) {
     all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
-}
-
-std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
-    return start_staged_sum(channel_, values, MPI_FLOAT);
-}
-
-std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<double> values) {
-    return start_staged_sum(channel_, values, MPI_DOUBLE);
 }
 
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
@@ -312,8 +283,7 @@ std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoin
                                           channel_->handle(), request);
                      }));
     }
-    return std::make_unique<MpiRequest>(channel_, Staging(std::span<std::byte>()),
-                                        std::move(requests), std::span<std::byte>());
+    return std::make_unique<MpiRequest>(channel_, std::move(requests));
 }
 
 void MpiCommunicator::wait_until(const std::function<bool()>& is_done) {

@@ -24,8 +24,6 @@ public:
     void all_reduce_sum(std::span<double> values) override;
     void all_reduce_sum(std::span<std::int64_t> values) override;
     void all_reduce_max(std::span<double> values) override;
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) override;
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<double> values) override;
     void reduce_sum(std::span<float> values, int root) override;
     void broadcast(std::span<std::byte> bytes, int root) override;
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;

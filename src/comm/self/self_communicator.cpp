@@ -23,12 +23,6 @@ public:
     void all_reduce_sum(std::span<double>) override {}
     void all_reduce_sum(std::span<std::int64_t>) override {}
     void all_reduce_max(std::span<double>) override {}
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<float>) override {
-        return std::make_unique<CompletedRequest>();
-    }
-    std::unique_ptr<Request> start_all_reduce_sum(std::span<double>) override {
-        return std::make_unique<CompletedRequest>();
-    }
 
     void reduce_sum(std::span<float>, int root) override { check_rank(root); }
     void broadcast(std::span<std::byte>, int root) override { check_rank(root); }

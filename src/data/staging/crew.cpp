@@ -10,7 +10,12 @@ namespace hpcai::data::staging {
 Crew::Crew(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
            std::atomic<bool>& stop)
     : count_(count), work_(std::move(work)), stop_(stop), at_work_(threads) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work_on(); });
+    try {
+        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work_on(); });
+    } catch (...) {
+        stop_ = true;  // or those that have started would do all of the work
+        throw;
+    }
 }
 
 Crew::~Crew() {

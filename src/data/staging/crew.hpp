@@ -17,7 +17,8 @@ namespace hpcai::data::staging {
 class Crew {
 public:
     /// Calls work(i) once for every i < count, from `threads` threads; after an exception, or
-    /// when `stop` is set, no further ones. `work` and `stop` outlive the crew.
+    /// when `stop` is set, no further ones. `work` and `stop` outlive the crew. Throws
+    /// std::system_error when the threads cannot be had.
     Crew(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
          std::atomic<bool>& stop);
     /// Stops and waits.

@@ -9,7 +9,7 @@ namespace {
 
 FileFacts from(const struct stat& status) {
     if (!S_ISREG(status.st_mode)) return {};
-    return {status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+    return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 }  // namespace

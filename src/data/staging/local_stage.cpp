@@ -27,14 +27,18 @@ LocalStage::~LocalStage() {
     leave(false);
 }
 
+std::int64_t LocalStage::lost_copies() const {
+    return state_ == nullptr ? 0 : state_->lost->load();
+}
+
 void LocalStage::leave(bool completed) noexcept {
     const std::unique_ptr<State> state = std::move(state_);
     if (state == nullptr) return;
     try {
         if (completed) state->folder.note_completed(state->node_rank);
-        // Whoever still reads, of this run or another, holds the lock shared.
-        if (!state->folder.lock_alone()) return;
-        const bool all_completed = state->folder.completed() == state->node_ranks;
+        state->folder.unlock();  // of two that leave at once, one has to get it alone
+        if (!state->folder.lock_alone()) return;  // the run's other ranks on the node still read
+        const bool all_completed = completed && state->folder.all_completed();
         if (is_removed(state->cleanup, all_completed)) state->folder.remove();
     } catch (const std::exception&) {
         return;  // the copies stay, which costs room and nothing else

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 
@@ -12,7 +16,7 @@ struct LocalStage::State {
     staging::StageFolder folder;
     config::StagingCleanup cleanup;
     int node_rank;
-    int node_ranks;
+    std::shared_ptr<std::atomic<std::int64_t>> lost;  // copies
 };
 
 }  // namespace hpcai::data

@@ -59,6 +59,12 @@ public:
             bytes = bytes.subspan(static_cast<std::size_t>(written));
         }
     }
+    /// What is written next goes there, and the file reaches so far.
+    void go_to(std::uint64_t offset) {
+        const auto end = static_cast<off_t>(offset);
+        if (::ftruncate(file_.number(), end) != 0) fail();
+        if (::lseek(file_.number(), end, SEEK_SET) != end) fail();
+    }
 
 private:
     [[noreturn]] void fail() const {
@@ -70,20 +76,34 @@ private:
     storage::Descriptor file_;
 };
 
-/// SHA-256 of the file, which is written to `output`.
+/// A source that gives back an error where it has a file.
+struct Unreadable {
+    Error why;
+};
+
+template <typename Read>
+auto read_source(const Read& read) {
+    try {
+        return read();
+    } catch (const Error& error) {
+        if (error.code() == ExitCode::data) throw Unreadable{error};
+        throw;
+    }
+}
+
+/// SHA-256 of the file, which is written to `output`. Throws Unreadable.
 std::string copy_file(const Copying& copying, std::uint32_t number, Output& output) {
     const std::filesystem::path path = copying.source.full_path(number);
     const FileFacts& expected = copying.source.facts[number];
-    const storage::Descriptor file = storage::open_for_reading(path);
     const auto bytes = static_cast<std::uint64_t>(expected.bytes);
     storage::Sha256 hash;
-    const std::uint64_t copied =
-        for_each_block(file, path, bytes, copying.stop, [&](storage::Bytes block) {
+    const storage::Descriptor file = read_source([&] { return storage::open_for_reading(path); });
+    const std::uint64_t copied = read_source([&] {
+        return for_each_block(file, path, bytes, copying.stop, [&](storage::Bytes block) {
             hash.update(block);
             output.write(block);
-            copying.traffic.read += block.size();
-            copying.traffic.written += block.size();
         });
+    });
     const FileFacts now = facts_of(file);
     require(copied == bytes && now == expected, ExitCode::data,
             "'{}' changed while it was staged: {} bytes were listed, {} were read, it has {} now",
@@ -93,7 +113,21 @@ std::string copy_file(const Copying& copying, std::uint32_t number, Output& outp
     require(listed == copying.source.digests.end() || listed->second == digest, ExitCode::data,
             "'{}' is damaged: its SHA-256 is not the one that manifest.sha256 in '{}' lists",
             path.string(), copying.source.root.string());
+    copying.traffic.written += bytes;
     return digest;
+}
+
+/// Likewise, at `offset` of the pack. Empty where the file stays where it is.
+std::string copy_or_leave(const Copying& copying, std::uint32_t number, std::uint64_t offset,
+                          Output& output) {
+    try {
+        return copy_file(copying, number, output);
+    } catch (const Unreadable& unreadable) {
+        if (!copying.is_packed) throw unreadable.why;
+    }
+    output.go_to(offset + static_cast<std::uint64_t>(copying.source.facts[number].bytes));
+    ++copying.traffic.left;
+    return "";
 }
 
 bool has_digests(const Copying& copying, const Pack& pack, const PackIndex& index) {
@@ -121,7 +155,8 @@ bool is_whole(const Copying& copying, const Pack& pack) {
     const std::optional<PackIndex> index = read_index(path);
     bool is_sound = false;
     try {
-        is_sound = index && index->is_of(pack) && has_digests(copying, pack, *index);
+        is_sound =
+            index && index->is_of(pack) && index->has_all() && has_digests(copying, pack, *index);
     } catch (const Error&) {
         is_sound = false;  // a disk that does not give back what it has
     }
@@ -139,8 +174,10 @@ void copy_pack(const Copying& copying, const Pack& pack) {
     PackIndex index{pack.fingerprint, pack.bytes, {}};
     {
         Output output(pending.path(), path);
+        std::uint64_t offset = 0;
         for (const std::uint32_t file : pack.files) {
-            index.digests.push_back(copy_file(copying, file, output));
+            index.digests.push_back(copy_or_leave(copying, file, offset, output));
+            offset += static_cast<std::uint64_t>(copying.source.facts[file].bytes);
         }
     }
     write_index(path, index);

@@ -15,27 +15,28 @@ struct Stopped : std::exception {};
 
 /// Counts what is moved, from many threads.
 struct Traffic {
-    std::atomic<std::uint64_t> read{0};      // bytes, of the source
     std::atomic<std::uint64_t> written{0};   // bytes, to the stage
     std::atomic<std::uint64_t> verified{0};  // bytes, that were there and are sound
+    std::atomic<std::int64_t> left{0};       // files that could not be read
 };
 
 /// What copies of one set have in common.
 struct Copying {
     const Source& source;
+    bool is_packed;                // files that cannot be read may stay where they are
     std::filesystem::path folder;  // of the stage, for this set
     const std::atomic<bool>& stop;
     Traffic& traffic;
 };
 
 /// Whether the pack is in the folder as planned, each byte of it: reads it all. A pack that is not
-/// sound is removed. Throws Stopped.
+/// sound, or that lacks a file, is removed. Throws Stopped.
 bool is_whole(const Copying& copying, const Pack& pack);
 
 /// Copies the pack's files into the folder. It has its name when it is complete and on the disk.
-/// Throws Error(data) naming a file that cannot be read, is not what the folder said it is, changes
-/// meanwhile or differs from the source's manifest; Error(usage) when the pack cannot be written;
-/// Stopped.
+/// A file that cannot be read leaves a hole in it where `is_packed`. Throws Error(data) naming a
+/// file that cannot be read otherwise, is not what the folder said it is, changes meanwhile or
+/// differs from the source's manifest; Error(usage) when the pack cannot be written; Stopped.
 void copy_pack(const Copying& copying, const Pack& pack);
 
 }  // namespace hpcai::data::staging

@@ -17,8 +17,11 @@ using nlohmann::json;
 
 constexpr std::size_t kLargestIndex = std::size_t{256} << 20;  // bytes
 
+constexpr std::size_t kDigits = 64;  // of a SHA-256
+
 bool is_digest(const std::string& text) {
-    return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+    return text.size() == kDigits &&
+           text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 /// Throws json::exception for members that are missing or of another type.
@@ -30,7 +33,8 @@ std::optional<PackIndex> from_json(const json& document) {
     PackIndex index{document.at("fingerprint").get<std::string>(),
                     document.at("bytes").get<std::uint64_t>(),
                     document.at("sha256").get<std::vector<std::string>>()};
-    if (!is_digest(index.fingerprint) || !std::ranges::all_of(index.digests, is_digest)) {
+    const auto is_entry = [](const std::string& text) { return text.empty() || is_digest(text); };
+    if (!is_digest(index.fingerprint) || !std::ranges::all_of(index.digests, is_entry)) {
         return std::nullopt;
     }
     return index;

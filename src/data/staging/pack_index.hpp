@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,12 +20,15 @@ inline constexpr const char* kIndexSchema = "hpcai500-pack/1";
 struct PackIndex {
     std::string fingerprint;
     std::uint64_t bytes = 0;
-    std::vector<std::string> digests;  // SHA-256 of each file in the pack
+    std::vector<std::string> digests;  // SHA-256 of each file; empty: it could not be read
 
     /// Whether it is for `pack`, whatever the digests.
     bool is_of(const Pack& pack) const {
         return fingerprint == pack.fingerprint && bytes == pack.bytes &&
                digests.size() == pack.files.size();
+    }
+    bool has_all() const {
+        return std::ranges::none_of(digests, [](const auto& digest) { return digest.empty(); });
     }
 };
 

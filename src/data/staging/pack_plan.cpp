@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack_plan.hpp"
 
+#include <set>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
@@ -9,6 +10,8 @@
 namespace hpcai::data::staging {
 
 namespace {
+
+constexpr std::size_t kMostFiles = 100'000;  // of a pack: an index of 7 MB
 
 std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t>& files) {
     storage::Sha256 hash;
@@ -20,7 +23,8 @@ std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t
     for (const std::uint32_t file : files) {
         const FileFacts& facts = source.facts[file];
         add(source.path_of(file));
-        add(fmt::format("{} {}", facts.bytes, facts.modified_ns));
+        add(fmt::format("{} {} {}", facts.bytes, facts.modified_seconds,
+                        facts.modified_nanoseconds));
     }
     return hash.finish_hex();
 }
@@ -34,7 +38,8 @@ std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_
         if (needed[file] == 0 || source.facts[file].bytes < 0) continue;
         const auto bytes = static_cast<std::uint64_t>(source.facts[file].bytes);
         if (bytes > largest_bytes) continue;
-        if (packs.empty() || packs.back().bytes + bytes > pack_bytes) {
+        if (packs.empty() || packs.back().bytes + bytes > pack_bytes ||
+            packs.back().files.size() == kMostFiles) {
             packs.push_back({fmt::format("pack-{:06}", packs.size()), {}, 0, ""});
         }
         packs.back().files.push_back(file);
@@ -46,6 +51,7 @@ std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_
 
 std::vector<Pack> plan_whole_files(const Source& source) {
     std::vector<Pack> packs;
+    std::set<std::string> names;
     for (std::uint32_t file = 0; file < source.files; ++file) {
         const std::string name = source.path_of(file);
         const FileFacts& facts = source.facts[file];
@@ -54,6 +60,8 @@ std::vector<Pack> plan_whole_files(const Source& source) {
         const bool is_plain = !name.empty() && !name.starts_with('.') &&
                               !name.ends_with(".index") && name.find('/') == std::string::npos;
         require(is_plain, ExitCode::data, "'{}': a name that cannot be staged",
+                source.full_path(file).string());
+        require(names.insert(name).second, ExitCode::data, "'{}': listed twice",
                 source.full_path(file).string());
         packs.push_back({name,
                          {file},

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_folder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <random>
 #include <string_view>
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -25,7 +27,8 @@ namespace fs = std::filesystem;
 using storage::Descriptor;
 
 constexpr const char* kMarker = "stage.json";
-constexpr std::string_view kCompleted = "completed-";
+constexpr int kOpenMarker = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // its lock needs both
+constexpr std::string_view kRunning = "running-";
 
 std::string marker_text() {
     return fmt::format("{{\"schema\": \"{}\"}}\n", kStageSchema);
@@ -46,7 +49,8 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Where another user could exchange folders under our hands, no check of ours would hold.
+/// Where any user could exchange folders under our hands, no check of ours would hold. A group that
+/// shares a directory is trusted.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!open.open()) fail_at(directory, "open");
@@ -71,16 +75,21 @@ Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
     return folder;
 }
 
-std::vector<std::string> names_in(const Descriptor& folder) {
-    std::vector<std::string> names;
+std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path) {
     const int own = ::openat(folder.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (own < 0) return names;
+    if (own < 0) fail_at(path, "open");
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(own), ::closedir);
-    if (entries == nullptr) return names;
+    if (entries == nullptr) {
+        ::close(own);
+        fail_at(path, "list");
+    }
+    std::vector<std::string> names;
+    errno = 0;
     while (const dirent* entry = ::readdir(entries.get())) {
         const std::string name = entry->d_name;
         if (name != "." && name != "..") names.push_back(name);
     }
+    if (errno != 0) fail_at(path, "list");
     return names;
 }
 
@@ -105,15 +114,30 @@ bool is_on_its_way(const std::string& name) {
     return name.starts_with('.') && name.ends_with(".tmp");
 }
 
-/// Removes what this program has written there but for the packs that `is_kept`.
+/// As plan_packs() names packs, or their index.
+bool is_named_as_pack(std::string_view name) {
+    constexpr std::string_view kPack = "pack-";
+    if (!name.starts_with(kPack)) return false;
+    if (name.ends_with(kIndexSuffix)) name.remove_suffix(std::strlen(kIndexSuffix));
+    name.remove_prefix(kPack.size());
+    return name.size() >= 6 && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Removes what this program has written there but for the packs that `is_kept`, damaged or not.
 template <typename Keep>
 void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) {
-    for (const std::string& name : names_in(folder)) {
+    for (const std::string& name : names_in(folder, path)) {
         if (is_on_its_way(name)) remove_file(folder, name);
-        if (!name.ends_with(kIndexSuffix) || !is_regular(folder, name)) continue;
+        if (!name.ends_with(kIndexSuffix)) {
+            if (is_named_as_pack(name) && !exists(folder, name + kIndexSuffix)) {
+                remove_file(folder, name);
+            }
+            continue;
+        }
+        if (!is_regular(folder, name)) continue;
         const std::string pack = name.substr(0, name.size() - std::strlen(kIndexSuffix));
         const auto index = read_index(path / pack);
-        if (!index || is_kept(pack, *index)) continue;
+        if (index ? is_kept(pack, *index) : !is_named_as_pack(name)) continue;
         remove_file(folder, pack);  // first: without its index nobody knows whose it is
         remove_file(folder, name);
     }
@@ -128,49 +152,70 @@ fs::path stage_path(const fs::path& directory) {
 StageFolder::StageFolder(const fs::path& directory)
     : path_(stage_path(directory)),
       folder_(open_own_folder(open_directory(directory), path_)),
-      marker_(::openat(folder_.number(), kMarker, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
-    const std::string text = marker_text();
-    if (!marker_.open() && errno == ENOENT) {
-        if (!names_in(folder_).empty()) {
-            fail(path_,
-                 fmt::format("is not a stage of this program: it has files but no {}", kMarker));
-        }
-        const Descriptor fresh(::openat(
-            folder_.number(), kMarker, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!fresh.open()) fail_at(path_ / kMarker, "make");
-        if (::write(fresh.number(), text.data(), text.size()) !=
-                static_cast<ssize_t>(text.size()) ||
-            ::fsync(fresh.number()) != 0) {
-            const int error = errno;
-            ::unlinkat(folder_.number(), kMarker, 0);
-            errno = error;
-            fail_at(path_ / kMarker, "write");
-        }
-        marker_ =
-            Descriptor(::openat(folder_.number(), kMarker, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    }
+      marker_(::openat(folder_.number(), kMarker, kOpenMarker)) {
+    if (!marker_.open() && errno == ENOENT) make_marker();
     if (!marker_.open()) fail_at(path_ / kMarker, "open");
+    const std::string text = marker_text();
     std::string found(text.size() + 1, '\0');
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
     found.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
     if (found != text) {
-        fail(path_, fmt::format("is not a stage of this version: its {} is another", kMarker));
+        fail(path_, fmt::format("is a stage of another version or damaged, as its {} shows; remove "
+                                "it or choose another directory",
+                                kMarker));
     }
+}
+
+/// Complete before it has its name, which the first of several processes gives it.
+void StageFolder::make_marker() {
+    if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
+        marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+        if (marker_.open()) return;  // another process has just made it
+        fail(path_, fmt::format("is not a stage of this program: it has files but no {}", kMarker));
+    }
+    const std::string text = marker_text();
+    const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
+    const Descriptor fresh(::openat(folder_.number(), name.c_str(),
+                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fresh.open()) fail_at(path_ / kMarker, "make");
+    int error = 0;
+    if (::write(fresh.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(fresh.number()) != 0 ||
+        ::linkat(folder_.number(), name.c_str(), folder_.number(), kMarker, 0) != 0) {
+        error = errno;
+    }
+    ::unlinkat(folder_.number(), name.c_str(), 0);
+    ::fsync(folder_.number());  // a stage whose marker is lost is nobody's
+    marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+    if (marker_.open()) return;  // perhaps another's
+    errno = error;
+    fail_at(path_ / kMarker, "write");
+}
+
+bool StageFolder::lock(short type) {
+    struct flock whole {};
+    whole.l_type = type;
+    whole.l_whence = SEEK_SET;
+    if (::fcntl(marker_.number(), F_OFD_SETLK, &whole) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) fail_at(path_ / kMarker, "lock");
+    return false;
 }
 
 bool StageFolder::lock_alone() {
     struct stat status {};
-    return ::flock(marker_.number(), LOCK_EX | LOCK_NB) == 0 &&
-           ::fstat(marker_.number(), &status) == 0 && status.st_nlink > 0;
+    return lock(F_WRLCK) && ::fstat(marker_.number(), &status) == 0 && status.st_nlink > 0;
 }
 
 bool StageFolder::lock_shared() {
-    return ::flock(marker_.number(), LOCK_SH | LOCK_NB) == 0;
+    return lock(F_RDLCK);
+}
+
+void StageFolder::unlock() {
+    lock(F_UNLCK);
 }
 
 std::vector<std::byte> StageFolder::prepare(const std::string& set,
                                             const std::vector<Pack>& packs) {
-    forget_completed();
     const fs::path path = set_folder(set);
     const Descriptor folder = open_own_folder(folder_, path);
     std::map<std::string, std::size_t> planned;
@@ -188,8 +233,14 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
     });
     for (std::size_t i = 0; i < packs.size(); ++i) {
         if (there[i] != std::byte{0}) continue;
-        for (const std::string& name : {packs[i].name, packs[i].name + kIndexSuffix}) {
-            if (exists(folder, name)) fail(path / name, "was not written by this program");
+        const std::string index = packs[i].name + kIndexSuffix;
+        if (is_regular(folder, index)) {  // which cannot be read any more
+            remove_file(folder, packs[i].name);
+            remove_file(folder, index);
+        }
+        for (const std::string& name : {packs[i].name, index}) {
+            if (!exists(folder, name)) continue;
+            fail(path / name, "may be another's file; remove it or choose another directory");
         }
     }
     return there;
@@ -201,21 +252,29 @@ std::uint64_t StageFolder::free_bytes() const {
     return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
+void StageFolder::note_running(int node_ranks) {
+    clear_notes();
+    for (int rank = 0; rank < node_ranks; ++rank) {
+        const std::string name = fmt::format("{}{}", kRunning, rank);
+        const Descriptor file(::openat(folder_.number(), name.c_str(),
+                                       O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!file.open()) fail_at(path_ / name, "make");
+    }
+}
+
 void StageFolder::note_completed(int node_rank) {
-    const std::string name = fmt::format("{}{}", kCompleted, node_rank);
-    const Descriptor file(::openat(folder_.number(), name.c_str(),
-                                   O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const std::string name = fmt::format("{}{}", kRunning, node_rank);
+    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_at(path_ / name, "remove");
 }
 
-int StageFolder::completed() const {
-    int count = 0;
-    for (const std::string& name : names_in(folder_)) count += name.starts_with(kCompleted);
-    return count;
+bool StageFolder::all_completed() const {
+    return std::ranges::none_of(names_in(folder_, path_),
+                                [](const std::string& name) { return name.starts_with(kRunning); });
 }
 
-void StageFolder::forget_completed() const {
-    for (const std::string& name : names_in(folder_)) {
-        if (name.starts_with(kCompleted)) remove_file(folder_, name);
+void StageFolder::clear_notes() const {
+    for (const std::string& name : names_in(folder_, path_)) {
+        if (name.starts_with(kRunning) || is_on_its_way(name)) remove_file(folder_, name);
     }
 }
 
@@ -230,8 +289,8 @@ void StageFolder::remove() noexcept {
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
                        is_empty;
         }
-        forget_completed();
-        if (!is_empty || names_in(folder_).size() != 1) return;
+        clear_notes();
+        if (!is_empty || names_in(folder_, path_).size() != 1) return;
         ::unlinkat(folder_.number(), kMarker, 0);
         ::rmdir(path_.c_str());
     } catch (const std::exception&) {

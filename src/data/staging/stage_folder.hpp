@@ -19,40 +19,50 @@ std::filesystem::path stage_path(const std::filesystem::path& directory);
 
 /// The folder of a stage, `hpcai500-stage-<user>` in the directory that the user named: this user's
 /// alone, with a marker file, and locked as long as anybody uses it. What is removed from it is
-/// what this program wrote: packs that have their index, and files on their way.
+/// what this program wrote: files with an index, files named as packs, and files on their way.
 class StageFolder {
 public:
     /// Makes the folder or opens the one that is there. Throws Error(usage) naming it when it can
-    /// be neither: another user's, a link, open to others, or one without the marker.
+    /// be neither: another user's, a link, open to others, or one without the marker. Of processes
+    /// that make it at the same time, all have the same one.
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
     /// Of one of the sets of kSetNames.
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
-    /// Locks. The kernel lifts a lock when its process ends, however it does.
-    bool lock_alone();  // false when another process has it, alone or shared
-    bool lock_shared();
+    /// Locks, of the object: the kernel lifts them when its process ends, however it does. False
+    /// when another has the folder alone, or at all. Throws Error(usage) where the file system has
+    /// no locks.
+    bool lock_alone();
+    bool lock_shared();  // of a lock alone: nobody gets in between
+    void unlock();
 
     /// Makes the set's folder and removes from it what `packs` does not plan, whole or not: all of
     /// an earlier stage. Returns which packs seem to be there, [pack] 1; their bytes are not looked
     /// at. Only while locked alone. Throws Error(usage) for a file in the place of a pack that this
-    /// program did not write.
+    /// program cannot have written.
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
     /// Bytes that this user can still write there.
     std::uint64_t free_bytes() const;
 
-    /// Notes that a rank of the node has completed its part of the run; prepare() forgets them.
+    /// Notes that so many ranks of the node run, and forgets what earlier ones left on its way.
+    /// Only while locked alone. Throws Error(usage) when it cannot.
+    void note_running(int node_ranks);
+    /// Likewise that one of them has completed its part, for which a full disk has room.
     void note_completed(int node_rank);
-    int completed() const;
+    bool all_completed() const;
 
     /// Removes all of the stage; what this program did not write stays, with the folders that hold
     /// it. Only while locked alone.
     void remove() noexcept;
 
 private:
-    void forget_completed() const;
+    void make_marker();
+    bool lock(short type);
+    /// Notes of running ranks and files on their way.
+    void clear_notes() const;
 
     std::filesystem::path path_;
     storage::Descriptor folder_;

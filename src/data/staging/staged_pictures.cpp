@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "staged_pictures.hpp"
 
-#include <atomic>
-#include <cerrno>
-#include <cstring>
+#include <array>
+#include <charconv>
 #include <mutex>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <hpcai/data/jpeg.hpp>
 #include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
 
@@ -26,24 +24,55 @@ struct Place {
     std::uint64_t bytes = 0;
 };
 
+using Digest = std::array<std::uint8_t, 32>;  // half of its text, as there are millions
+
+Digest digest_of(const std::string& text) {
+    Digest digest{};
+    for (std::size_t i = 0; i < digest.size(); ++i) {
+        std::from_chars(&text[2 * i], &text[2 * i] + 2, digest[i], 16);
+    }
+    return digest;
+}
+
 struct OpenPack {
     std::filesystem::path path;
     std::once_flag once;
-    std::vector<std::string> digests;  // once it was asked for
+    std::vector<std::optional<Digest>> digests;  // once they were asked for
 };
+
+enum class Copy : std::uint8_t { not_compared, sound, none };
+
+/// All that was wanted, or nothing.
+std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& path,
+                                                   std::uint64_t offset, std::uint64_t bytes) {
+    const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!file.open()) return std::nullopt;
+    std::vector<std::uint8_t> part(bytes);
+    std::size_t filled = 0;
+    while (filled < part.size()) {
+        const ssize_t got = ::pread(file.number(), part.data() + filled, part.size() - filled,
+                                    static_cast<off_t>(offset + filled));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return std::nullopt;
+        filled += static_cast<std::size_t>(got);
+    }
+    return part;
+}
 
 }  // namespace
 
 struct StagedPictures::State {
     std::vector<Place> places;  // by sample
     std::unique_ptr<OpenPack[]> packs;
-    std::vector<std::atomic<bool>> checked;  // by sample
+    std::vector<std::atomic<Copy>> copies;  // by sample
+    std::shared_ptr<std::atomic<std::int64_t>> lost;
 
     State(const std::filesystem::path& folder, const std::vector<staging::Pack>& planned,
-          const staging::Source& source)
+          const staging::Source& source, std::shared_ptr<std::atomic<std::int64_t>> lost_copies)
         : places(source.files),
           packs(std::make_unique<OpenPack[]>(planned.size())),
-          checked(source.files) {
+          copies(source.files),
+          lost(std::move(lost_copies)) {
         for (std::size_t i = 0; i < planned.size(); ++i) {
             packs[i].path = folder / planned[i].name;
             Place place{static_cast<std::int32_t>(i)};
@@ -56,17 +85,17 @@ struct StagedPictures::State {
         }
     }
 
-    const std::string& digest_of(const Place& place) const {
-        OpenPack& pack = packs[static_cast<std::size_t>(place.pack)];
+    /// By place in the pack; none for a file that was left where it lies.
+    const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
-            if (auto index = staging::read_index(pack.path))
-                pack.digests = std::move(index->digests);
+            const auto index = staging::read_index(pack.path);
+            if (!index) return;
+            for (const std::string& text : index->digests) {
+                pack.digests.push_back(text.empty() ? std::nullopt
+                                                    : std::optional(digest_of(text)));
+            }
         });
-        if (place.in_pack >= pack.digests.size()) {
-            throw DecodeError(
-                fmt::format("its staged copy in '{}' has no index any more", pack.path.string()));
-        }
-        return pack.digests[place.in_pack];
+        return pack.digests;
     }
 };
 
@@ -75,30 +104,24 @@ StagedPictures::~StagedPictures() = default;
 
 std::optional<std::vector<std::uint8_t>> StagedPictures::read(std::uint32_t sample) const {
     const Place& place = state_->places[sample];
-    if (place.pack < 0) return std::nullopt;
-    const std::filesystem::path& path = state_->packs[static_cast<std::size_t>(place.pack)].path;
-    const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    std::vector<std::uint8_t> bytes(place.bytes);
-    std::size_t filled = 0;
-    while (file.open() && filled < bytes.size()) {
-        const ssize_t got = ::pread(file.number(), bytes.data() + filled, bytes.size() - filled,
-                                    static_cast<off_t>(place.offset + filled));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        filled += static_cast<std::size_t>(got);
+    std::atomic<Copy>& copy = state_->copies[sample];
+    const Copy known = copy.load(std::memory_order_relaxed);
+    if (place.pack < 0 || known == Copy::none) return std::nullopt;
+
+    OpenPack& pack = state_->packs[static_cast<std::size_t>(place.pack)];
+    auto bytes = read_part(pack.path, place.offset, place.bytes);
+    if (known == Copy::sound && bytes) return bytes;
+    const std::vector<std::optional<Digest>>& digests = state_->digests_of(pack);
+    const bool is_listed = place.in_pack < digests.size();
+    const bool was_left = is_listed && !digests[place.in_pack];
+    if (known == Copy::not_compared && bytes && is_listed && !was_left &&
+        digest_of(storage::sha256_hex(std::as_bytes(std::span(*bytes)))) ==
+            digests[place.in_pack]) {
+        copy.store(Copy::sound, std::memory_order_relaxed);
+        return bytes;
     }
-    if (!file.open() || filled < bytes.size()) {
-        throw DecodeError(fmt::format("its staged copy in '{}' cannot be read: {}", path.string(),
-                                      std::strerror(errno)));
-    }
-    std::atomic<bool>& checked = state_->checked[sample];
-    if (checked.load(std::memory_order_relaxed)) return bytes;
-    if (storage::sha256_hex(std::as_bytes(std::span(bytes))) != state_->digest_of(place)) {
-        throw DecodeError(
-            fmt::format("its staged copy in '{}' is damaged: its SHA-256 differs", path.string()));
-    }
-    checked.store(true, std::memory_order_relaxed);
-    return bytes;
+    if (copy.exchange(Copy::none) != Copy::none && !was_left) ++*state_->lost;
+    return std::nullopt;
 }
 
 }  // namespace hpcai::data
@@ -107,9 +130,10 @@ namespace hpcai::data::staging {
 
 std::shared_ptr<const StagedPictures> open_staged(const std::filesystem::path& folder,
                                                   const std::vector<Pack>& packs,
-                                                  const Source& source) {
+                                                  const Source& source,
+                                                  std::shared_ptr<std::atomic<std::int64_t>> lost) {
     return std::make_shared<StagedPictures>(
-        std::make_unique<StagedPictures::State>(folder, packs, source));
+        std::make_unique<StagedPictures::State>(folder, packs, source, std::move(lost)));
 }
 
 }  // namespace hpcai::data::staging

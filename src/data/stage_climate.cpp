@@ -6,14 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
-#include "../record_index.hpp"
+#include "record_index.hpp"
 
 namespace hpcai::data {
 
@@ -37,7 +36,7 @@ Files files_of(const std::string& path) {
         }
     } else {
         for (const fs::path& file : climate_files_at(path)) {
-            files.root = file.parent_path();
+            files.root = file.has_parent_path() ? file.parent_path() : ".";
             files.names.push_back(file.filename().string());
         }
     }

@@ -13,14 +13,14 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
-#include "../parallel.hpp"
-#include "../picture_file.hpp"
-#include "crew.hpp"
-#include "file_facts.hpp"
-#include "local_stage.hpp"
-#include "needs.hpp"
-#include "pack_copy.hpp"
-#include "staged_pictures.hpp"
+#include "parallel.hpp"
+#include "picture_file.hpp"
+#include "staging/crew.hpp"
+#include "staging/file_facts.hpp"
+#include "staging/local_stage.hpp"
+#include "staging/needs.hpp"
+#include "staging/pack_copy.hpp"
+#include "staging/staged_pictures.hpp"
 
 namespace hpcai::data {
 
@@ -36,15 +36,45 @@ constexpr std::chrono::milliseconds kTick{500};  // after which ranks ask how th
 struct StagedSet {
     std::string name;  // of its folder in the stage
     Source source;
+    bool is_packed = false;  // else files are copied whole
     std::vector<Pack> packs;
     std::vector<std::byte> there;  // by pack, 1: an earlier run seems to have left it
     std::int64_t left_files = 0;
 };
 
+/// Of sizes that sparse files may only pretend to have.
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+    return std::min(a, kMost) + std::min(b, kMost) > kMost ? kMost : a + b;
+}
+
 std::uint64_t bytes_of(const std::vector<Pack>& packs) {
     std::uint64_t bytes = 0;
-    for (const Pack& pack : packs) bytes += pack.bytes;
+    for (const Pack& pack : packs) bytes = capped_sum(bytes, pack.bytes);
     return bytes;
+}
+
+/// Files of the packs that the source's manifest does not list.
+std::int64_t unlisted_files(const StagedSet& set) {
+    std::int64_t count = 0;
+    for (const Pack& pack : set.packs) {
+        for (const std::uint32_t file : pack.files) {
+            const std::string path = set.source.path_of(file);
+            count += path != storage::kManifestName && !set.source.digests.contains(path);
+        }
+    }
+    return set.source.has_manifest ? count : 0;
+}
+
+/// What is read must not be what is removed.
+void require_outside(const std::filesystem::path& root, const std::filesystem::path& stage) {
+    std::error_code error;
+    const std::filesystem::path inner = std::filesystem::weakly_canonical(root, error);
+    const std::filesystem::path outer = std::filesystem::weakly_canonical(stage, error);
+    const bool is_inside = std::ranges::mismatch(outer, inner).in1 == outer.end();
+    require(!is_inside, ExitCode::usage,
+            "data.staging_directory: the samples in '{}' lie in the stage '{}' itself",
+            root.string(), stage.string());
 }
 
 }  // namespace
@@ -59,15 +89,15 @@ struct DataDuplicator::State {
     std::array<std::optional<StagedSet>, 2> sets;  // by Split
     std::shared_ptr<LocalStage> stage;
     staging::StageFolder* opened = nullptr;  // of `stage`
-    Stopwatch watch;
     double seconds = 0;
     staging::Traffic traffic;
+    std::shared_ptr<std::atomic<std::int64_t>> lost = std::make_shared<std::atomic<std::int64_t>>();
+    std::int64_t unlisted_files = 0;
     StagingRecord record;
 
     std::vector<FileFacts> survey(const StagingRequest& request);
     Source look_at(const StagingRequest& request);
-    std::map<std::string, std::string, std::less<>> read_manifest(
-        const std::filesystem::path& root);
+    void read_manifest(Source& source);
     std::unique_ptr<LocalStage::State> open_folder() const;
     void prepare();
     void hold(std::unique_ptr<LocalStage::State> folder);
@@ -98,33 +128,36 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
 }
 
 /// Read once on each node.
-std::map<std::string, std::string, std::less<>> DataDuplicator::State::read_manifest(
-    const std::filesystem::path& root) {
+void DataDuplicator::State::read_manifest(Source& source) {
     constexpr std::size_t kLargestManifest = std::size_t{1} << 30;
-    const std::filesystem::path path = root / storage::kManifestName;
+    const std::filesystem::path path = source.root / storage::kManifestName;
+    std::vector<std::byte> is_there(1);
     std::vector<std::byte> bytes;
     comm::run_together(everyone, [&] {
+        if (node->rank() != 0) return;
         std::error_code error;
-        if (node->rank() == 0 && std::filesystem::exists(path, error)) {
-            bytes = storage::read_file_bytes(path, kLargestManifest);
-        }
+        const bool exists = std::filesystem::exists(path, error);
+        require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
+        is_there[0] = std::byte{exists};
+        if (exists) bytes = storage::read_file_bytes(path, kLargestManifest);
     });
+    comm::broadcast_bytes(*node, is_there, 0);
     comm::broadcast_bytes(*node, bytes, 0);
-    std::map<std::string, std::string, std::less<>> digests;
-    comm::run_together(everyone,
-                       [&] { digests = storage::parse_manifest(storage::text_of(bytes), path); });
-    return digests;
+    source.has_manifest = is_there[0] != std::byte{0};
+    comm::run_together(
+        everyone, [&] { source.digests = storage::parse_manifest(storage::text_of(bytes), path); });
 }
 
 Source DataDuplicator::State::look_at(const StagingRequest& request) {
-    return {request.root, request.files, request.path_of, survey(request),
-            read_manifest(request.root)};
+    Source source{request.root, request.files, request.path_of, survey(request), {}};
+    read_manifest(source);
+    return source;
 }
 
 std::unique_ptr<LocalStage::State> DataDuplicator::State::open_folder() const {
-    return std::make_unique<LocalStage::State>(LocalStage::State{
-        staging::StageFolder(config.data.staging_directory), config.data.staging_cleanup,
-        place.node_rank, static_cast<int>(place.ranks.size())});
+    return std::make_unique<LocalStage::State>(
+        LocalStage::State{staging::StageFolder(config.data.staging_directory),
+                          config.data.staging_cleanup, place.node_rank, lost});
 }
 
 void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
@@ -134,19 +167,21 @@ void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
 
 void DataDuplicator::State::require_room() const {
     constexpr std::uint64_t kBlock = 4096;  // bytes, which a pack and its index may waste each
+    constexpr std::uint64_t kEntry = 67;    // bytes of a file's line in an index
     std::uint64_t needed = 0;
     std::uint64_t all = 0;
     for (const std::optional<StagedSet>& set : sets) {
         if (!set) continue;
-        all += bytes_of(set->packs);
+        all = capped_sum(all, bytes_of(set->packs));
         for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
             if (set->there[pack] != std::byte{0}) continue;
-            needed += set->packs[pack].bytes + 66 * set->packs[pack].files.size() + 2 * kBlock;
+            const std::uint64_t index_bytes = kEntry * set->packs[pack].files.size() + 2 * kBlock;
+            needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
         }
     }
     const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib) << 20;
     const std::uint64_t free = opened->free_bytes();
-    require(needed == 0 || needed + reserve <= free, ExitCode::usage,
+    require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
             "samples, of which {} are there) and data.staging_reserve_mib leaves {}",
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
@@ -163,6 +198,10 @@ void DataDuplicator::State::prepare() {
                 "directory is no node's own, by another node",
                 folder->folder.path().string(), place.node);
         hold(std::move(folder));
+        opened->note_running(static_cast<int>(place.ranks.size()));
+        for (const std::optional<StagedSet>& set : sets) {
+            if (set) require_outside(set->source.root, opened->path());
+        }
         for (std::size_t split = 0; split < sets.size(); ++split) {
             std::vector<std::byte> there = opened->prepare(
                 staging::kSetNames[split], sets[split] ? sets[split]->packs : std::vector<Pack>());
@@ -180,8 +219,9 @@ void DataDuplicator::State::tell_what_is_there() {
 
 void DataDuplicator::State::copy_or_check(StagedSet& set, std::size_t pack,
                                           std::atomic<bool>& stop) {
-    const staging::Copying copying{
-        set.source, staging::stage_path(config.data.staging_directory) / set.name, stop, traffic};
+    const staging::Copying copying{set.source, set.is_packed,
+                                   staging::stage_path(config.data.staging_directory) / set.name,
+                                   stop, traffic};
     if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack])) return;
     staging::copy_pack(copying, set.packs[pack]);
 }
@@ -205,15 +245,18 @@ void DataDuplicator::State::copy() {
         const Piece& one = mine[static_cast<std::size_t>(i)];
         copy_or_check(*one.set, one.pack, stop);
     };
-    staging::Crew crew(static_cast<std::int64_t>(mine.size()), threads, work, stop);
+    std::optional<staging::Crew> crew;
+    comm::run_together(everyone, [&] {
+        crew.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
+    });
     std::array<double, 2> any{};  // has failed; is at work
     do {
-        const bool done = crew.wait(kTick);
-        any = {crew.has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
+        const bool done = crew->wait(kTick);
+        any = {crew->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
         everyone.all_reduce_max(any);
     } while (any[0] == 0 && any[1] != 0);
     stop = true;
-    comm::run_together(everyone, [&] { crew.finish(); });
+    comm::run_together(everyone, [&] { crew->finish(); });
 }
 
 /// From here on the stage belongs to whoever reads it.
@@ -235,19 +278,22 @@ void DataDuplicator::State::share() {
 }
 
 void DataDuplicator::State::sum_up() {
-    std::array<std::int64_t, 4> sums{static_cast<std::int64_t>(traffic.written),
-                                     static_cast<std::int64_t>(traffic.verified), 0, 0};
-    std::array<double, 2> most{0, watch.seconds()};
+    const std::int64_t left = traffic.left;
+    std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(traffic.written),
+                                     static_cast<std::int64_t>(traffic.verified), -left, left, 0};
+    std::array<double, 2> most{0, seconds};
     for (const std::optional<StagedSet>& set : sets) {
         if (!set || node->rank() != 0) continue;
         most[0] += static_cast<double>(bytes_of(set->packs));
         sums[3] += set->left_files;
+        sums[4] += data::unlisted_files(*set);
         for (const Pack& pack : set->packs) sums[2] += static_cast<std::int64_t>(pack.files.size());
     }
     everyone.all_reduce_sum(sums);
     everyone.all_reduce_max(most);
     record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
               static_cast<std::int64_t>(most[0]),         sums[3]};
+    unlisted_files = sums[4];
     seconds = most[1];
 }
 
@@ -263,9 +309,7 @@ DataDuplicator::DataDuplicator(const config::Config& config,
                        {},
                        nullptr,
                        nullptr,
-                       {},
                        0,
-                       {},
                        {}}) {
     state_->node = everyone.split(state_->place.node, state_->place.node_rank);
 }
@@ -275,7 +319,8 @@ DataDuplicator::~DataDuplicator() = default;
 void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
     State& s = *state_;
     if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
-    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), {}, {}};
+    const Stopwatch watch;
+    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), true};
     comm::run_together(s.everyone, [&] {
         const std::vector<std::uint8_t> needed =
             staging::needed_samples(s.config, split, request.files, s.place, s.degree);
@@ -288,28 +333,33 @@ void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
         }
     });
     s.sets[static_cast<std::size_t>(split)] = std::move(set);
+    s.seconds += watch.seconds();
 }
 
 void DataDuplicator::add_files(Split split, const StagingRequest& request) {
     State& s = *state_;
     if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
-    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), {}, {}};
+    const Stopwatch watch;
+    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), false};
     comm::run_together(s.everyone, [&] { set.packs = staging::plan_whole_files(set.source); });
     s.sets[static_cast<std::size_t>(split)] = std::move(set);
+    s.seconds += watch.seconds();
 }
 
 void DataDuplicator::run() {
+    const Stopwatch watch;
     state_->prepare();
     state_->tell_what_is_there();
     state_->copy();
     state_->share();
+    state_->seconds += watch.seconds();
     state_->sum_up();
 }
 
 std::shared_ptr<const StagedPictures> DataDuplicator::pictures(Split split) const {
     const std::optional<StagedSet>& set = state_->sets[static_cast<std::size_t>(split)];
     if (!set) return nullptr;
-    return staging::open_staged(folder(split), set->packs, set->source);
+    return staging::open_staged(folder(split), set->packs, set->source, state_->lost);
 }
 
 std::filesystem::path DataDuplicator::folder(Split split) const {
@@ -320,6 +370,14 @@ std::filesystem::path DataDuplicator::folder(Split split) const {
 
 const StagingRecord& DataDuplicator::record() const {
     return state_->record;
+}
+
+std::vector<std::string> DataDuplicator::notes() const {
+    if (state_->unlisted_files == 0) return {};
+    return {
+        fmt::format("{} staged files are not listed in the manifest.sha256 of their folder and "
+                    "were not compared with it",
+                    state_->unlisted_files)};
 }
 
 double DataDuplicator::seconds() const {

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by fig5.sh to fig9.sh: options, runs of the program under stated conditions, results.
+# A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
+# enter_private_world (if it needs hosts), prepare, start_hosts or start_here, measure..., draw.
+set -euo pipefail
+root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
+experiments=$root/scripts/experiments
+figure=$(basename "$0" .sh)
+# shellcheck source=scripts/hosts/hosts.sh
+source "$root/scripts/hosts/hosts.sh"
+# shellcheck source=scripts/mpi_environment.sh
+source "$root/scripts/mpi_environment.sh"
+
+declare -A options=([output]="" [program]="$root/build/release/hpcai500")
+declare -A legal=([output]='.*' [program]='.+')
+# shellcheck disable=SC2034  # for the scripts that source this one
+rank_counts='[1-9][0-9]?( [1-9][0-9]?)*'
+# shellcheck disable=SC2034
+small_number='[1-9][0-9]?[0-9]?'
+# shellcheck disable=SC2034
+share_of_core='0\.[1-9][0-9]*|1|1\.0'
+# shellcheck disable=SC2034
+link_rate='[0-9]+[kmg]bit'
+
+usage_error() {
+    echo "$figure.sh: $1" >&2
+    exit 2
+}
+
+parse_options() {
+    local name
+    while (($#)); do
+        [[ $1 != --help && $1 != -h ]] || { usage && exit; }
+        name=${1#--}
+        [[ $1 == --* && -n ${options[$name]+there} ]] ||
+            usage_error "unknown option '$1'; there are --help $(printf -- '--%s ' "${!options[@]}")"
+        (($# >= 2)) || usage_error "$1 needs a value"
+        [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: '$2' is not legal; --help says what is"
+        options[$name]=$2
+        shift 2
+    done
+    program=$(realpath -m "${options[program]}")
+    [[ -x $program ]] || usage_error "$program is not there; scripts/build.sh makes it"
+    results=$(realpath -m "${options[output]:-results/$figure-$(date -u +%Y%m%dT%H%M%SZ)}")
+}
+
+# The results folder, with what the runs are made with.
+prepare() {
+    local name
+    [[ ! -e $results ]] || usage_error "$results is there already"
+    mkdir -p "$results/runs"
+    for name in "${!options[@]}"; do printf '%s\t%s\n' "$name" "${options[$name]}"; done |
+        sort >"$results/parameters.tsv"
+    echo "$figure: results in $results"
+}
+
+# Instead of start_hosts: ranks run on this machine as it is, without root.
+start_here() {
+    hosts=()
+    world=$(mktemp -d -t hpcai500.XXXXXX)
+    # shellcheck disable=SC2064  # the value of now
+    trap "rm -rf '$world'" EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+}
+
+# All ranks of the measurement to come get the share of a core; none if it is empty.
+hold_ranks() { # ranks, share
+    share=()
+    [[ -z $2 ]] || share=("$hosts_folder/in_share.sh" "$(make_shares "${world##*/}" "$1" "$2")")
+}
+
+# One run, kept as runs/NAME.json; NAME is key=value,key=value.
+measure() { # name, ranks on each host, options of the program...
+    local name=$1 ranks=$2 load begin=$SECONDS
+    shift 2
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    local command=("${share[@]}" "$program" run --output "$world/run" "$@")
+    rm -rf "$world/run"
+    if ((${#hosts[@]})); then
+        run_on_hosts "$ranks" "${command[@]}"
+    else
+        mpi_environment "$ranks" >/dev/null
+        env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive mpirun --bind-to none -np "$ranks" "${command[@]}"
+    fi >"$world/log" 2>&1 </dev/null || {
+        tail -n 20 "$world/log" >&2
+        echo "$figure.sh: the run $name failed" >&2
+        exit 1
+    }
+    cp "$world/run/result.json" "$results/runs/$name.json"
+    printf '%s\t%s\t%s\n' "$name" "$load" $((SECONDS - begin)) >>"$results/runs.tsv"
+    printf '%-46s %4d s  load before %s\n' "$name" $((SECONDS - begin)) "$load"
+}
+
+draw() { python3 "$experiments/figures.py" "$figure" "$results"; }
+
+# Short training of a workload whose speed is wanted, not its quality: nothing is drawn, an epoch is
+# some steps, and what epochs after the first take is the figure.
+speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step, ranks of a model
+    local batch=$(($4 * $5))
+    case $1 in
+        image_classification)
+            speed=(--config "$root/configs/smoke.yaml" --set workload.image_size=48)
+            ;;
+        extreme_weather)
+            speed=(--config "$root/configs/extreme_weather_quickstart.yaml"
+                --set workload.image_size=64 --set workload.image_width=96
+                --set training.warmup_epochs=0 --set training.learning_rate=0.0001
+                --set data.decoded_cache_mib=64)
+            ;;
+    esac
+    speed+=(--set "workload.epochs=$3" --set "training.batch_size=$batch" --set device.kind=cpu
+        --set training.schedule=constant --set bagging.sampler=none --set bagging.out_of_bag=false
+        --set device.threads=1 --set "data.synthetic_samples=$(($2 * batch))"
+        --set "data.synthetic_validation_samples=$5" --set run.audit_steps=0
+        --set "bagging.P_degree=$5")
+}
+
+# Synthetic photographs of 8 classes that all hosts see.
+make_photographs() { # training photographs of a class, side in pixels
+    "$program" data generate photographs --output "$world/photographs" --classes 8 \
+        --training-per-class "$1" --validation-per-class 25 --size "$2" >"$world/log"
+    # shellcheck disable=SC2034  # for who calls
+    photographs=(--config "$root/configs/quickstart.yaml" --set "data.path=$world/photographs/train"
+        --set "data.validation_path=$world/photographs/val" --set device.kind=cpu)
+}

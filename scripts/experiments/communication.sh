@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Time of a step by every communication.algorithm and communication.precision over slow links.
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/communication.sh [--workload W] [--hosts N] [--per-host "1 2"] [--rate R]
+         [--algorithms "..."] [--precisions "..."] [--samples B] [--steps S] [--epochs E]
+         [--output DIR] [--program FILE]
+
+Seconds of a step, and bytes, of one data-parallel model on N hosts joined by links so slow that
+communication is most of the step. The median over the epochs after the first.
+
+  --workload W        image_classification (default) or extreme_weather
+  --hosts N           2 to 16                              (4)
+  --per-host "..."    ranks on each host                   (1 2)
+  --rate R            of a host's link, each way           (100mbit)
+  --algorithms "..."  of communication.algorithm           (all_reduce torus_2d hierarchical)
+  --precisions "..."  of communication.precision           (fp32 bf16 fp16 int8)
+  --samples B         of a rank in a step                  (2)
+  --steps S           of an epoch                          (1)
+  --epochs E                                               (4)
+  --output DIR        new folder                           (results/communication-<UTC time>)
+
+Writes communication.json, communication.txt and communication.svg, and the runs they are from. Needs
+root for hosts.
+END
+}
+
+words='[a-z0-9_]+( [a-z0-9_]+)*'
+options+=([workload]=image_classification [hosts]=4 [per-host]="1 2" [rate]=100mbit
+    [algorithms]="all_reduce torus_2d hierarchical" [precisions]="fp32 bf16 fp16 int8" [samples]=2
+    [steps]=1 [epochs]=4)
+legal+=([workload]='image_classification|extreme_weather' [hosts]='[2-9]|1[0-6]'
+    [per-host]=$rank_counts [rate]=$link_rate [algorithms]=$words [precisions]=$words
+    [samples]=$small_number [steps]=$small_number [epochs]=$small_number)
+parse_options "$@"
+enter_private_world "$@"
+prepare
+start_hosts "${options[hosts]}" "${options[rate]}"
+hold_ranks 0 ""
+
+for per_host in ${options[per-host]}; do
+    ranks=$((options[hosts] * per_host))
+    speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
+    for algorithm in ${options[algorithms]}; do
+        # With one rank a host there is nothing to sum within hosts first.
+        [[ $algorithm != hierarchical || $per_host != 1 ]] || continue
+        for precision in ${options[precisions]}; do
+            measure "series=$algorithm,per_host=$per_host,precision=$precision" "$per_host" \
+                "${speed[@]}" --set bagging.M=1 --set "communication.algorithm=$algorithm" \
+                --set "communication.precision=$precision"
+        done
+    done
+done
+draw

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Utilisation over time (Fig. 6 of the paper).
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/fig6.sh [--workload W] [--models M] [--degree P] [--share S] [--rate R]
+         [--steps N] [--epochs E] [--seconds T] [--output DIR] [--program FILE]
+
+What part of its share of a core each rank uses, every T seconds of one run, from its start to its
+end; the paper has the utilisation of GPUs. M hosts have a base model of P ranks each. A rank that
+waits for others keeps asking, which counts as use.
+
+  --workload W   image_classification (default) or extreme_weather
+  --models M     base models, one a host          (4)
+  --degree P     ranks of a base model            (2)
+  --share S      of a core, 0.1 to 1              (0.2)
+  --rate R       of a host's link, each way       (1gbit)
+  --steps N      of an epoch                      (10)
+  --epochs E                                      (4)
+  --seconds T    between two readings             (1)
+  --output DIR   new folder                       (results/fig6-<UTC time>)
+
+Writes fig6.json, fig6.txt and fig6.svg, and the run they are from. Needs root for hosts and shares.
+END
+}
+
+options+=([workload]=image_classification [models]=4 [degree]=2 [share]=0.2 [rate]=1gbit [steps]=10
+    [epochs]=4 [seconds]=1)
+legal+=([workload]='image_classification|extreme_weather' [models]='[1-9]' [degree]='[1-8]'
+    [share]=$share_of_core [rate]=$link_rate [steps]=$small_number [epochs]=$small_number
+    [seconds]='0\.[1-9]|[1-9][0-9]?')
+parse_options "$@"
+enter_private_world "$@"
+prepare
+degree=${options[degree]}
+start_hosts "${options[models]}" "${options[rate]}"
+hold_ranks $((options[models] * degree)) "${options[share]}"
+
+python3 "$experiments/sample_use.py" "${share[1]}" $((options[models] * degree)) \
+    "${options[share]}" "${options[seconds]}" "$results/utilisation.tsv" &
+speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" 8 "$degree"
+measure "models=${options[models]}" "$degree" "${speed[@]}" --set "bagging.M=${options[models]}"
+wait
+draw

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Training speed against quality (Fig. 7 of the paper).
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/fig7.sh [--ranks N] [--models "4 2 1"] [--pictures N] [--size S]
+         [--epochs E] [--output DIR] [--program FILE]
+
+Speed and quality of the same number of ranks divided into fewer and fewer base models: (M, P_degree)
+is (4, 1), (2, 2), (1, 4) where the paper has (8, 8), (4, 16), (1, 64). Each base model trains with
+configs/quickstart.yaml on its own bootstrap of synthetic photographs of 8 classes; the speed is that
+of one base model, so that twice the speed is half the time to train. Runs on this machine as it is.
+
+  --ranks N       in all                          (4)
+  --models "..."  base models, divisors of N      (4 2 1)
+  --pictures N    training photographs of a class (160)
+  --size S        side of the pictures, pixels    (48)
+  --epochs E                                      (4)
+  --output DIR    new folder                      (results/fig7-<UTC time>)
+
+Writes fig7.json, fig7.txt and fig7.svg, and the runs they are from.
+END
+}
+
+options+=([workload]=image_classification [ranks]=4 [models]="4 2 1" [pictures]=160 [size]=48
+    [epochs]=4)
+legal+=([workload]=image_classification [ranks]='[1-9][0-9]?' [models]=$rank_counts
+    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$small_number)
+parse_options "$@"
+read -ra models <<<"${options[models]}"
+for count in "${models[@]}"; do
+    ((options[ranks] % count == 0)) || usage_error "--models: $count does not divide ${options[ranks]} ranks"
+done
+prepare
+start_here
+hold_ranks "${options[ranks]}" ""
+make_photographs "${options[pictures]}" "${options[size]}"
+
+for count in "${models[@]}"; do
+    measure "models=$count" "${options[ranks]}" "${photographs[@]}" --set "bagging.M=$count" \
+        --set "bagging.P_degree=$((options[ranks] / count))" \
+        --set "workload.image_size=${options[size]}" --set "workload.epochs=${options[epochs]}"
+done
+draw

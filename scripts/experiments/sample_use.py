@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes every so often what part of its share of a core each rank has used since the last time.
+
+FOLDER has a control group rank0, rank1, ... for each rank, as scripts/hosts/shares.sh makes them. A
+rank that waits for others asks again and again, which counts as use, as a GPU's waiting kernels do.
+Begins when all ranks are there, ends when one has gone.
+"""
+import argparse
+import os
+import pathlib
+import time
+
+
+def processor_seconds(group):
+    """Used by all processes of a control group; None when it has none."""
+    ticks = None
+    for process in (group / "cgroup.procs").read_text().split():
+        try:
+            fields = pathlib.Path("/proc", process, "stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
+        ticks = (ticks or 0) + int(fields[11]) + int(fields[12])
+    return None if ticks is None else ticks / os.sysconf("SC_CLK_TCK")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("ranks", type=int)
+    parser.add_argument("share", type=float)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    groups = [arguments.folder / f"rank{rank}" for rank in range(arguments.ranks)]
+    begin = last = time.monotonic()
+    before = None
+    with open(arguments.output, "w", encoding="utf-8") as output:
+        output.write("seconds\tmean\tleast\n")
+        while True:
+            now, used = time.monotonic(), [processor_seconds(group) for group in groups]
+            if None not in used:
+                if before is None:
+                    begin = now
+                else:
+                    parts = [(one - other) / ((now - last) * arguments.share)
+                             for one, other in zip(used, before)]
+                    output.write(f"{now - begin:.2f}\t{sum(parts) / len(parts):.4f}\t{min(parts):.4f}\n")
+                    output.flush()
+                before, last = used, now
+            elif before is not None:
+                return
+            time.sleep(arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

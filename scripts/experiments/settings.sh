@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a setting changes: speed, bytes and quality of short trainings against the default.
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/settings.sh [--only TEXT] [--ranks P] [--seeds N] [--pictures N] [--size S]
+         [--epochs E] [--output DIR] [--program FILE]
+
+Trains one base model of P ranks with configs/quickstart.yaml on synthetic photographs of 8 classes,
+once as it is and once with each setting of the list in this script, from N seeds each, and prints
+speed, bytes and Top-1. Runs on this machine as it is.
+
+  --only TEXT   only settings whose name contains TEXT; the default is always run
+  --ranks P                                       (2)
+  --seeds N     run.seed from 1 to N              (1)
+  --pictures N  training photographs of a class   (160)
+  --size S      side of the pictures, pixels      (48)
+  --epochs E                                      (4)
+  --output DIR  new folder                        (results/settings-<UTC time>)
+
+Writes settings.json, settings.txt and settings.svg, and the runs they are from.
+END
+}
+
+# name: options; the rates suit a batch of 32 and few epochs
+declare -A settings=(
+    [fp32]="training.precision=fp32"
+    [bf16]="training.precision=bf16"
+    [lars]="training.optimizer=lars training.learning_rate=2 training.nesterov=false"
+    [lamb]="training.optimizer=lamb training.learning_rate=0.004 training.weight_decay=0.01
+        training.nesterov=false"
+    [adam]="training.optimizer=adam training.learning_rate=0.001 training.nesterov=false"
+    [adamw]="training.optimizer=adamw training.learning_rate=0.001 training.weight_decay=0.05
+        training.nesterov=false"
+    [adagrad]="training.optimizer=adagrad training.learning_rate=0.01 training.nesterov=false"
+    [torus_2d]="communication.algorithm=torus_2d"
+    [hierarchical]="communication.algorithm=hierarchical"
+    [communication_bf16]="communication.precision=bf16"
+    [communication_fp16]="communication.precision=fp16"
+    [communication_int8]="communication.precision=int8"
+)
+order=(fp32 bf16 lars lamb adam adamw adagrad torus_2d hierarchical communication_bf16
+    communication_fp16 communication_int8)
+
+options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
+legal+=([only]='.*' [ranks]='[1-9][0-9]?' [seeds]='[1-9]' [pictures]=$small_number
+    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$small_number)
+parse_options "$@"
+prepare
+start_here
+hold_ranks "${options[ranks]}" ""
+make_photographs "${options[pictures]}" "${options[size]}"
+photographs+=(--set bagging.M=1 --set "bagging.P_degree=${options[ranks]}"
+    --set bagging.out_of_bag=false --set bagging.sampler=none
+    --set "workload.image_size=${options[size]}" --set "workload.epochs=${options[epochs]}")
+
+train() { # name, settings...
+    local name=$1 seed setting changes=()
+    shift
+    for setting in "$@"; do changes+=(--set "$setting"); done
+    for ((seed = 1; seed <= options[seeds]; ++seed)); do
+        measure "series=$name,seed=$seed" "${options[ranks]}" "${photographs[@]}" \
+            --set "run.seed=$seed" "${changes[@]}"
+    done
+}
+
+train default
+for name in "${order[@]}"; do
+    [[ $name == *"${options[only]}"* ]] || continue
+    # shellcheck disable=SC2086  # words
+    train "$name" ${settings[$name]}
+done
+draw

@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes several hosts on this machine, runs the benchmark over them and checks what the hosts' links
+# carried against what the results say. --help says more.
+set -euo pipefail
+root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+# shellcheck source=scripts/hosts/hosts.sh
+source "$root/scripts/hosts/hosts.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/multihost_test.sh [--hosts N] [--rate R] [--steps S] [--only TEXT] [--tolerance T]
+                                 [--program FILE]
+
+Makes N hosts (default 4, 2 to 16) on this machine, each with its own network, name, shared memory
+and disk, joined by links of R each way (1gbit; as tc has it), and trains one small model over all of
+them, with one and with two ranks a host, by every communication.algorithm and
+communication.precision. For each it runs S + 2 steps and 2 steps; what the host that sent most sent
+more in the longer run, without headers of Ethernet and TCP/IP and without what TCP sent again
+(segments "again"), must be S times the result's out_of_node_bytes_per_step, to within T (0.01) of
+it. Then stages photographs to the hosts' disks (data.staging), twice, and checks what is
+there.
+
+  --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8" or "staging"
+  --program FILE  default build/release/hpcai500
+
+Needs root, and ip and tc (iproute2). Leaves nothing behind. Exit code: 0 all rows passed, 1 some did
+not, 2 usage, 3 hosts cannot be made here.
+END
+}
+
+fails() {
+    echo "multihost_test.sh: $1" >&2
+    exit 2
+}
+
+is_integer() { [[ $1 =~ ^[0-9]{1,4}$ ]] && ((10#$1 >= $2 && 10#$1 <= $3)); }
+
+arguments=("$@")
+count=4 rate=1gbit steps=10 only="" tolerance=0.01 program=$root/build/release/hpcai500
+while (($#)); do
+    case $1 in
+        --help | -h) usage && exit ;;
+        --hosts | --rate | --steps | --only | --tolerance | --program) ;;
+        *) fails "unknown option '$1'; --help lists all" ;;
+    esac
+    (($# >= 2)) || fails "$1 needs a value"
+    case $1 in
+        --hosts) count=$2 ;;
+        --rate) rate=$2 ;;
+        --steps) steps=$2 ;;
+        --only) only=$2 ;;
+        --tolerance) tolerance=$2 ;;
+        --program) program=$(realpath -m "$2") ;;
+    esac
+    shift 2
+done
+is_integer "$count" 2 16 || fails "--hosts: expected an integer from 2 to 16, got '$count'"
+is_integer "$steps" 1 1000 || fails "--steps: expected an integer from 1 to 1000, got '$steps'"
+[[ $rate =~ ^[0-9]+[kmg]bit$ ]] || fails "--rate: expected such as 100mbit or 1gbit, got '$rate'"
+[[ $tolerance =~ ^0?\.[0-9]+$ ]] || fails "--tolerance: expected a fraction such as 0.01, got '$tolerance'"
+[[ -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
+
+enter_private_world "${arguments[@]}"
+start_hosts "$count" "$rate"
+cd "$world"
+
+failures=0 rows=0
+wanted() { [[ -z $only || $1 == *"$only"* ]]; }
+
+# One run; false with the end of its log if it fails. Its traffic goes to FOLDER.links.
+run_case() { # folder, ranks on each host, options...
+    local folder=$1 ranks=$2 code=0
+    shift 2
+    print_link_counters >"$folder.before"
+    run_on_hosts "$ranks" timeout --kill-after=5 300 "$program" run --output "$world/$folder" "$@" \
+        >"$folder.log" 2>&1 || code=$?
+    print_link_counters | paste -d ' ' "$folder.before" - >"$folder.links"
+    if ((code)); then
+        tail -n 5 "$folder.log" | cut -c1-300
+        echo "exit code $code"
+        return 1
+    fi
+}
+
+# Prints the row of a case from its two runs.
+compare_traffic() { # long run, short run, label
+    python3 - "$@" "$steps" "$tolerance" "$count" <<'END'
+import json, sys
+
+HEADER = 66  # bytes of Ethernet, IPv4 and TCP with time stamps, of each packet
+SEGMENT = 1448  # bytes that a packet carries at most
+long, short, label, steps, tolerance, hosts = sys.argv[1:]
+steps = int(steps)
+
+def payload(run):
+    """Bytes that each host sent in a run, each once and without headers; segments sent again."""
+    sent, all_again = {}, 0
+    for line in open(run + ".links"):
+        host, bytes0, packets0, again0, _, bytes1, packets1, again1 = line.split()
+        again = int(again1) - int(again0)
+        sent[host] = int(bytes1) - int(bytes0) - HEADER * (int(packets1) - int(packets0))
+        sent[host] -= SEGMENT * again
+        all_again += again
+    return sent, all_again
+
+result = json.load(open(long + "/result.json"))
+record = json.load(open(long + "/groups/0/record.json"))
+taken = [json.load(open(f"{run}/groups/0/record.json"))["record"] for run in (long, short)]
+(more, again), (less, _) = payload(long), payload(short)
+measured = max(more[host] - less[host] for host in more) / steps
+formula = result["communication"]["out_of_node_bytes_per_step"]
+seconds = (taken[0]["training_seconds"] - taken[1]["training_seconds"]) / steps
+verdict = "passed"
+if result["topology"]["nodes"] != int(hosts):
+    verdict = f"FAILED: {result['topology']['nodes']} nodes"
+elif taken[0]["iterations"] - taken[1]["iterations"] != steps:
+    verdict = "FAILED: not the steps that were asked for"
+elif abs(measured / formula - 1) > float(tolerance):
+    verdict = "FAILED"
+expected, ratio = f"{formula:.0f}", f"{measured / formula:.4f}"
+print(f"{label}  {expected:>11}  {measured:>11.0f}  {ratio:>7}  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
+sys.exit(verdict.startswith("FAILED"))
+END
+}
+
+traffic_row() { # ranks on each host, algorithm, columns or auto, precision
+    local ranks=$1 label run options length
+    label=$(printf '%d x %d  %-12s  %-4s  %-4s' "$count" "$ranks" "$2" "$3" "$4")
+    wanted "$label" || return 0
+    options=(--config "$root/scripts/hosts/traffic.yaml" --set "bagging.P_degree=$((count * ranks))"
+        --set "training.batch_size=$((count * ranks))" --set "communication.algorithm=$2"
+        --set "communication.precision=$4")
+    [[ $3 == auto ]] || options+=(--set "communication.torus_columns=$3")
+    rows=$((rows + 1))
+    run=traffic$rows
+    for length in $((steps + 2)) 2; do
+        if ! run_case "$run.$length" "$ranks" "${options[@]}" \
+            --set "data.synthetic_samples=$((count * ranks * length))"; then
+            echo "$label  FAILED: did not run"
+            failures=$((failures + 1))
+            return
+        fi
+    done
+    compare_traffic "$run.$((steps + 2))" "$run.2" "$label" || failures=$((failures + 1))
+}
+
+traffic_rows() {
+    local precision
+    echo "what the host that sends most sends to others in a step, bytes"
+    echo "hosts  algorithm     cols  prec      formula     measured    ratio  again   ms/step"
+    for precision in fp32 bf16 fp16 int8; do
+        traffic_row 1 all_reduce auto "$precision"
+        traffic_row 1 torus_2d auto "$precision"
+        traffic_row 2 all_reduce auto "$precision"
+        traffic_row 2 torus_2d 2 "$precision"     # rows are hosts
+        traffic_row 2 torus_2d "$count" "$precision" # rows span hosts
+        traffic_row 2 hierarchical auto "$precision"
+    done
+}
+
+# Two base models a host, one rank each, so that two groups share a disk.
+staging_row() { # label, what becomes of the bytes: copied or reused
+    wanted "$1" || return 0
+    rows=$((rows + 1))
+    if ! run_case "staging.$2" 2 --config "$root/configs/smoke.yaml" \
+        --set "bagging.M=$((2 * count))" --set bagging.P_degree=1 --set data.kind=image_folder \
+        --set "data.path=$world/pictures/train" --set "data.validation_path=$world/pictures/val" \
+        --set data.staging=training --set "data.staging_directory=$world/disk" \
+        --set training.batch_size=4 --set workload.classes=2; then
+        echo "$1  FAILED: did not run"
+        failures=$((failures + 1))
+        return
+    fi
+    python3 - "staging.$2" "$2" "$1" "${hosts[@]}" <<'END' || failures=$((failures + 1))
+import json, pathlib, sys
+
+run, source, label, *hosts = sys.argv[1:]
+staging = json.load(open(run + "/result.json"))["staging"]
+largest = sum(file.stat().st_size for file in pathlib.Path("pictures/train").rglob("*.*"))
+disks = [sum(file.stat().st_size for file in pathlib.Path(host, "disk").rglob("pack-*")
+             if file.suffix != ".index") for host in hosts]
+other = "reused" if source == "copied" else "copied"
+wrong = []
+if staging[source + "_bytes"] != sum(disks): wrong.append("not the bytes on the disks")
+if staging[other + "_bytes"] != 0: wrong.append(f"{staging[other + '_bytes']} bytes {other}")
+if staging["fullest_node_bytes"] != max(disks): wrong.append("not the fullest disk")
+if not all(0 < disk < largest for disk in disks): wrong.append("not a part of the pictures")
+print(f"{label}  {source} {staging[source + '_bytes']} bytes of {staging['files']} files;"
+      f" on the disks {' + '.join(map(str, disks))} of {largest} each ",
+      "FAILED: " + ", ".join(wrong) if wrong else "passed")
+sys.exit(bool(wrong))
+END
+}
+
+staging_rows() {
+    wanted "staging" || return 0
+    "$program" data generate photographs --output pictures --classes 2 --training-per-class 16 \
+        --validation-per-class 4 --size 64 >pictures.log
+    staging_row "staging" copied
+    staging_row "staging again" reused
+}
+
+traffic_rows
+staging_rows
+((rows)) || fails "--only: no row contains '$only'"
+echo "$rows rows, $failures failed, $SECONDS s."
+((failures == 0))
