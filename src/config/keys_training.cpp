@@ -15,8 +15,8 @@ std::vector<Key> batch_keys(const Builder& training) {
         training.integer("batch_norm_samples", &TrainingConfig::batch_norm_samples,
                          {.meaning = "Samples that share one BatchNorm statistic in training; auto "
                                      "is batch_size / P_degree, k times that the samples of k "
-                                     "ranks, for a k that divides P_degree (CPU only), a divisor "
-                                     "of it a part of a rank's.",
+                                     "ranks, for a k that divides P_degree, a divisor of it a "
+                                     "part of a rank's.",
                           .unit = "samples",
                           .bounds = between(1, 1048576)}),
         training.choice<Optimizer>(
