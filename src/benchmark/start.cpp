@@ -151,16 +151,6 @@ void check_residents(const config::Config& config, const device::Device& device)
             config.data.resident_mib);
 }
 
-void check_statistics(const config::Config& config, const plan::Layout& layout,
-                      const device::Device& device) {
-    const int ranks = plan::statistics_ranks(config.training, layout);
-    require(ranks == 1 || device.uuid().empty(), ExitCode::usage,
-            "training.batch_norm_samples: expected auto or a divisor of the {} samples that a rank "
-            "computes at once, as the ranks compute on GPUs, got {}",
-            layout.rows(config.training.batch_size),
-            config.training.batch_norm_samples.value_or(0));
-}
-
 /// The samples of the run, on each node's own disk where data.staging says so.
 data::SampleSets open_samples(const config::Config& config,
                               const plan::ParallelismController& controller,
@@ -204,7 +194,6 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
         precision = choose_precision(config.training.precision, *opened.device);
         check_backend(config, *opened.device);
         check_residents(config, *opened.device);
-        check_statistics(config, layout, *opened.device);
     });
     precision = agree_on_precision(precision, everyone);
     std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);

@@ -16,7 +16,7 @@ std::vector<Key> batch_keys(const Builder& training) {
                          {.meaning = "Samples that share one BatchNorm statistic in training; auto "
                                      "is what a rank computes at once, batch_size / (data_degree x "
                                      "micro_batches); k times that the samples of k ranks, for a "
-                                     "k that divides data_degree (CPU only); a divisor of it a "
+                                     "k that divides data_degree; a divisor of it a "
                                      "part of a rank's.",
                           .unit = "samples",
                           .bounds = between(1, 1048576)}),

@@ -149,7 +149,7 @@ TEST_P(RankStatistics, AreRefusedWithoutASumOverAsManyRanks) {
         device->build(of_four, {.compute = GetParam().compute, .mode = Mode::inference}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, RankStatistics, testing::ValuesIn(cpu_rows()),
+INSTANTIATE_TEST_SUITE_P(Devices, RankStatistics, testing::ValuesIn(device_rows()),
                          [](const auto& test) { return to_string(test.param); });
 
 }  // namespace
