@@ -85,7 +85,8 @@ public:
           span(shape.statistics_ranks),
           statistics(span, shape.before_statistics) {
         config.communication.bucket_mib = 1.0 / 256;  // several
-        span.connect(*replicas, std::vector<int>(static_cast<std::size_t>(replicas->size())));
+        span.connect(shape.shares_batch_alone ? group : *replicas,
+                     std::vector<int>(static_cast<std::size_t>(replicas->size())));
         config.parallel.mode = config::ParallelMode::pipeline;
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
@@ -188,7 +189,10 @@ inline std::vector<int> stage_counts() {
     constexpr int kStagesOfModel = 5;
     std::vector<int> counts;
     for (int stages = 1; stages <= kStagesOfModel; ++stages) {
-        if (mpi_tests::world().everyone.size() % stages == 0) counts.push_back(stages);
+        const int ranks = mpi_tests::world().everyone.size();
+        // With four micro-batches.
+        const bool shares_batch = ranks % stages == 0 && kBatch % (4 * (ranks / stages)) == 0;
+        if (shares_batch) counts.push_back(stages);
     }
     return counts;
 }
