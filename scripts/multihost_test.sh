@@ -34,7 +34,7 @@ fails() {
     exit 2
 }
 
-is_integer() { [[ $1 =~ ^[0-9]{1,4}$ ]] && ((10#$1 >= $2 && 10#$1 <= $3)); }
+is_integer() { [[ $1 =~ ^[1-9][0-9]{0,3}$ ]] && (($1 >= $2 && $1 <= $3)); }
 
 arguments=("$@")
 count=4 rate=1gbit steps=10 only="" tolerance=0.01 program=$root/build/release/hpcai500
@@ -57,9 +57,9 @@ while (($#)); do
 done
 is_integer "$count" 2 16 || fails "--hosts: expected an integer from 2 to 16, got '$count'"
 is_integer "$steps" 1 1000 || fails "--steps: expected an integer from 1 to 1000, got '$steps'"
-[[ $rate =~ ^[0-9]+[kmg]bit$ ]] || fails "--rate: expected such as 100mbit or 1gbit, got '$rate'"
+[[ $rate =~ ^[1-9][0-9]*[kmg]bit$ ]] || fails "--rate: expected such as 100mbit or 1gbit, got '$rate'"
 [[ $tolerance =~ ^0?\.[0-9]+$ ]] || fails "--tolerance: expected a fraction such as 0.01, got '$tolerance'"
-[[ -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
+[[ -f $program && -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
 
 enter_private_world "${arguments[@]}"
 start_hosts "$count" "$rate"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by fig5.sh to fig9.sh: options, runs of the program under stated conditions, results.
+# Sourced by the scripts beside it: options, runs of the program under stated conditions, results.
 # A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
-# enter_private_world (if it needs hosts), prepare, start_hosts or start_here, measure..., draw.
+# enter_private_world (if it needs hosts), prepare, start_hosts or start_here, hold_ranks, measure...,
+# draw.
 set -euo pipefail
+shopt -s inherit_errexit
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
 experiments=$root/scripts/experiments
 figure=$(basename "$0" .sh)
@@ -18,10 +20,14 @@ declare -A legal=([output]='.*' [program]='.+')
 rank_counts='[1-9][0-9]?( [1-9][0-9]?)*'
 # shellcheck disable=SC2034
 small_number='[1-9][0-9]?[0-9]?'
+# shellcheck disable=SC2034  # epochs, where the first does not count
+several='[2-9]|[1-9][0-9][0-9]?'
+# shellcheck disable=SC2034
+parts_of_32='1|2|4|8' # ranks that share the batch of configs/quickstart.yaml
 # shellcheck disable=SC2034
 share_of_core='0\.[1-9][0-9]*|1|1\.0'
 # shellcheck disable=SC2034
-link_rate='[0-9]+[kmg]bit'
+link_rate='[1-9][0-9]*[kmg]bit'
 
 usage_error() {
     echo "$figure.sh: $1" >&2
@@ -33,16 +39,31 @@ parse_options() {
     while (($#)); do
         [[ $1 != --help && $1 != -h ]] || { usage && exit; }
         name=${1#--}
-        [[ $1 == --* && -n ${options[$name]+there} ]] ||
-            usage_error "unknown option '$1'; there are --help $(printf -- '--%s ' "${!options[@]}")"
+        [[ $1 == --?* && -n ${options[$name]+there} ]] ||
+            usage_error "unknown option '$1'; --help lists all"
         (($# >= 2)) || usage_error "$1 needs a value"
         [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: '$2' is not legal; --help says what is"
         options[$name]=$2
         shift 2
     done
     program=$(realpath -m "${options[program]}")
-    [[ -x $program ]] || usage_error "$program is not there; scripts/build.sh makes it"
+    [[ -f $program && -x $program ]] || usage_error "$program is not there; scripts/build.sh makes it"
     results=$(realpath -m "${options[output]:-results/$figure-$(date -u +%Y%m%dT%H%M%SZ)}")
+}
+
+check_increasing() { # option, numbers
+    local number before=0
+    for number in $2; do
+        ((number > before)) || usage_error "$1: '$2' is not in increasing order"
+        before=$number
+    done
+}
+
+# Ranks cannot be held to shares of cores that are not there: they would get less, and unevenly.
+check_shares() { # ranks, share
+    awk -v ranks="$1" -v share="$2" -v cores="$(nproc)" \
+        'BEGIN { exit !(ranks * share <= cores + 1e-9) }' ||
+        usage_error "--share: $1 ranks with $2 of a core each are more than the $(nproc) cores here"
 }
 
 # The results folder, with what the runs are made with.
@@ -58,23 +79,36 @@ prepare() {
 # Instead of start_hosts: ranks run on this machine as it is, without root.
 start_here() {
     hosts=()
-    world=$(mktemp -d -t hpcai500.XXXXXX)
-    # shellcheck disable=SC2064  # the value of now
-    trap "rm -rf '$world'" EXIT
+    world="" mpirun=""
+    trap end_here EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
+    world=$(mktemp -d -t hpcai500.XXXXXX)
+}
+
+end_here() {
+    trap '' INT TERM HUP
+    if [[ -n $mpirun ]]; then
+        kill "$mpirun" 2>/dev/null || true # which ends its ranks
+        wait "$mpirun" 2>/dev/null || true
+    fi
+    [[ -z $world ]] || rm -rf "$world"
 }
 
 # All ranks of the measurement to come get the share of a core; none if it is empty.
 hold_ranks() { # ranks, share
     share=()
-    [[ -z $2 ]] || share=("$hosts_folder/in_share.sh" "$(make_shares "${world##*/}" "$1" "$2")")
+    if [[ -n $2 ]]; then
+        make_shares "${world##*/}" "$1" "$2"
+        share=("$hosts_folder/in_share.sh" "$shares_folder")
+    fi
 }
 
 # One run, kept as runs/NAME.json; NAME is key=value,key=value.
 measure() { # name, ranks on each host, options of the program...
     local name=$1 ranks=$2 load begin=$SECONDS
     shift 2
+    [[ ! -e $results/runs/$name.json ]] || usage_error "$name is asked for twice"
     load=$(cut -d' ' -f1 /proc/loadavg)
     local command=("${share[@]}" "$program" run --output "$world/run" "$@")
     rm -rf "$world/run"
@@ -82,12 +116,18 @@ measure() { # name, ranks on each host, options of the program...
         run_on_hosts "$ranks" "${command[@]}"
     else
         mpi_environment "$ranks" >/dev/null
-        env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive mpirun --bind-to none -np "$ranks" "${command[@]}"
+        # In the background, so that a signal need not wait for its end.
+        env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive \
+            mpirun --bind-to none -np "$ranks" "${command[@]}" &
+        mpirun=$!
+        wait "$mpirun"
     fi >"$world/log" 2>&1 </dev/null || {
+        mpirun=""
         tail -n 20 "$world/log" >&2
         echo "$figure.sh: the run $name failed" >&2
         exit 1
     }
+    mpirun=""
     cp "$world/run/result.json" "$results/runs/$name.json"
     printf '%s\t%s\t%s\n' "$name" "$load" $((SECONDS - begin)) >>"$results/runs.tsv"
     printf '%-46s %4d s  load before %s\n' "$name" $((SECONDS - begin)) "$load"

@@ -21,7 +21,7 @@ communication is most of the step. The median over the epochs after the first.
   --precisions "..."  of communication.precision           (fp32 bf16 fp16 int8)
   --samples B         of a rank in a step                  (2)
   --steps S           of an epoch                          (1)
-  --epochs E                                               (4)
+  --epochs E          at least 2                           (4)
   --output DIR        new folder                           (results/communication-<UTC time>)
 
 Writes communication.json, communication.txt and communication.svg, and the runs they are from. Needs
@@ -29,14 +29,18 @@ root for hosts.
 END
 }
 
-words='[a-z0-9_]+( [a-z0-9_]+)*'
+one_algorithm='(all_reduce|torus_2d|hierarchical)'
+one_precision='(fp32|bf16|fp16|int8)'
 options+=([workload]=image_classification [hosts]=4 [per-host]="1 2" [rate]=100mbit
     [algorithms]="all_reduce torus_2d hierarchical" [precisions]="fp32 bf16 fp16 int8" [samples]=2
     [steps]=1 [epochs]=4)
 legal+=([workload]='image_classification|extreme_weather' [hosts]='[2-9]|1[0-6]'
-    [per-host]=$rank_counts [rate]=$link_rate [algorithms]=$words [precisions]=$words
-    [samples]=$small_number [steps]=$small_number [epochs]=$small_number)
+    [per-host]=$rank_counts [rate]=$link_rate
+    [algorithms]="$one_algorithm( $one_algorithm)*" [precisions]="$one_precision( $one_precision)*"
+    [samples]=$small_number [steps]=$small_number [epochs]=$several)
 parse_options "$@"
+[[ ${options[algorithms]} != hierarchical || ${options[per-host]} != 1 ]] ||
+    usage_error "--algorithms: hierarchical needs more than one rank a host (--per-host)"
 enter_private_world "$@"
 prepare
 start_hosts "${options[hosts]}" "${options[rate]}"

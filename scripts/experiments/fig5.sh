@@ -15,7 +15,7 @@ share S of a core by a control group; hosts are joined by links of R. Image Clas
 synthetic photographs of 8 classes at 32 x 32.
 
   --models "..."  base models, in increasing order (1 2 4)
-  --degree P      ranks of a base model, on one host (2)
+  --degree P      ranks of a base model, on one host: 1, 2, 4 or 8 (2)
   --share S       of a core, 0.1 to 1             (0.2)
   --rate R        of a host's link, each way      (1gbit)
   --pictures N    training photographs of a class (40)
@@ -23,20 +23,23 @@ synthetic photographs of 8 classes at 32 x 32.
   --target Q      workload.target_quality         (0.25)
   --output DIR    new folder                      (results/fig5-<UTC time>)
 
+All ranks' shares together may be as many cores as there are; fewer leave room for other programs.
 Writes fig5.json, fig5.txt and fig5.svg, and the runs they are from. Needs root for hosts and shares.
 END
 }
 
 options+=([workload]=image_classification [models]="1 2 4" [degree]=2 [share]=0.2 [rate]=1gbit
     [pictures]=40 [epochs]=4 [target]=0.25)
-legal+=([workload]=image_classification [models]=$rank_counts [degree]='[1-8]'
+legal+=([workload]=image_classification [models]=$rank_counts [degree]=$parts_of_32
     [share]=$share_of_core [rate]=$link_rate [pictures]=$small_number [epochs]=$small_number
     [target]='0?\.[0-9]+')
 parse_options "$@"
-enter_private_world "$@"
-prepare
+check_increasing --models "${options[models]}"
 read -ra models <<<"${options[models]}"
 degree=${options[degree]}
+check_shares $((models[-1] * degree)) "${options[share]}"
+enter_private_world "$@"
+prepare
 start_hosts "${models[-1]}" "${options[rate]}"
 all_hosts=("${hosts[@]}")
 hold_ranks $((models[-1] * degree)) "${options[share]}"

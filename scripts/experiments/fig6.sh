@@ -11,16 +11,17 @@ Usage: scripts/experiments/fig6.sh [--workload W] [--models M] [--degree P] [--s
 
 What part of its share of a core each rank uses, every T seconds of one run, from its start to its
 end; the paper has the utilisation of GPUs. M hosts have a base model of P ranks each. A rank that
-waits for others keeps asking, which counts as use.
+waits for others keeps asking, which counts as use. Where control groups do not count the time, it is
+read in hundredths of a second: S x T should be some tenths of a second.
 
   --workload W   image_classification (default) or extreme_weather
-  --models M     base models, one a host          (4)
-  --degree P     ranks of a base model            (2)
+  --models M     base models, one a host, 1 to 9  (4)
+  --degree P     ranks of a base model, 1 to 8    (2)
   --share S      of a core, 0.1 to 1              (0.2)
   --rate R       of a host's link, each way       (1gbit)
   --steps N      of an epoch                      (10)
   --epochs E                                      (4)
-  --seconds T    between two readings             (1)
+  --seconds T    between two readings, 0.1 to 99  (1)
   --output DIR   new folder                       (results/fig6-<UTC time>)
 
 Writes fig6.json, fig6.txt and fig6.svg, and the run they are from. Needs root for hosts and shares.
@@ -33,15 +34,17 @@ legal+=([workload]='image_classification|extreme_weather' [models]='[1-9]' [degr
     [share]=$share_of_core [rate]=$link_rate [steps]=$small_number [epochs]=$small_number
     [seconds]='0\.[1-9]|[1-9][0-9]?')
 parse_options "$@"
+degree=${options[degree]}
+check_shares $((options[models] * degree)) "${options[share]}"
 enter_private_world "$@"
 prepare
-degree=${options[degree]}
 start_hosts "${options[models]}" "${options[rate]}"
 hold_ranks $((options[models] * degree)) "${options[share]}"
 
 python3 "$experiments/sample_use.py" "${share[1]}" $((options[models] * degree)) \
     "${options[share]}" "${options[seconds]}" "$results/utilisation.tsv" &
+sampling=$!
 speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" 8 "$degree"
 measure "models=${options[models]}" "$degree" "${speed[@]}" --set "bagging.M=${options[models]}"
-wait
+wait "$sampling"
 draw

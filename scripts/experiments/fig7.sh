@@ -15,10 +15,10 @@ configs/quickstart.yaml on its own bootstrap of synthetic photographs of 8 class
 of one base model, so that twice the speed is half the time to train. Runs on this machine as it is.
 
   --ranks N       in all                          (4)
-  --models "..."  base models, divisors of N      (4 2 1)
+  --models "..."  base models, divisors of N; N / M is 1, 2, 4 or 8 (4 2 1)
   --pictures N    training photographs of a class (160)
-  --size S        side of the pictures, pixels    (48)
-  --epochs E                                      (4)
+  --size S        side of the pictures, 32 to 199 pixels (48)
+  --epochs E      at least 2                      (4)
   --output DIR    new folder                      (results/fig7-<UTC time>)
 
 Writes fig7.json, fig7.txt and fig7.svg, and the runs they are from.
@@ -28,11 +28,13 @@ END
 options+=([workload]=image_classification [ranks]=4 [models]="4 2 1" [pictures]=160 [size]=48
     [epochs]=4)
 legal+=([workload]=image_classification [ranks]='[1-9][0-9]?' [models]=$rank_counts
-    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$small_number)
+    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several)
 parse_options "$@"
 read -ra models <<<"${options[models]}"
 for count in "${models[@]}"; do
     ((options[ranks] % count == 0)) || usage_error "--models: $count does not divide ${options[ranks]} ranks"
+    [[ $((options[ranks] / count)) =~ ^($parts_of_32)$ ]] ||
+        usage_error "--models: $((options[ranks] / count)) ranks a model cannot share a batch of 32"
 done
 prepare
 start_here

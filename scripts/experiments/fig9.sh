@@ -16,12 +16,12 @@ so that more ranks are more machine although this one has few cores. S x ranks s
 of the cores free. An epoch's time is the median over the epochs after the first.
 
   --workload W   image_classification (default) or extreme_weather
-  --ranks "..."  sizes, the first 1               (1 2 4 8)
+  --ranks "..."  from 1 on, in increasing order   (1 2 4 8)
   --share S      of a core, 0.1 to 1              (0.2)
   --rate R       of a host's link, each way       (1gbit)
   --samples B    of a rank in a step              (8)
   --steps N      of an epoch                      (2)
-  --epochs E                                      (4)
+  --epochs E     at least 2                       (4)
   --precision P  communication.precision          (fp32)
   --output DIR   new folder                       (results/fig9-<UTC time>)
 
@@ -33,11 +33,13 @@ options+=([workload]=image_classification [ranks]="1 2 4 8" [share]=0.2 [rate]=1
     [steps]=2 [epochs]=4 [precision]=fp32)
 legal+=([workload]='image_classification|extreme_weather' [ranks]="1( $rank_counts)?"
     [share]=$share_of_core [rate]=$link_rate [samples]=$small_number [steps]=$small_number
-    [epochs]=$small_number [precision]='fp32|bf16|fp16|int8')
+    [epochs]=$several [precision]='fp32|bf16|fp16|int8')
 parse_options "$@"
+check_increasing --ranks "${options[ranks]}"
+read -ra sizes <<<"${options[ranks]}"
+check_shares "${sizes[-1]}" "${options[share]}"
 enter_private_world "$@"
 prepare
-read -ra sizes <<<"${options[ranks]}"
 start_hosts "${sizes[-1]}" "${options[rate]}"
 all_hosts=("${hosts[@]}")
 hold_ranks "${sizes[-1]}" "${options[share]}"

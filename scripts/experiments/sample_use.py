@@ -12,13 +12,27 @@ import pathlib
 import time
 
 
+def counted_seconds(group):
+    """By the control group itself; None if it does not count."""
+    if (group / "cpuacct.usage").exists():  # version 1, where that controller is with the other
+        return int((group / "cpuacct.usage").read_text()) / 1e9
+    for line in (group / "cpu.stat").read_text().splitlines():
+        if line.startswith("usage_usec "):  # version 2
+            return int(line.split()[1]) / 1e6
+    return None
+
+
 def processor_seconds(group):
     """Used by all processes of a control group; None when it has none."""
+    processes = (group / "cgroup.procs").read_text().split()
+    counted = counted_seconds(group)
+    if processes and counted is not None:
+        return counted
     ticks = None
-    for process in (group / "cgroup.procs").read_text().split():
+    for process in processes:
         try:
             fields = pathlib.Path("/proc", process, "stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
             continue
         ticks = (ticks or 0) + int(fields[11]) + int(fields[12])
     return None if ticks is None else ticks / os.sysconf("SC_CLK_TCK")

@@ -14,11 +14,11 @@ once as it is and once with each setting of the list in this script, from N seed
 speed, bytes and Top-1. Runs on this machine as it is.
 
   --only TEXT   only settings whose name contains TEXT; the default is always run
-  --ranks P                                       (2)
+  --ranks P     1, 2, 4 or 8                      (2)
   --seeds N     run.seed from 1 to N              (1)
   --pictures N  training photographs of a class   (160)
-  --size S      side of the pictures, pixels      (48)
-  --epochs E                                      (4)
+  --size S      side of the pictures, 32 to 199 pixels (48)
+  --epochs E    at least 2                        (4)
   --output DIR  new folder                        (results/settings-<UTC time>)
 
 Writes settings.json, settings.txt and settings.svg, and the runs they are from.
@@ -42,16 +42,22 @@ declare -A settings=(
     [communication_fp16]="communication.precision=fp16"
     [communication_int8]="communication.precision=int8"
     [micro_batches]="parallel.micro_batches=4"
+    [batch_norm_all]="training.batch_norm_samples=32"
     [pipeline_1f1b]="parallel.mode=pipeline parallel.micro_batches=4"
     [pipeline_gpipe]="parallel.mode=pipeline parallel.micro_batches=4 parallel.schedule=gpipe"
 )
 order=(fp32 bf16 lars lamb adam adamw adagrad torus_2d hierarchical communication_bf16
-    communication_fp16 communication_int8 micro_batches pipeline_1f1b pipeline_gpipe)
+    communication_fp16 communication_int8 micro_batches batch_norm_all pipeline_1f1b pipeline_gpipe)
 
 options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
-legal+=([only]='.*' [ranks]='[1-9][0-9]?' [seeds]='[1-9]' [pictures]=$small_number
-    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$small_number)
+legal+=([only]='.*' [ranks]=$parts_of_32 [seeds]='[1-9]' [pictures]=$small_number
+    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several)
 parse_options "$@"
+chosen=()
+for name in "${order[@]}"; do
+    [[ $name != *"${options[only]}"* ]] || chosen+=("$name")
+done
+((${#chosen[@]})) || usage_error "--only: no setting contains '${options[only]}'; there are ${order[*]}"
 prepare
 start_here
 hold_ranks "${options[ranks]}" ""
@@ -71,8 +77,7 @@ train() { # name, settings...
 }
 
 train default
-for name in "${order[@]}"; do
-    [[ $name == *"${options[only]}"* ]] || continue
+for name in "${chosen[@]}"; do
     # shellcheck disable=SC2086  # words
     train "$name" ${settings[$name]}
 done

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # Sourced. Several hosts on one machine: network namespaces with a name, an address, shared memory
 # and a local disk of their own, joined by links of limited rate through a switch. Everything lives
-# in namespaces that end with the script, whatever ends it. In this order:
+# in namespaces that end with the script, whatever ends it; only a kill (-9) of the script leaves its
+# scratch folder, and groups of shares.sh, behind. In this order:
 #     enter_private_world "$@"           # runs the script again, inside; needs root
 #     start_hosts COUNT RATE             # host0, host1, ...; RATE as tc has it, such as 100mbit
 #     run_on_hosts RANKS COMMAND...      # mpirun with so many ranks on each host
@@ -37,31 +38,46 @@ enter_private_world() {
         return
     fi
     check_world_is_possible
+    local code=0
+    inside=""
+    HPCAI500_WORLD=""
+    trap end_world EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
     HPCAI500_WORLD=$(mktemp -d -t hpcai500.XXXXXX)
     export HPCAI500_WORLD
-    local inside code=0
     setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child --mount-proc \
         bash "$(readlink -f "$0")" "$@" </dev/null &
     inside=$!
-    # shellcheck disable=SC2064  # the values of now
-    trap "end_world $inside '$HPCAI500_WORLD'" EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
     wait "$inside" || code=$?
+    inside=""
     exit "$code"
 }
 
-end_world() { # process, folder
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
-    remove_shares "${2##*/}" || true
-    rm -rf "$2"
+# A second Ctrl-C does not leave half of it.
+end_world() {
+    local first="" tries
+    trap '' INT TERM HUP
+    if [[ -n $inside ]]; then
+        first=$(cat "/proc/$inside/task/$inside/children" 2>/dev/null) || true
+        kill -KILL "$inside" 2>/dev/null || true
+        wait "$inside" 2>/dev/null || true
+        # The first process of the namespaces is killed, too, and is there until all others have gone.
+        for ((tries = 0; tries < 100; ++tries)); do
+            [[ -n $first && -e /proc/${first% } ]] || break
+            sleep 0.05
+        done
+    fi
+    [[ -n $HPCAI500_WORLD ]] || return 0
+    remove_shares "${HPCAI500_WORLD##*/}" || true
+    rm -rf "$HPCAI500_WORLD"
 }
 
 # Hosts and the links between them: what a host sends is limited where it leaves the host, what it
 # receives where it leaves the switch.
 start_hosts() { # count, rate
     local count=$1 rate=$2 host peer index
+    ((count <= 250)) || world_fails 2 "$count hosts are more than the 250 that get addresses"
     mount -t tmpfs tmpfs /run
     ip netns add switch
     ip -n switch link add bridge0 type bridge

@@ -13,7 +13,8 @@ share_root() {
     fi
 }
 
-# Makes a group for each of so many ranks and prints the folder that holds them.
+# Makes a group for each of so many ranks; shares_folder holds them. Not to be called where a failure
+# does not end the script: ranks would run without limits.
 make_shares() { # name, ranks, share of a core
     local root folder rank period=10000 quota
     root=$(share_root)
@@ -37,7 +38,8 @@ make_shares() { # name, ranks, share of a core
             echo "$quota" >"$folder/rank$rank/cpu.cfs_quota_us"
         fi
     done
-    echo "$folder"
+    # shellcheck disable=SC2034  # for who calls
+    shares_folder=$folder
 }
 
 # After their processes have ended, which may take a moment.
