@@ -4,9 +4,12 @@
 import dataclasses
 import html
 import math
+import textwrap
 
-WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 80, 190, 64, 64  # margins; the legend stands in the right one
+PLOT_WIDTH, PLOT_HEIGHT = 490, 332
+LEFT, TOP, BOTTOM = 80, 64, 64  # margins; the right one is as wide as the legend
+NOTE_LINE = 15  # pixels
+LETTER = 0.56  # of the font's size, a mean; wide enough for most words
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]  # Okabe and Ito
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 
@@ -19,6 +22,7 @@ class Series:
     dashed: bool = False
     joined: bool = True
     marked: bool = True
+    ranges: list = dataclasses.field(default_factory=list)  # (low, high) in y of each point
 
 
 @dataclasses.dataclass
@@ -29,6 +33,7 @@ class Chart:
     y_label: str
     series: list
     x_ticks: list = None  # else round numbers
+    x_names: list = None  # of the ticks, else the numbers
     y_from: float = 0.0
     y_to: float = None  # at least
 
@@ -58,12 +63,26 @@ def text(x, y, words, size=13, anchor="middle", extra=""):
             f"{html.escape(words)}</text>")
 
 
-def marker(index, x, y, color):
+def marker(index, x, y):
+    """Of the series with this number; colours and shapes together differ for 24 series."""
+    color = color_of(index)
     shapes = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4.5'",
               f"<rect x='{x - 4:.1f}' y='{y - 4:.1f}' width='8' height='8'",
               f"<path d='M{x:.1f} {y - 5.5:.1f} l5 9 h-10 z'",
               f"<path d='M{x:.1f} {y - 6:.1f} l5 6 l-5 6 l-5 -6 z'"]
-    return f"{shapes[index % len(shapes)]} fill='{color}'/>"
+    fill = color if index // 12 % 2 == 0 else "white"
+    return f"{shapes[index % len(shapes)]} fill='{fill}' stroke='{color}'/>"
+
+
+def color_of(index):
+    return COLORS[index % len(COLORS)]
+
+
+def overlap(one, other):
+    """Area that two boxes (left, top, right, bottom) share."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, wide) * max(0.0, high)
 
 
 class Drawing:
@@ -71,61 +90,98 @@ class Drawing:
         self.chart = chart
         points = [point for series in chart.series for point in series.points]
         xs, ys = [x for x, _ in points] or [0, 1], [y for _, y in points] or [0, 1]
+        ys += [end for series in chart.series for ends in series.ranges for end in ends]
+        longest = max((len(series.name) for series in chart.series), default=0)
+        self.right = LEFT + PLOT_WIDTH
+        self.width = self.right + 60 + round(13 * LETTER * longest)
+        self.note = textwrap.wrap(chart.note, int((self.width - LEFT) / (12 * LETTER)))
+        self.top = TOP + NOTE_LINE * max(0, len(self.note) - 1)
+        self.bottom = self.top + max(PLOT_HEIGHT, 22 * len(chart.series))
+        self.height = self.bottom + BOTTOM
+        self.boxes = []  # of what labels should not cover
         self.x_ticks = chart.x_ticks or round_ticks(min(0, *xs), max(xs))
         self.y_ticks = round_ticks(min(chart.y_from, *ys), max(*ys, chart.y_to or -math.inf))
-        x_low, x_high = min(self.x_ticks), max(self.x_ticks)
+        x_low, x_high = min(*self.x_ticks, *xs), max(*self.x_ticks, *xs)
         room = 0.04 * (x_high - x_low or 1)
         self.x_range = x_low - room, x_high + room
         self.y_range = min(self.y_ticks), max(self.y_ticks)
 
     def x(self, value):
         low, high = self.x_range
-        return LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (value - low) / (high - low) * PLOT_WIDTH
 
     def y(self, value):
         low, high = self.y_range
-        return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
+        return self.bottom - (value - low) / (high - low) * (self.bottom - self.top)
 
     def axes(self):
         chart = self.chart
-        right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+        top, right, bottom = self.top, self.right, self.bottom
         for tick in self.y_ticks:
             yield f"<line x1='{LEFT}' x2='{right}' y1='{self.y(tick):.1f}' y2='{self.y(tick):.1f}' stroke='#ddd'/>"
             yield text(LEFT - 8, self.y(tick) + 4, f"{tick:.6g}", anchor="end")
         for tick in self.x_ticks:
             yield f"<line x1='{self.x(tick):.1f}' x2='{self.x(tick):.1f}' y1='{bottom}' y2='{bottom + 5}' stroke='#333'/>"
-            yield text(self.x(tick), bottom + 20, f"{tick:.6g}")
-        yield f"<path d='M{LEFT} {TOP} V{bottom} H{right}' fill='none' stroke='#333'/>"
-        yield text((LEFT + right) / 2, HEIGHT - 16, chart.x_label, 14)
-        yield text(22, (TOP + bottom) / 2, chart.y_label, 14,
-                   extra=f"transform='rotate(-90 22 {(TOP + bottom) / 2:.1f})'")
+            yield text(self.x(tick), bottom + 20,
+                       chart.x_names[self.x_ticks.index(tick)] if chart.x_names else f"{tick:.6g}")
+        yield f"<path d='M{LEFT} {top} V{bottom} H{right}' fill='none' stroke='#333'/>"
+        yield text((LEFT + right) / 2, self.height - 16, chart.x_label, 14)
+        yield text(22, (top + bottom) / 2, chart.y_label, 14,
+                   extra=f"transform='rotate(-90 22 {(top + bottom) / 2:.1f})'")
         yield text(LEFT, 26, chart.title, 17, "start", "font-weight='bold'")
-        yield text(LEFT, 46, chart.note, 12, "start", "fill='#555'")
+        for number, line in enumerate(self.note):
+            yield text(LEFT, 46 + NOTE_LINE * number, line, 12, "start", "fill='#555'")
+
+    def places(self, series):
+        return [(self.x(x), self.y(y)) for x, y in series.points]
+
+    def label(self, x, y, words):
+        """Beside a point, where it covers least."""
+        width, best = 12 * LETTER * len(words), None
+        for across, down, anchor in ((0, -10, "middle"), (7, -8, "start"), (-7, -8, "end"),
+                                     (0, 19, "middle"), (7, 17, "start"), (-7, 17, "end"),
+                                     (0, -24, "middle"), (0, 33, "middle")):
+            left = x + across - {"start": 0, "middle": width / 2, "end": width}[anchor]
+            box = left, y + down - 10, left + width, y + down + 2
+            covered = sum(overlap(box, other) for other in self.boxes)
+            covered += width * 12 - overlap(box, (LEFT, self.top - 20, self.right + 16, self.bottom))
+            if best is None or covered < best[0] - 1:
+                best = covered, box, text(x + across, y + down, words, 12, anchor)
+        self.boxes.append(best[1])
+        return best[2]
 
     def lines(self):
+        for series in self.chart.series:
+            self.boxes += [(x - 6, y - 6, x + 6, y + 6) for x, y in self.places(series)]
+            self.boxes += [(x - 4, self.y(high), x + 4, self.y(low))
+                           for (low, high), (x, _) in zip(series.ranges, self.places(series))]
         for index, series in enumerate(self.chart.series):
-            color = COLORS[index % len(COLORS)]
-            places = [(self.x(x), self.y(y)) for x, y in series.points]
+            color = color_of(index)
+            places = self.places(series)
             dash = " stroke-dasharray='6 4'" if series.dashed else ""
             if series.joined and places:
                 path = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
                 yield f"<path d='M{path}' fill='none' stroke='{color}' stroke-width='2'{dash}/>"
-            for number, (x, y) in enumerate(places):
-                if series.marked:
-                    yield marker(index, x, y, color)
-                if series.labels:
-                    yield text(x, y - 10, series.labels[number], 12)
-            x, y = WIDTH - RIGHT + 18, TOP + 14 + 22 * index
+            for (low, high), (x, _) in zip(series.ranges, places):
+                if high > low:
+                    yield (f"<path d='M{x - 4:.1f} {self.y(low):.1f} h8 m-4 0 V{self.y(high):.1f} m-4 0 h8'"
+                           f" fill='none' stroke='{color}'/>")
+            if series.marked:
+                yield from (marker(index, x, y) for x, y in places)
+            yield from (self.label(x, y, words) for words, (x, y) in zip(series.labels, places))
+            x, y = self.right + 18, self.top + 14 + 22 * index
             if series.joined:
                 yield f"<line x1='{x - 2}' x2='{x + 22}' y1='{y}' y2='{y}' stroke='{color}' stroke-width='2'{dash}/>"
             if series.marked:
-                yield marker(index, x + 10, y, color)
+                yield marker(index, x + 10, y)
             yield text(x + 30, y + 4, series.name, anchor="start")
 
 
 def svg(chart):
     """The chart as the text of an SVG file."""
     drawing = Drawing(chart)
+    width, height = drawing.width, drawing.height
     body = "\n".join([*drawing.axes(), *drawing.lines()])
-    return (f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' width='{WIDTH}'"
-            f" height='{HEIGHT}'>\n<rect width='100%' height='100%' fill='white'/>\n{body}\n</svg>\n")
+    return (f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}'"
+            f" height='{height}' role='img'>\n<title>{html.escape(chart.title)}</title>\n"
+            f"<rect width='100%' height='100%' fill='white'/>\n{body}\n</svg>\n")

@@ -9,6 +9,7 @@ import argparse
 import csv
 import datetime
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -16,6 +17,7 @@ import statistics
 import chart
 
 EPOCHS_NOTE = "median of the epochs after the first"
+PRECISIONS = ["fp32", "bf16", "fp16", "int8"]  # of communication
 
 
 class Run:
@@ -24,6 +26,9 @@ class Run:
     def __init__(self, path):
         self.case = dict(pair.split("=", 1) for pair in path.stem.split(","))
         self.result = json.loads(path.read_text())
+        verdict = self.result["verdict"]
+        if verdict["exit_code"] != 0:
+            raise SystemExit(f"{path}: the run is {verdict['status']}, no figure is drawn from it")
         self.ranks = self.result["topology"]["ranks"]
         self.models = self.result["topology"]["groups"]
         self.degree = self.result["topology"]["degree"]
@@ -31,35 +36,36 @@ class Run:
     def groups(self):
         return self.result["work"]["groups"]
 
-    def epoch_seconds(self):
-        """Of the slowest group."""
-        return max(statistics.median(group["epoch_seconds"][1:] or group["epoch_seconds"])
-                   for group in self.groups())
+    @staticmethod
+    def epoch_seconds_of(group):
+        return statistics.median(group["epoch_seconds"][1:])
 
     def spread(self):
         """Largest over smallest time of the epochs after the first, of all groups."""
         times = [time for group in self.groups() for time in group["epoch_seconds"][1:]]
         return max(times) / min(times) if times else 1.0
 
-    def steps_per_epoch(self):
-        group = self.groups()[0]
-        return group["iterations"] / len(group["epoch_seconds"])
-
     def step_seconds(self):
-        return self.epoch_seconds() / self.steps_per_epoch()
+        """Of the slowest group."""
+        return max(self.epoch_seconds_of(group) * len(group["epoch_seconds"]) / group["iterations"]
+                   for group in self.groups())
 
     def images_per_second(self):
-        """Of all models."""
+        """Of all models, at the pace of the slowest group, as eq. 6 of the paper has it."""
         per_epoch = sum(group["samples_trained"] / len(group["epoch_seconds"])
                         for group in self.groups())
-        return per_epoch / self.epoch_seconds()
+        return per_epoch / max(map(self.epoch_seconds_of, self.groups()))
 
     def flops(self):
         return self.images_per_second() * self.result["flops"]["training_per_sample"]
 
-    def wire_bytes(self):
-        """That a rank sends in a step, by formula; None of a program that does not say."""
-        return self.result["communication"].get("sent_bytes_per_step")
+    def sent_bytes(self):
+        """In a step, by the rank that sends most, as the ranks count them; None if they do not."""
+        return self.result["communication"]["sent_bytes_per_step"]
+
+    def interval(self):
+        """Of the ensemble's quality, at 95 %."""
+        return [self.result["quality"]["confidence_interval"][end] for end in ("low", "high")]
 
 
 def runs_of(folder):
@@ -81,12 +87,17 @@ WORKLOADS = {"image_classification": "Image Classification",
              "extreme_weather": "Extreme Weather Analytics"}
 
 
-def conditions(parameters, *more):
+def conditions(runs, parameters, *more):
     words = [WORKLOADS[parameters["workload"]]] if "workload" in parameters else []
     if parameters.get("share"):
         words.append(f"each rank {parameters['share']} of a core")
     if parameters.get("rate"):
         words.append(f"links of {parameters['rate']}")
+    if parameters.get("samples"):
+        words.append(f"{parameters['samples']} samples a rank")
+    precisions = {run.result["workload"]["precision"] for run in runs}
+    if len(precisions) == 1:
+        words.append(f"computed in {precisions.pop()}")
     return ", ".join([*words, *more])
 
 
@@ -97,13 +108,19 @@ def fig5(runs, parameters):
         points.append({"ranks": run.ranks, "M": run.models, "P_degree": run.degree,
                        "flops": scores["flops"], "vflops": scores["vflops"],
                        "penalty_coefficient": scores["penalty_coefficient"],
-                       "quality": quality["ensemble"], "members_mean": quality["members_mean"]})
+                       "quality": quality["ensemble"], "members_mean": quality["members_mean"],
+                       "interval": run.interval()})
     prefix, factor = chart.scaled([point["vflops"] for point in points] +
                                   [point["flops"] for point in points])
     first = points[0]
     linear = [(ranks, first["flops"] / first["ranks"] * ranks / factor) for ranks in ranks_of(points)]
+    notes = [f"P_degree {first['P_degree']}"]
+    guessing = [str(run.ranks) for run, point in zip(runs, points)
+                if point["interval"][0] <= 1 / run.result["workload"]["classes"]]
+    if guessing:
+        notes.append(f"VFLOPS of {', '.join(guessing)} ranks from a quality no better than guessing")
     return points, chart.Chart(
-        "FLOPS and VFLOPS against ranks", conditions(parameters, f"P_degree {first['P_degree']}"),
+        "FLOPS and VFLOPS against ranks", conditions(runs, parameters, *notes),
         "ranks (M x P_degree)", f"{prefix}FLOP/s",
         [chart.Series("FLOPS", [(point["ranks"], point["flops"] / factor) for point in points]),
          chart.Series("VFLOPS", [(point["ranks"], point["vflops"] / factor) for point in points]),
@@ -117,15 +134,16 @@ def fig7(runs, parameters):
                "training_seconds": run.result["time"]["training_seconds"],
                "quality": run.result["quality"]["ensemble"],
                "members_mean": run.result["quality"]["members_mean"],
-               "interval": [run.result["quality"]["confidence_interval"][end]
-                            for end in ("low", "high")]}
+               "interval": run.interval()}
               for run in sorted(runs, key=lambda run: -run.models)]
     x = "images_per_second_of_a_model"
     return points, chart.Chart(
-        "Training speed against quality", conditions(parameters, f"{points[0]['ranks']} ranks"),
+        "Training speed against quality",
+        conditions(runs, parameters, f"{points[0]['ranks']} ranks", "bars: 95 % of draws of test samples"),
         "training speed of each base model, images/s", "Top-1 accuracy",
         [chart.Series("ensemble", [(point[x], point["quality"]) for point in points],
-                      [f"M {point['M']}, P {point['P_degree']}" for point in points]),
+                      [f"M {point['M']}, P {point['P_degree']}" for point in points],
+                      ranges=[point["interval"] for point in points]),
          chart.Series("mean of members", [(point[x], point["members_mean"]) for point in points],
                       dashed=True)])
 
@@ -133,14 +151,15 @@ def fig7(runs, parameters):
 def fig8(runs, parameters):
     points = [{"series": run.case["series"], "ranks": run.ranks, "M": run.models,
                "flops": run.flops(), "step_seconds": run.step_seconds(),
-               "sent_bytes_per_step": run.wire_bytes(), "spread": run.spread()} for run in runs]
+               "sent_bytes_per_step": run.sent_bytes(), "spread": run.spread()} for run in runs]
+    points.sort(key=lambda point: point["series"] != "original")
     original = {point["ranks"]: point["flops"] for point in points if point["series"] == "original"}
     for point in points:
         point["speed_up"] = point["flops"] / original[point["ranks"]]
     prefix, factor = chart.scaled([point["flops"] for point in points])
     return points, chart.Chart(
         "Precision and communication precision",
-        conditions(parameters, f"{parameters['degree']} ranks a model", EPOCHS_NOTE),
+        conditions(runs, parameters, f"{parameters['degree']} ranks a model", EPOCHS_NOTE),
         "ranks (M x P_degree)", f"{prefix}FLOP/s",
         [chart.Series(name.replace("_", " "), line)
          for name, line in by_series(points, "ranks", "flops", factor)], ranks_of(points))
@@ -157,7 +176,7 @@ def fig9(runs, parameters):
              for name, line in by_series(points, "ranks", "efficiency")]
     return points, chart.Chart(
         "Scale efficiency of bagging and of data parallelism",
-        conditions(parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)", lines,
+        conditions(runs, parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)", lines,
         ranks_of(points), y_to=1.0)
 
 
@@ -168,22 +187,27 @@ def communication(runs, parameters):
         points.append({"series": f"{run.case['series']}, {run.case['per_host']} a host",
                        "precision": run.case["precision"], "ranks": run.ranks,
                        "step_seconds": run.step_seconds(), "spread": run.spread(),
-                       "sent_bytes": run.wire_bytes(),
-                       "out_of_node_bytes": traffic.get("out_of_node_bytes_per_step")})
+                       "sent_bytes": run.sent_bytes(),
+                       "out_of_node_bytes": traffic["out_of_node_bytes_per_step"]})
     points.sort(key=lambda point: (point["ranks"], point["series"], -point["step_seconds"]))
     by_format = {(point["series"], point["precision"]): point["step_seconds"] for point in points}
     for point in points:
         fp32 = by_format.get((point["series"], "fp32"))
         point["speed_up_over_fp32"] = fp32 / point["step_seconds"] if fp32 else None
-    drawn = [point for point in points if point["out_of_node_bytes"] is not None]
-    names = list(dict.fromkeys(point["series"] for point in drawn))
-    series = [chart.Series(name, [(point["out_of_node_bytes"] / 1e6, point["step_seconds"])
-                                  for point in drawn if point["series"] == name],
-                           [point["precision"] for point in drawn if point["series"] == name],
+    names = list(dict.fromkeys(point["series"] for point in points))
+    formats = [name for name in PRECISIONS if any(point["precision"] == name for point in points)]
+
+    def place(point):  # those of a precision side by side
+        aside = (names.index(point["series"]) + 0.5) / len(names) - 0.5
+        return formats.index(point["precision"]) + 0.6 * aside, point["step_seconds"]
+
+    series = [chart.Series(name, [place(point) for point in points if point["series"] == name],
                            joined=False) for name in names]
-    return points, chart.Chart("Time of a step against bytes that leave a host",
-                               conditions(parameters, f"{parameters['hosts']} hosts", EPOCHS_NOTE),
-                               "MB a host sends to others in a step (formula)", "s a step", series)
+    return points, chart.Chart("Time of a step by communication precision",
+                               conditions(runs, parameters, f"{parameters['hosts']} hosts",
+                                          EPOCHS_NOTE),
+                               "communication.precision", "s a step", series,
+                               list(range(len(formats))), formats)
 
 
 def settings(runs, parameters):
@@ -193,7 +217,7 @@ def settings(runs, parameters):
         qualities = [run.result["quality"]["ensemble"] for run in same]
         points.append({"series": name, "runs": len(same),
                        "images_per_second": statistics.median(run.images_per_second() for run in same),
-                       "sent_bytes_per_step": same[0].wire_bytes(),
+                       "sent_bytes_per_step": same[0].sent_bytes(),
                        "quality": statistics.mean(qualities), "least": min(qualities),
                        "most": max(qualities),
                        "final_loss": statistics.mean(run.groups()[0]["final_training_loss"]
@@ -203,23 +227,29 @@ def settings(runs, parameters):
         point["speed"] = point["images_per_second"] / default["images_per_second"]
     points.sort(key=lambda point: point is not default)
     series = [chart.Series(point["series"], [(point["images_per_second"], point["quality"])],
-                           joined=False) for point in points]
+                           joined=False, ranges=[(point["least"], point["most"])])
+              for point in points]
+    notes = [f"{parameters['ranks']} ranks", f"{parameters['epochs']} epochs"]
+    if points[0]["runs"] > 1:
+        notes.append(f"mean, least and most of {points[0]['runs']} seeds")
     return points, chart.Chart("Speed against quality of each setting",
-                               conditions(parameters, f"{parameters['ranks']} ranks",
-                                          f"{parameters['epochs']} epochs"),
-                               "images/s", "Top-1 accuracy", series)
+                               conditions(runs, parameters, *notes), "images/s", "Top-1 accuracy",
+                               series)
 
 
 def fig6(runs, parameters, folder):
     with open(folder / "utilisation.tsv", encoding="utf-8") as file:
         points = [{key: float(value) for key, value in row.items()}
                   for row in csv.DictReader(file, delimiter="\t")]
-    middle = [point["mean"] for point in points[len(points) // 5:-len(points) // 5 or None]]
+    if not points:
+        raise SystemExit("fig6: the ranks were together for less than one reading; take more --steps")
+    fifth = len(points) // 5  # start and end of the run
+    middle = [point["mean"] for point in points[fifth:len(points) - fifth]]
     series = [chart.Series(name, [(point["seconds"], 100 * point[key]) for point in points],
                            marked=False, dashed=key != "mean")
               for name, key in (("mean of the ranks", "mean"), ("least used rank", "least"))]
-    note = conditions(parameters, f"{runs[0].ranks} ranks, P_degree {runs[0].degree}",
-                      f"median {100 * statistics.median(middle):.0f} %")
+    note = conditions(runs, parameters, f"{runs[0].ranks} ranks, P_degree {runs[0].degree}",
+                      f"median of the middle three fifths {100 * statistics.median(middle):.0f} %")
     return points, chart.Chart("Utilisation of each rank's share of a core", note,
                                "time, s", "processor time used, % of the share", series, y_to=100)
 
@@ -229,7 +259,9 @@ def table(points):
     def cell(value):
         if isinstance(value, list):
             return " to ".join(cell(one) for one in value)
-        return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
+        if isinstance(value, float):
+            return f"{value:.0f}" if value.is_integer() and value < 1e10 else f"{value:.4g}"
+        return "-" if value is None else str(value)
 
     rows = [list(points[0])] + [[cell(value) for value in point.values()] for point in points]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -238,12 +270,10 @@ def table(points):
 
 
 def machine():
-    model = next((line.split(":", 1)[1].strip() for line in
-                  pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                  if line.startswith("model name")), platform.machine())
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        processors = sum(line.startswith("processor") for line in file)
-    return {"processor": model, "processors": processors, "system": platform.platform()}
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+                 platform.machine())
+    return {"processor": model, "processors": os.cpu_count(), "system": platform.platform()}
 
 
 def main():

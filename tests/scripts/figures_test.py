@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/experiments/figures.py makes of made-up runs the numbers that its figures state."""
+"""scripts/experiments/figures.py makes of made-up runs the numbers that its figures state, in charts
+that can be read, and the scripts beside it refuse wrong arguments."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,6 +12,9 @@ import unittest
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts/experiments"))
+import chart  # noqa: E402
+import sample_use  # noqa: E402
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -18,6 +23,8 @@ def run(models, degree, epochs, samples=16, **other):
     group = {"epoch_seconds": epochs, "samples_trained": samples * len(epochs),
              "iterations": 2 * len(epochs), "final_training_loss": 1.0}
     return {"topology": {"ranks": models * degree, "groups": models, "degree": degree},
+            "verdict": {"status": "CUSTOM", "exit_code": 0},
+            "workload": {"precision": "fp32", "classes": 8},
             "work": {"groups": [group] * models}, "flops": {"training_per_sample": 1e9},
             "communication": {"sent_bytes_per_step": 1000, "out_of_node_bytes_per_step": 3000},
             "scores": {"flops": models * 1e9, "vflops": models * 5e8, "penalty_coefficient": 0.5},
@@ -79,16 +86,40 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(found["communication_fp16", 2], 2)
         self.assertAlmostEqual(found["communication_fp16", 4], 1.5)
 
-    def test_a_library_s_all_reduce_has_a_time_but_no_place_on_the_axis_of_bytes(self):
-        unknown = run(1, 4, [1, 4, 4],
-                      communication={"sent_bytes_per_step": 1, "out_of_node_bytes_per_step": None})
-        runs = {"series=all_reduce,per_host=1,precision=fp32": unknown,
-                "series=all_reduce,per_host=1,precision=int8": run(1, 4, [1, 1, 1])}
+    def test_steps_are_those_of_the_group_that_takes_longest_for_one(self):
+        result = run(2, 1, [1, 4, 4])  # 2 steps an epoch
+        long = dict(result["work"]["groups"][0], epoch_seconds=[1, 6, 6], iterations=12)
+        result["work"]["groups"] = [result["work"]["groups"][0], long]
+        document, _, _ = self.draw("fig9", {"series=bagging,ranks=1": run(1, 1, [1, 2, 2]),
+                                            "series=bagging,ranks=2": result})
+        self.assertEqual([point["step_seconds"] for point in document["points"]], [1, 2])
+
+    def test_the_original_is_drawn_first(self):
+        runs = {f"series={name},ranks=2": run(1, 2, [1, 2, 2])
+                for name in ("communication_fp16", "original", "precision_bf16")}
+        document, _, _ = self.draw("fig8", runs, degree=2)
+        self.assertEqual([point["series"] for point in document["points"]],
+                         ["original", "communication_fp16", "precision_bf16"])
+
+    def test_no_figure_is_drawn_from_a_run_that_failed(self):
+        failed = run(1, 1, [1, 2, 2], verdict={"status": "PARTIAL", "exit_code": 7})
+        with self.assertRaises(subprocess.CalledProcessError) as caught:
+            self.draw("fig9", {"series=bagging,ranks=1": failed})
+        self.assertIn(b"the run is PARTIAL", caught.exception.stderr)
+
+    def test_times_of_a_precision_stand_side_by_side(self):
+        runs = {"series=all_reduce,per_host=1,precision=fp32": run(1, 4, [1, 4, 4]),
+                "series=all_reduce,per_host=1,precision=int8": run(1, 4, [1, 1, 1]),
+                "series=torus_2d,per_host=1,precision=int8": run(1, 4, [1, 1, 1])}
         document, words, drawing = self.draw("communication", runs, hosts=4)
-        self.assertEqual([point["speed_up_over_fp32"] for point in document["points"]], [1, 4])
+        found = {(point["series"], point["precision"]): point["speed_up_over_fp32"]
+                 for point in document["points"]}
+        self.assertEqual(found["all_reduce, 1 a host", "int8"], 4)
+        self.assertIsNone(found["torus_2d, 1 a host", "int8"])
         self.assertIn("int8", words)
-        self.assertNotIn("fp32", words)
-        self.assertEqual(len(list(drawing.iter(SVG + "circle"))), 2)  # the point and its legend
+        self.assertNotIn("fp16", words)
+        self.assertEqual(len(list(drawing.iter(SVG + "circle"))), 3)  # one for the legend
+        self.assertEqual(len(list(drawing.iter(SVG + "rect"))), 3)  # and one behind all
 
     def test_speed_of_a_model_stands_against_the_vote_s_quality(self):
         document, words, _ = self.draw("fig7", {"models=4": run(4, 1, [4, 4, 4]),
@@ -102,11 +133,21 @@ class Figures(unittest.TestCase):
                                                 "ranks=8": run(4, 2, [1, 1])})
         self.assertEqual([point["vflops"] for point in document["points"]], [5e8, 2e9])
         self.assertIn("GFLOP/s", words)
+        self.assertNotIn("guessing", " ".join(words))
         readings = "seconds\tmean\tleast\n" + "".join(f"{time}\t0.9\t0.8\n" for time in range(10))
         document, words, _ = self.draw("fig6", {"models=4": run(4, 2, [1, 1])},
                                        {"utilisation.tsv": readings})
         self.assertEqual(len(document["points"]), 10)
-        self.assertIn("median 90 %", " ".join(words))
+        self.assertIn("median of the middle three fifths 90 %", " ".join(words))
+        document, _, _ = self.draw("fig6", {"models=4": run(4, 2, [1, 1])},
+                                   {"utilisation.tsv": "seconds\tmean\tleast\n1\t0.9\t0.8\n"})
+        self.assertEqual(len(document["points"]), 1)
+
+    def test_a_quality_that_guessing_reaches_is_named(self):
+        guess = run(2, 2, [1, 1])
+        guess["quality"]["confidence_interval"]["low"] = 0.12
+        _, words, _ = self.draw("fig5", {"ranks=2": run(1, 2, [1, 1]), "ranks=4": guess})
+        self.assertIn("VFLOPS of 4 ranks from a quality no better than guessing", " ".join(words))
 
     def test_settings_are_compared_with_the_default(self):
         runs = {"series=default,seed=1": run(1, 2, [1, 2, 2]),
@@ -114,6 +155,94 @@ class Figures(unittest.TestCase):
         document, _, _ = self.draw("settings", runs, ranks=2, epochs=3)
         self.assertEqual([(point["series"], point["speed"]) for point in document["points"]],
                          [("default", 1.0), ("lars", 0.5)])
+
+
+class Charts(unittest.TestCase):
+    def test_no_two_of_24_series_look_the_same(self):
+        looks = {chart.marker(index, 0, 0) for index in range(24)}
+        self.assertEqual(len(looks), 24)
+
+    def test_labels_of_points_at_one_place_do_not_cover_each_other(self):
+        names = ["M 4, P 1", "M 2, P 2", "M 1, P 4"]
+        drawing = chart.Drawing(chart.Chart("", "", "", "", [
+            chart.Series(name, [(1, 1)], [name]) for name in names]))
+        list(drawing.lines())
+        labels = drawing.boxes[-3:]
+        self.assertEqual(sum(chart.overlap(one, other) for one in labels for other in labels
+                             if one is not other), 0)
+
+    def test_all_is_inside_the_drawing(self):
+        text = chart.svg(chart.Chart("title", "conditions, " * 30, "x", "y", [
+            chart.Series(f"a series with a long name {index}", [(index, index)], ranges=[(0, 99)])
+            for index in range(20)], x_ticks=[5, 6], x_names=["five", "six"]))
+        root = xml.etree.ElementTree.fromstring(text)
+        width, height = float(root.get("width")), float(root.get("height"))
+        for node in root.iter(SVG + "text"):
+            start = node.get("text-anchor") == "start"
+            room = 0.5 * float(node.get("font-size")) * len(node.text) if start else 0
+            self.assertLessEqual(float(node.get("x")) + room, width)
+            self.assertLessEqual(float(node.get("y")), height)
+        for circle in root.iter(SVG + "circle"):
+            self.assertTrue(chart.LEFT <= float(circle.get("cx")) <= width)
+
+    def test_round_numbers_span_what_is_drawn(self):
+        for low, high in ((0, 1), (0, 7.3), (0.2, 0.9), (0, 0), (0, 282.2), (-3, 2e9)):
+            ticks = chart.round_ticks(low, high)
+            self.assertLessEqual(ticks[0], low)
+            self.assertGreaterEqual(ticks[-1], high)
+            self.assertTrue(2 <= len(ticks) <= 9, ticks)
+
+
+class UseOfShares(unittest.TestCase):
+    def test_a_group_s_time_is_its_own_count_or_that_of_its_processes(self):
+        with tempfile.TemporaryDirectory() as name:
+            group = pathlib.Path(name)
+            (group / "cpu.stat").write_text("nr_periods 7\n")
+            (group / "cgroup.procs").write_text("")
+            self.assertIsNone(sample_use.processor_seconds(group))
+            (group / "cgroup.procs").write_text("999999999\n")  # has just ended
+            self.assertIsNone(sample_use.processor_seconds(group))
+            (group / "cgroup.procs").write_text(f"{os.getpid()}\n")
+            times = os.times()
+            self.assertAlmostEqual(sample_use.processor_seconds(group), times.user + times.system,
+                                   delta=0.05)
+            (group / "cpu.stat").write_text("usage_usec 1500000\n")
+            self.assertEqual(sample_use.processor_seconds(group), 1.5)
+            (group / "cpuacct.usage").write_text("2500000000\n")
+            self.assertEqual(sample_use.processor_seconds(group), 2.5)
+
+
+class Arguments(unittest.TestCase):
+    """Scripts say what is wrong before they make anything; /bin/true stands for the program."""
+
+    def refused(self, script, *arguments):
+        done = subprocess.run([ROOT / "scripts" / script, "--program", "/bin/true", *arguments],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_wrong_ones_are_refused(self):
+        for script, option, value in (
+                ("fig5.sh", "--models", "2 1"), ("fig5.sh", "--degree", "3"),
+                ("fig5.sh", "--share", "0.05"), ("fig6.sh", "--seconds", "0"),
+                ("fig7.sh", "--models", "3"), ("fig7.sh", "--size", "16"),
+                ("fig8.sh", "--epochs", "1"), ("fig8.sh", "--degree", "1"),
+                ("fig9.sh", "--ranks", "2 4"), ("fig9.sh", "--ranks", "1 4 4"),
+                ("communication.sh", "--precisions", "fp32 int4"),
+                ("communication.sh", "--rate", "0mbit"), ("settings.sh", "--only", "nothing"),
+                ("settings.sh", "--ranks", "3")):
+            self.assertIn(option, self.refused(f"experiments/{script}", option, value))
+        self.assertIn("batch of 32", self.refused("experiments/fig7.sh", "--ranks", "6",
+                                                  "--models", "6 3 2"))
+        self.assertIn("'--none'", self.refused("experiments/fig5.sh", "--none", "1"))
+        self.assertIn("'--'", self.refused("experiments/fig5.sh", "--", "1"))
+        self.assertIn("needs a value", self.refused("experiments/fig5.sh", "--share"))
+        self.assertIn("--hosts", self.refused("multihost_test.sh", "--hosts", "08"))
+
+    def test_shares_are_of_cores_that_are_there(self):
+        ranks = 1 + len(os.sched_getaffinity(0))
+        message = self.refused("experiments/fig9.sh", "--ranks", f"1 {ranks}", "--share", "1")
+        self.assertIn(f"{ranks} ranks with 1 of a core", message)
 
 
 if __name__ == "__main__":
