@@ -14,14 +14,17 @@ Usage: scripts/multihost_test.sh [--hosts N] [--rate R] [--steps S] [--only TEXT
 
 Makes N hosts (default 4, 2 to 16) on this machine, each with its own network, name, shared memory
 and disk, joined by links of R each way (1gbit; as tc has it), and trains one small model over all of
-them, with one and with two ranks a host, by every communication.algorithm and
-communication.precision. For each it runs S + 2 steps and 2 steps; what the host that sent most sent
-more in the longer run, without headers of Ethernet and TCP/IP and without what TCP sent again
-(segments "again"), must be S times the result's out_of_node_bytes_per_step, to within T (0.01) of
-it. Then stages photographs to the hosts' disks (data.staging), twice, and checks what is
+them, with one and with two ranks a host: by every communication.algorithm and
+communication.precision, with BatchNorm statistics of all ranks ("statistics") and with a stage of
+the model on each host ("pipeline"). For each it runs S + 2 steps (S is 10) and 2 steps; what the host
+that sent most sent more in the longer run, without headers of Ethernet and TCP/IP and without what
+TCP sent again (segments "again"), must be S times what the result says that a host sends in a step
+("counted"), to within T (0.01) of it, and that to within 0.02 what `hpcai500 plan` says by formula.
+Both are out_of_node_bytes_per_step, with message_bytes_per_step of each of a host's ranks where they
+are a stage. Then stages photographs to the hosts' disks (data.staging), twice, and checks what is
 there.
 
-  --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8" or "staging"
+  --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8", "pipeline" or "staging"
   --program FILE  default build/release/hpcai500
 
 Needs root, and ip and tc (iproute2). Leaves nothing behind. Exit code: 0 all rows passed, 1 some did
@@ -84,13 +87,14 @@ run_case() { # folder, ranks on each host, options...
 }
 
 # Prints the row of a case from its two runs.
-compare_traffic() { # long run, short run, label
+compare_traffic() { # long run, short run, label, ranks on each host
     python3 - "$@" "$steps" "$tolerance" "$count" <<'END'
 import json, sys
 
 HEADER = 66  # bytes of Ethernet, IPv4 and TCP with time stamps, of each packet
 SEGMENT = 1448  # bytes that a packet carries at most
-long, short, label, steps, tolerance, hosts = sys.argv[1:]
+FORMULA_TOLERANCE = 0.02  # a run sends whole blocks of 256 values
+long, short, label, ranks, steps, tolerance, hosts = sys.argv[1:]
 steps = int(steps)
 
 def payload(run):
@@ -104,59 +108,88 @@ def payload(run):
         all_again += again
     return sent, all_again
 
-result = json.load(open(long + "/result.json"))
-record = json.load(open(long + "/groups/0/record.json"))
+def out_of_host(sums, parallel):
+    """Of gradients and statistics, and messages to other stages, where a host's ranks are a stage."""
+    return sums["out_of_node_bytes_per_step"] + int(ranks) * parallel["message_bytes_per_step"]
+
+result, plan = json.load(open(long + "/result.json")), json.load(open(long + ".plan"))
 taken = [json.load(open(f"{run}/groups/0/record.json"))["record"] for run in (long, short)]
 (more, again), (less, _) = payload(long), payload(short)
 measured = max(more[host] - less[host] for host in more) / steps
-formula = result["communication"]["out_of_node_bytes_per_step"]
+counted = out_of_host(result["communication"], result["parallel"])
+formula = out_of_host(plan["traffic_per_rank"], plan["parallel"])
 seconds = (taken[0]["training_seconds"] - taken[1]["training_seconds"]) / steps
 verdict = "passed"
 if result["topology"]["nodes"] != int(hosts):
     verdict = f"FAILED: {result['topology']['nodes']} nodes"
 elif taken[0]["iterations"] - taken[1]["iterations"] != steps:
     verdict = "FAILED: not the steps that were asked for"
-elif abs(measured / formula - 1) > float(tolerance):
-    verdict = "FAILED"
-expected, ratio = f"{formula:.0f}", f"{measured / formula:.4f}"
-print(f"{label}  {expected:>11}  {measured:>11.0f}  {ratio:>7}  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
+elif not abs(measured / counted - 1) <= float(tolerance):
+    verdict = "FAILED: the links carried something else"
+elif not abs(counted / formula - 1) <= FORMULA_TOLERANCE:
+    verdict = "FAILED: not what the formula says"
+print(f"{label}  {formula:>9.0f}  {counted:>9.0f}  {measured:>9.0f}  {measured / counted:>7.4f}"
+      f"  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
 sys.exit(verdict.startswith("FAILED"))
 END
 }
 
-traffic_row() { # ranks on each host, algorithm, columns or auto, precision
-    local ranks=$1 label run options length
+traffic_row() { # ranks on each host, what, columns, precision, samples of a step, options...
+    local ranks=$1 batch=$5 label run options length
     label=$(printf '%d x %d  %-12s  %-4s  %-4s' "$count" "$ranks" "$2" "$3" "$4")
     wanted "$label" || return 0
-    options=(--config "$root/scripts/hosts/traffic.yaml" --set "bagging.P_degree=$((count * ranks))"
-        --set "training.batch_size=$((count * ranks))" --set "communication.algorithm=$2"
-        --set "communication.precision=$4")
-    [[ $3 == auto ]] || options+=(--set "communication.torus_columns=$3")
+    options=("${@:6}" --set "bagging.P_degree=$((count * ranks))" --set "training.batch_size=$batch")
     rows=$((rows + 1))
     run=traffic$rows
     for length in $((steps + 2)) 2; do
         if ! run_case "$run.$length" "$ranks" "${options[@]}" \
-            --set "data.synthetic_samples=$((count * ranks * length))"; then
+            --set "data.synthetic_samples=$((batch * length))"; then
             echo "$label  FAILED: did not run"
             failures=$((failures + 1))
             return
         fi
     done
-    compare_traffic "$run.$((steps + 2))" "$run.2" "$label" || failures=$((failures + 1))
+    "$program" plan "${options[@]}" --ranks "$((count * ranks))" --ranks-per-node "$ranks" --json \
+        >"$run.$((steps + 2)).plan"
+    compare_traffic "$run.$((steps + 2))" "$run.2" "$label" "$ranks" || failures=$((failures + 1))
+}
+
+sums_row() { # ranks on each host, algorithm, columns or auto, precision
+    local columns=()
+    [[ $3 == auto ]] || columns=(--set "communication.torus_columns=$3")
+    traffic_row "$@" $((count * $1)) --config "$root/scripts/hosts/traffic.yaml" "${columns[@]}" \
+        --set "communication.algorithm=$2" --set "communication.precision=$4"
+}
+
+statistics_row() { # ranks on each host
+    traffic_row "$1" statistics auto fp32 $((count * $1)) --config "$root/scripts/hosts/traffic.yaml" \
+        --set "training.batch_norm_samples=$((count * $1))"
+}
+
+# The ranks of a host divide the samples of its stage.
+pipeline_row() { # ranks on each host
+    traffic_row "$1" pipeline - fp32 $((16 * $1)) --config "$root/configs/smoke.yaml" \
+        --set bagging.M=1 --set bagging.sampler=none --set bagging.out_of_bag=false \
+        --set parallel.mode=pipeline --set "parallel.data_degree=$1" --set parallel.micro_batches=2 \
+        --set device.kind=cpu --set run.audit_steps=0 --set data.synthetic_validation_samples=8
 }
 
 traffic_rows() {
     local precision
     echo "what the host that sends most sends to others in a step, bytes"
-    echo "hosts  algorithm     cols  prec      formula     measured    ratio  again   ms/step"
+    echo "hosts  algorithm     cols  prec    formula    counted   measured    ratio  again   ms/step"
     for precision in fp32 bf16 fp16 int8; do
-        traffic_row 1 all_reduce auto "$precision"
-        traffic_row 1 torus_2d auto "$precision"
-        traffic_row 2 all_reduce auto "$precision"
-        traffic_row 2 torus_2d 2 "$precision"     # rows are hosts
-        traffic_row 2 torus_2d "$count" "$precision" # rows span hosts
-        traffic_row 2 hierarchical auto "$precision"
+        sums_row 1 all_reduce auto "$precision"
+        sums_row 1 torus_2d auto "$precision"
+        sums_row 2 all_reduce auto "$precision"
+        sums_row 2 torus_2d 2 "$precision"     # rows are hosts
+        sums_row 2 torus_2d "$count" "$precision" # rows span hosts
+        sums_row 2 hierarchical auto "$precision"
     done
+    statistics_row 1
+    statistics_row 2
+    pipeline_row 1
+    pipeline_row 2
 }
 
 # Two base models a host, one rank each, so that two groups share a disk.
