@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Sourced. mpi_environment RANKS exports what Open MPI's mpirun needs on this machine and says so:
 # leave to run as root, leave to run more ranks than there are cores.
 

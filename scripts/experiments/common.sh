@@ -61,9 +61,13 @@ check_increasing() { # option, numbers
 
 # Ranks cannot be held to shares of cores that are not there: they would get less, and unevenly.
 check_shares() { # ranks, share
-    awk -v ranks="$1" -v share="$2" -v cores="$(nproc)" \
+    local cores
+    cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+    awk -v ranks="$1" -v share="$2" -v cores="$cores" \
         'BEGIN { exit !(ranks * share <= cores + 1e-9) }' ||
-        usage_error "--share: $1 ranks with $2 of a core each are more than the $(nproc) cores here"
+        usage_error "--share: $1 ranks with $2 of a core each are more than the $cores cores here"
+    ((EUID)) || [[ -n $(share_root) ]] ||
+        world_fails 3 "this system has no control groups that limit processors"
 }
 
 # The results folder, with what the runs are made with.

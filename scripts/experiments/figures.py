@@ -24,6 +24,7 @@ class Run:
     """One run's result and the figures that several charts use."""
 
     def __init__(self, path):
+        self.folder = path.parents[1]  # of all runs and what was read beside them
         self.case = dict(pair.split("=", 1) for pair in path.stem.split(","))
         self.result = json.loads(path.read_text())
         verdict = self.result["verdict"]
@@ -237,8 +238,8 @@ def settings(runs, parameters):
                                series)
 
 
-def fig6(runs, parameters, folder):
-    with open(folder / "utilisation.tsv", encoding="utf-8") as file:
+def fig6(runs, parameters):
+    with open(runs[0].folder / "utilisation.tsv", encoding="utf-8") as file:
         points = [{key: float(value) for key, value in row.items()}
                   for row in csv.DictReader(file, delimiter="\t")]
     if not points:
@@ -276,18 +277,19 @@ def machine():
     return {"processor": model, "processors": os.cpu_count(), "system": platform.platform()}
 
 
+FIGURES = {figure.__name__: figure for figure in (fig5, fig6, fig7, fig8, fig9, communication,
+                                                  settings)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("figure", choices=["fig5", "fig6", "fig7", "fig8", "fig9",
-                                           "communication", "settings"])
+    parser.add_argument("figure", choices=FIGURES)
     parser.add_argument("folder", type=pathlib.Path)
     arguments = parser.parse_args()
     folder, name = arguments.folder, arguments.figure
     parameters = dict(line.split("\t", 1) for line in
                       (folder / "parameters.tsv").read_text().splitlines())
-    runs = runs_of(folder)
-    points, drawing = (fig6(runs, parameters, folder) if name == "fig6" else
-                       globals()[name](runs, parameters))
+    points, drawing = FIGURES[name](runs_of(folder), parameters)
     with open(folder / "runs.tsv", encoding="utf-8") as file:
         loads = {run: float(load) for run, load, _ in csv.reader(file, delimiter="\t")}
     document = {"figure": name, "made_utc": f"{datetime.datetime.now(datetime.timezone.utc):%FT%TZ}",

@@ -28,6 +28,10 @@ check_world_is_possible() {
         world_fails 3 "not found: ${missing[*]} (iproute2, util-linux, openmpi-bin, python3)"
     unshare --mount --net --pid --fork --mount-proc true 2>/dev/null ||
         world_fails 3 "this system does not let namespaces be made (unshare)"
+    unshare --net sh -ec 'ip link add bridge0 type bridge
+        ip link add name eth0 type veth peer name eth1
+        tc qdisc add dev eth0 root tbf rate 1mbit burst 256kb latency 200ms' >/dev/null 2>&1 ||
+        world_fails 3 "this system has no bridges, veth links or token buckets (tbf) for network namespaces"
 }
 
 # The first time: runs this script again as the first process of namespaces of its own, whose end
@@ -100,7 +104,7 @@ start_hosts() { # count, rate
             # shellcheck disable=SC2086  # two words
             set -- $peer
             tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 256kb latency 200ms ||
-                world_fails 3 "'$rate' is no rate that tc takes, or the system has no token bucket"
+                world_fails 2 "'$rate' is no rate that tc takes"
         done
     done
     mkdir -p "$world/disk"

@@ -240,9 +240,10 @@ class Arguments(unittest.TestCase):
         self.assertIn("--hosts", self.refused("multihost_test.sh", "--hosts", "08"))
 
     def test_shares_are_of_cores_that_are_there(self):
-        ranks = 1 + len(os.sched_getaffinity(0))
-        message = self.refused("experiments/fig9.sh", "--ranks", f"1 {ranks}", "--share", "1")
-        self.assertIn(f"{ranks} ranks with 1 of a core", message)
+        models = 1 + len(os.sched_getaffinity(0)) // 8
+        message = self.refused("experiments/fig8.sh", "--models", str(models), "--degree", "8",
+                               "--share", "1")
+        self.assertIn(f"{8 * models} ranks with 1 of a core", message)
 
 
 if __name__ == "__main__":
