@@ -16,7 +16,7 @@ import statistics
 
 import chart
 
-EPOCHS_NOTE = "median of the epochs after the first"
+EPOCHS_NOTE = "median of the epochs after the first, bars: their slowest and fastest"
 PRECISIONS = ["fp32", "bf16", "fp16", "int8"]  # of communication
 
 
@@ -42,9 +42,10 @@ class Run:
         return statistics.median(group["epoch_seconds"][1:])
 
     def spread(self):
-        """Largest over smallest time of the epochs after the first, of all groups."""
-        times = [time for group in self.groups() for time in group["epoch_seconds"][1:]]
-        return max(times) / min(times) if times else 1.0
+        """Least and most time of the epochs after the first, of the slowest group, over the median."""
+        times = [group["epoch_seconds"][1:] for group in self.groups()]
+        median = max(map(self.epoch_seconds_of, self.groups()))
+        return [max(map(min, times)) / median, max(map(max, times)) / median]
 
     def step_seconds(self):
         """Of the slowest group."""
@@ -74,10 +75,15 @@ def runs_of(folder):
     return sorted(runs, key=lambda run: (run.case.get("series", ""), run.ranks, -run.models))
 
 
-def by_series(points, x, y, factor=1.0):
-    names = list(dict.fromkeys(point["series"] for point in points))
-    return [(name, [(point[x], point[y] / factor) for point in points if point["series"] == name])
-            for name in names]
+def by_series(points, y, factor=1.0):
+    """Speeds against ranks, with those of the slowest and the fastest epoch."""
+    lines = []
+    for name in dict.fromkeys(point["series"] for point in points):
+        same = [point for point in points if point["series"] == name]
+        lines.append(chart.Series(
+            name.replace("_", " "), [(point["ranks"], point[y] / factor) for point in same],
+            ranges=[sorted(point[y] / factor / time for time in point["spread"]) for point in same]))
+    return lines
 
 
 def ranks_of(points):
@@ -162,8 +168,7 @@ def fig8(runs, parameters):
         "Precision and communication precision",
         conditions(runs, parameters, f"{parameters['degree']} ranks a model", EPOCHS_NOTE),
         "ranks (M x P_degree)", f"{prefix}FLOP/s",
-        [chart.Series(name.replace("_", " "), line)
-         for name, line in by_series(points, "ranks", "flops", factor)], ranks_of(points))
+        by_series(points, "flops", factor), ranks_of(points))
 
 
 def fig9(runs, parameters):
@@ -173,12 +178,10 @@ def fig9(runs, parameters):
     alone = {point["series"]: point["flops"] for point in points if point["ranks"] == 1}
     for point in points:
         point["efficiency"] = point["flops"] / (alone[point["series"]] * point["ranks"])
-    lines = [chart.Series(name.replace("_", " "), line)
-             for name, line in by_series(points, "ranks", "efficiency")]
     return points, chart.Chart(
         "Scale efficiency of bagging and of data parallelism",
-        conditions(runs, parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)", lines,
-        ranks_of(points), y_to=1.0)
+        conditions(runs, parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)",
+        by_series(points, "efficiency"), ranks_of(points), y_to=1.0)
 
 
 def communication(runs, parameters):
@@ -203,7 +206,10 @@ def communication(runs, parameters):
         return formats.index(point["precision"]) + 0.6 * aside, point["step_seconds"]
 
     series = [chart.Series(name, [place(point) for point in points if point["series"] == name],
-                           joined=False) for name in names]
+                           joined=False,
+                           ranges=[[point["step_seconds"] * part for part in point["spread"]]
+                                   for point in points if point["series"] == name])
+              for name in names]
     return points, chart.Chart("Time of a step by communication precision",
                                conditions(runs, parameters, f"{parameters['hosts']} hosts",
                                           EPOCHS_NOTE),
@@ -250,6 +256,7 @@ def fig6(runs, parameters):
                            marked=False, dashed=key != "mean")
               for name, key in (("mean of the ranks", "mean"), ("least used rank", "least"))]
     note = conditions(runs, parameters, f"{runs[0].ranks} ranks, P_degree {runs[0].degree}",
+                      "waiting for other ranks counts as use",
                       f"median of the middle three fifths {100 * statistics.median(middle):.0f} %")
     return points, chart.Chart("Utilisation of each rank's share of a core", note,
                                "time, s", "processor time used, % of the share", series, y_to=100)

@@ -94,6 +94,16 @@ class Figures(unittest.TestCase):
                                             "series=bagging,ranks=2": result})
         self.assertEqual([point["step_seconds"] for point in document["points"]], [1, 2])
 
+    def test_bars_are_the_slowest_and_fastest_epoch_of_the_slowest_group(self):
+        result = run(2, 1, [9, 1, 2, 3])
+        slow = dict(result["work"]["groups"][0], epoch_seconds=[9, 2, 4, 5])
+        result["work"]["groups"] = [result["work"]["groups"][0], slow]
+        document, _, drawing = self.draw("fig9", {"series=bagging,ranks=1": run(1, 1, [1, 2, 2]),
+                                                  "series=bagging,ranks=2": result})
+        self.assertEqual([point["spread"] for point in document["points"]], [[1, 1], [0.5, 1.25]])
+        self.assertEqual(sum("h8 m-4 0 V" in path.get("d") for path in drawing.iter(SVG + "path")),
+                         1)
+
     def test_the_original_is_drawn_first(self):
         runs = {f"series={name},ranks=2": run(1, 2, [1, 2, 2])
                 for name in ("communication_fp16", "original", "precision_bf16")}
