@@ -6,7 +6,7 @@
 # run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
 # --write also puts the table into docs/VERIFICATION.md. A patch begins with
 #     # what is wrong
-#     # run: PROGRAM GTEST_FILTER        (one line or more; mpi_test runs on four ranks)
+#     # run: PROGRAM GTEST_FILTER        (one line or more; those of MPI run on four ranks)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -51,7 +51,7 @@ build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice ninja -C 
 run_tests() {
     local program filter launcher=()
     read -r program filter <<<"$1"
-    if [[ $program == mpi_test ]]; then
+    if [[ $program == mpi_test || $program == nccl_on_cpu_test ]]; then
         launcher=(env OMP_NUM_THREADS=1 "$HPCAI500_MPIRUN" --bind-to none -n 4)
     fi
     timeout 300 "${launcher[@]}" "$build/$program" --gtest_brief=1 --gtest_filter="$filter" \

@@ -19,10 +19,6 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
     if (start.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
     }
-    if (!comm::is_library_sum(sum_options_of(start))) {
-        return "NCCL serves all_reduce in fp32, other sums go over MPI";
-    }
-    if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
     if (plan::statistics_ranks(start.config.training, start.controller.layout()) > 1) {
         // The host would wait for a GPU that waits for other ranks.
         return "training.batch_norm_samples are those of several ranks, which sum through the host";
@@ -53,8 +49,12 @@ std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
+        // What NCCL sums by itself is not the same bits in every run.
+        const bool is_ours = !comm::is_library_sum(sums) || start.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
-            make({.group = group, .device = *start.device}));
+            make({.group = group,
+                  .device = *start.device,
+                  .sums = is_ours ? std::optional(sums) : std::nullopt}));
         if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
         return reducer;
     }

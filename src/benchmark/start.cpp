@@ -134,15 +134,6 @@ void check_backend(const config::Config& config, const plan::Layout& layout,
     require(
         !device.uuid().empty(), ExitCode::usage,
         "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
-    require(!config.run.deterministic, ExitCode::usage,
-            "communication.backend: expected auto or mpi, as run.deterministic is true and NCCL "
-            "does not promise equal sums, got 'nccl'");
-    using Communication = config::CommunicationConfig;
-    require(config.communication.algorithm == Communication{}.algorithm &&
-                config.communication.precision == Communication{}.precision,
-            ExitCode::usage,
-            "communication.backend: expected auto or mpi, as NCCL serves communication.algorithm "
-            "all_reduce in communication.precision fp32, got 'nccl'");
     require(plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
             "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
             "ranks, whose waits for one another go through the host, got 'nccl'");

@@ -33,6 +33,9 @@ protected:
         if (on_gpu) {
             launch.program = (stand_in_ / "hpcai500").string();
             launch.options = {"-x", "LD_LIBRARY_PATH=" + stand_in_.string()};
+            if (output.ends_with("_nccl")) {
+                launch.options.insert(launch.options.end(), {"-x", "HPCAI500_STAND_IN_PER_RANK=1"});
+            }
         }
         return run(launch);
     }
@@ -94,6 +97,25 @@ TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
         << log;
     EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
+}
+
+/// The third step is recorded.
+TEST_F(StandInGpu, IsOneOfTwoWhoseGradientsNcclCarriesAsMpiDoes) {
+    const std::vector<std::string> sums{"communication.algorithm=torus_2d",
+                                        "communication.precision=int8"};
+    for (const std::string output : {"gpu_nccl", "gpu_mpi"}) {
+        std::vector<std::string> changes = sums;
+        changes.push_back("communication.backend=" + output.substr(4));
+        const Outcome outcome = train(output, 2, "fp32", changes);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    }
+    EXPECT_EQ(predictions("gpu_nccl"), predictions("gpu_mpi"));
+    const nlohmann::json by_nccl = json_of(folder_ / "gpu_nccl/result.json")["communication"];
+    const nlohmann::json by_mpi = json_of(folder_ / "gpu_mpi/result.json")["communication"];
+    EXPECT_EQ(by_nccl["backend"], "nccl");
+    EXPECT_EQ(by_mpi["backend"], "mpi");
+    EXPECT_EQ(by_nccl["sent_bytes_per_step"], by_mpi["sent_bytes_per_step"]);
+    EXPECT_GT(by_nccl["sent_bytes_per_step"], 0);
 }
 
 TEST_F(StandInGpu, TrainsInStagesWhatOneCpuTrainsWithTheSameMicroBatches) {

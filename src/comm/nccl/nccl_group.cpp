@@ -20,6 +20,26 @@ constexpr int kLooksBeforeSleep = 1000;
 constexpr std::chrono::microseconds kSleep{50};
 constexpr std::chrono::milliseconds kFailureLookInterval{20};
 
+/// The first call that fails, else what the group of calls comes to.
+ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
+                            cudaStream_t stream) {
+    ncclResult_t status = ncclGroupStart();
+    if (status != ncclSuccess) return status;
+    const auto keep_first = [&](ncclResult_t one) {
+        if (status == ncclSuccess && one != ncclInProgress) status = one;
+    };
+    for (const WireMessage& one : messages.sends) {
+        keep_first(
+            ncclSend(messages.wire + one.offset, one.bytes, ncclUint8, one.rank, handle, stream));
+    }
+    for (const WireMessage& one : messages.receives) {
+        keep_first(
+            ncclRecv(messages.wire + one.offset, one.bytes, ncclUint8, one.rank, handle, stream));
+    }
+    const ncclResult_t all = ncclGroupEnd();
+    return status == ncclSuccess ? all : status;
+}
+
 }  // namespace
 
 void check_cuda(cudaError_t status, const char* what) {
@@ -77,17 +97,28 @@ void NcclGroup::start() {
     });
 }
 
-void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
-    constexpr const char* kWhat = "enqueueing a sum over GPUs";
-    ensure(handle_ != nullptr, "{}: NCCL has been aborted", kWhat);
+template <typename Call>
+void NcclGroup::enqueue(const char* what, Call call) {
+    ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
     abort_unless_done([&] {
-        const ncclResult_t status =
-            ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
-                          ncclFloat32, ncclSum, handle_, stream);
-        if (status != ncclInProgress) check_nccl(status, kWhat);
+        const ncclResult_t status = call();
+        if (status != ncclInProgress) check_nccl(status, what);
     });
     // Until it settles, a thread of NCCL may not have given it to the stream.
-    settle(kWhat, wait_seconds_);
+    settle(what, wait_seconds_);
+}
+
+void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
+    enqueue("enqueueing a sum over GPUs", [&] {
+        return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
+                             ncclFloat32, ncclSum, handle_, stream);
+    });
+}
+
+void NcclGroup::enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream) {
+    if (messages.sends.empty() && messages.receives.empty()) return;
+    enqueue("enqueueing messages between GPUs",
+            [&] { return start_messages(messages, handle_, stream); });
 }
 
 void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* what, double seconds) {

@@ -10,8 +10,16 @@
 #include <nccl.h>
 
 #include "hpcai/comm/nccl_reducer.hpp"
+#include "hpcai/comm/sum_program.hpp"
 
 namespace hpcai::comm {
+
+/// Messages that are under way together, from and to one buffer in device memory.
+struct DeviceMessages {
+    std::span<const WireMessage> sends;
+    std::span<const WireMessage> receives;
+    std::byte* wire = nullptr;
+};
 
 /// Throw Error(internal) with what was done and the library's own words, unless `status` says
 /// success.
@@ -35,6 +43,8 @@ public:
 
     /// Returns when the sum is enqueued on `stream`, or recorded where that is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
+    /// The same of messages. Between two ranks they go in the order in which they are enqueued.
+    void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
 
     /// Returns once `is_done`. Throws, too, when NCCL has noticed a failure by itself.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds);
@@ -45,6 +55,8 @@ public:
 private:
     template <typename Part>
     void abort_unless_done(Part part);
+    template <typename Call>
+    void enqueue(const char* what, Call call);
     void settle(const char* what, double seconds);
     bool is_settled(const char* what);
     void end_together() noexcept;

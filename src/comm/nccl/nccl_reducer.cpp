@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "device_sums.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/agreement.hpp"
 #include "nccl_group.hpp"
@@ -76,19 +79,31 @@ public:
         : size_(options.group.size()),
           wait_seconds_(options.wait_seconds),
           device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
-          nccl_(options) {}
+          nccl_(options) {
+        if (!options.sums) return;
+        own_sums_.emplace(*options.sums, options.group.rank());
+        way_ = fmt::format(", {} in {}", name_of(options.sums->algorithm),
+                           name_of(options.sums->format));
+    }
 
     void start() { nccl_.start(); }
 
     int size() const override { return size_; }
     std::string description() const override {
         const int version = nccl_version();
-        return fmt::format("nccl {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+        return fmt::format("nccl {}.{}.{}{}", version / 10000, version / 100 % 100, version % 100,
+                           way_);
     }
     std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override;
     void end_step() override;
+    void leave_out_step() override {
+        if (own_sums_) own_sums_->leave_out_step(device_stream_);
+    }
+    std::optional<SentBytes> sent() const override {
+        return own_sums_ ? std::optional(own_sums_->sent()) : std::nullopt;
+    }
     std::optional<SumSeconds> recorded_seconds() const override { return times_.last_run(); }
     void give_up() noexcept override { nccl_.abort(); }
 
@@ -110,7 +125,9 @@ private:
     bool ends_steps_ = false;  // step_end_ has been put
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
-    NcclGroup nccl_;  // goes first, so that none of its kernels is left
+    std::string way_;
+    std::optional<DeviceSums> own_sums_;  // none: NCCL's own
+    NcclGroup nccl_;                      // goes first, so that none of its kernels is left
 };
 
 class NcclSum final : public Request {
@@ -137,7 +154,11 @@ std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) 
     // Before it can fail: a recording cannot end before this stream has joined the device's again.
     auto request = std::make_unique<NcclSum>(*this, ++started_);
     times_.begin_sum(sums_.handle());
-    nccl_.enqueue_sum(device_values, sums_.handle());
+    if (own_sums_) {
+        own_sums_->enqueue(nccl_, device_values, sums_.handle());
+    } else {
+        nccl_.enqueue_sum(device_values, sums_.handle());
+    }
     times_.end_sum(sums_.handle());
     return request;
 }
@@ -158,6 +179,7 @@ void NcclReducer::check() {
 
 /// The first time it waits for the step that ends, too: libraries may allocate in a first one.
 void NcclReducer::end_step() {
+    if (own_sums_) own_sums_->end_step(device_stream_);
     if (!ends_steps_) step_end_.put(device_stream_);
     wait_for_step_end();
     step_end_.put(device_stream_);
