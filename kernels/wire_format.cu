@@ -17,7 +17,9 @@ __device__ inline bool is_finite(float value) {
     return magnitude(value) < kInfinity;
 }
 
-/// Products are rounded before they are added, as on the CPU.
+// Numbers as comm::encode makes them, where each has its reason. Products are rounded before they
+// are added (__fmul_rn), as on the CPU: others would be contracted with the sum.
+
 template <typename T>
 struct Unscaled {
     using Stored = T;

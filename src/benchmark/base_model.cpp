@@ -18,8 +18,8 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Left of a GPU's memory beside pictures: NCCL's buffers, kernels that are loaded when they are
-/// first used and the recorded step come later.
+/// Left of a GPU's memory beside pictures: NCCL's buffers, sums of gradients that it carries,
+/// kernels that are loaded when they are first used and the recorded step come later.
 constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
 
 /// Rows of a training batch that a rank computes at once.

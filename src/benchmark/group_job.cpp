@@ -91,7 +91,7 @@ void record_traffic(const Start& start, comm::Communicator& group,
     sent.all += statistics.sent.all;
     sent.to_other_nodes += statistics.sent.to_other_nodes;
     const comm::SumTraffic bytes = comm::gather_traffic(group, start.place.node, sent);
-    if (reducer.size() > 1) result.sum_backend = reducer.can_be_recorded() ? "nccl" : "mpi";
+    if (reducer.size() > 1) result.sum_backend = reducer.backend();
     const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
         if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
         return {static_cast<double>(bytes.*of / result.record.iterations), ""};

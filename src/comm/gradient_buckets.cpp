@@ -58,6 +58,8 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
         bucket_of_parameter_[index] = buckets_.size() - 1;
     }
     under_way_.reserve(buckets_.size());
+    if (reducer.size() == 1) return;
+    for (const Bucket& bucket : buckets_) reducer.prepare(values_of(bucket));
 }
 
 GradientBuckets::~GradientBuckets() {
@@ -126,9 +128,12 @@ void GradientBuckets::count_step() {
     }
 }
 
+std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
+    return gradients_.subspan(bucket.elements.begin, bucket.elements.count());
+}
+
 std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
-    const Range& elements = bucket.elements;
-    return reducer_.start_sum(gradients_.subspan(elements.begin, elements.end - elements.begin));
+    return reducer_.start_sum(values_of(bucket));
 }
 
 std::vector<Range> GradientBuckets::ranges() const {

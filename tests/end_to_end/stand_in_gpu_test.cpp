@@ -118,6 +118,21 @@ TEST_F(StandInGpu, IsOneOfTwoWhoseGradientsNcclCarriesAsMpiDoes) {
     EXPECT_GT(by_nccl["sent_bytes_per_step"], 0);
 }
 
+TEST_F(StandInGpu, IsSummedForByNcclItselfUnlessBitsMustRepeat) {
+    for (const bool is_deterministic : {false, true}) {
+        const std::string output = is_deterministic ? "gpu_again_nccl" : "gpu_nccl";
+        const Outcome outcome = train(
+            output, 2, "fp32",
+            {"training.batch_size=24", is_deterministic ? "run.deterministic=true" : "run.seed=1"});
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+        const nlohmann::json sums = json_of(folder_ / output / "result.json")["communication"];
+        EXPECT_EQ(sums["backend"], "nccl");
+        EXPECT_EQ(sums["sent_bytes_per_step"].is_null(), !is_deterministic) << sums;
+        const std::string log = text_of(folder_ / output / "groups/0/log.txt");
+        EXPECT_EQ(log.find(", all_reduce in fp32") != std::string::npos, is_deterministic) << log;
+    }
+}
+
 TEST_F(StandInGpu, TrainsInStagesWhatOneCpuTrainsWithTheSameMicroBatches) {
     const std::string parts = "parallel.micro_batches=2";
     ASSERT_EQ(train("cpu", 1, "fp32", {parts}).exit_code, 0);

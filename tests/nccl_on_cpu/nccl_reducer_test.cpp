@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda_on_cpu/array.hpp"
+#include "hpcai/base/error.hpp"
 #include "hpcai/base/philox.hpp"
 #include "hpcai/comm/sum_traffic.hpp"
 #include "mpi/world.hpp"
@@ -82,7 +83,12 @@ protected:
         reducer.end_step();
         return values.read();
     }
-    Array<float> memory() const { return {*gpu_, std::vector<float>(kCount)}; }
+    /// Of values that the reducer is prepared for.
+    Array<float> memory(GradientReducer& reducer, std::size_t count = kCount) const {
+        Array<float> values(*gpu_, std::vector<float>(count));
+        reducer.prepare(values.span());
+        return values;
+    }
 
     Communicator& group_ = world().everyone;
     std::unique_ptr<device::Device> gpu_;
@@ -111,15 +117,34 @@ INSTANTIATE_TEST_SUITE_P(, SumsOverGpus, testing::ValuesIn(every_way()), way_nam
 
 TEST_P(SumsOverGpus, HaveTheBitsOfTheProgramsInEveryStep) {
     LockstepSum all(options(), kCount);
-    const Array<float> values = memory();
+    const Array<float> values = memory(*reducer_);
     for (std::uint32_t step = 0; step < 3; ++step) {
         EXPECT_EQ(sum(*reducer_, values, step), wanted(all, step)) << step;
     }
 }
 
+/// So few that some ranks own none.
+TEST_P(SumsOverGpus, OfFewValuesAreRightToo) {
+    for (const std::size_t count : {1, 255, 257, 600}) {
+        const auto reducer = make();
+        const Array<float> values = memory(*reducer, count);
+        std::vector<float> terms = mine(0);
+        terms.resize(count);
+        set(values, terms);
+        reducer->start_sum(values.span())->wait();
+        std::vector<std::vector<float>> of_all;
+        for (int rank = 0; rank < group_.size(); ++rank) {
+            of_all.push_back(gradients_of(rank, 0));
+            of_all.back().resize(count);
+        }
+        const auto want = LockstepSum(options(), count).run(of_all);
+        EXPECT_EQ(values.read(), want[static_cast<std::size_t>(group_.rank())]) << count;
+    }
+}
+
 TEST_P(SumsOverGpus, HaveThemInRecordingsToo) {
     LockstepSum all(options(), kCount);
-    const Array<float> values = memory();
+    const Array<float> values = memory(*reducer_);
     EXPECT_EQ(sum(*reducer_, values, 0), wanted(all, 0));
     reducer_->check();
     const auto recording = gpu_->record([&] { reducer_->start_sum(values.span())->wait(); });
@@ -133,64 +158,86 @@ TEST_P(SumsOverGpus, HaveThemInRecordingsToo) {
 }
 
 TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
-    const Array<float> values = memory();
+    const Array<float> values = memory(*reducer_);
     sum(*reducer_, values, 0);
     const auto recording = gpu_->record([&] { reducer_->start_sum(values.span())->wait(); });
     for (int step = 1; step < 3; ++step) {
         recording->run();
         reducer_->end_step();
     }
+    sum(*reducer_, values, 3);
     reducer_->check();
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
     const SumTraffic got = gather_traffic(group_, node, *reducer_->sent());
     const SumTraffic want = LockstepSum(options(), kCount).traffic();
-    EXPECT_EQ(got.sent, 3 * want.sent);
-    EXPECT_EQ(got.out_of_node, 3 * want.out_of_node);
+    EXPECT_EQ(got.sent, 4 * want.sent);
+    EXPECT_EQ(got.out_of_node, 4 * want.out_of_node);
 }
 
+/// The sums of two buckets in a step: those of step 0, of one that is left out as the second bucket
+/// is not finite or as it is said, and of steps 2 and 3, which a fresh reducer makes alike.
 TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
-    const auto fresh = make();
-    const Array<float> values = memory(), others = memory();
-    const std::vector<float> want = sum(*fresh, others, 2);
-    for (const bool is_finite : {false, true}) {
-        sum(*reducer_, values, 0);
-        std::vector<float> large = mine(1);
-        for (float& value : large) value *= 300;
-        if (group_.rank() == 0 && !is_finite) large.back() = INFINITY;
-        set(values, large);
-        reducer_->start_sum(values.span())->wait();
-        if (is_finite) reducer_->leave_out_step();
-        reducer_->end_step();
-        EXPECT_EQ(sum(*reducer_, values, 2), want);
-        if (is_finite) continue;
-        reducer_->leave_out_step();
-        reducer_->end_step();
+    for (const bool is_recorded : {false, true}) {
+        for (const bool is_finite : {false, true}) {
+            const auto tried = make(), fresh = make();
+            const Array<float> one = memory(*tried), two = memory(*tried),
+                               want_one = memory(*fresh), want_two = memory(*fresh);
+            sum(*tried, one, 0);
+            std::vector<float> large = mine(1);
+            for (float& value : large) value *= 300;
+            set(one, large);
+            if (group_.rank() == 0 && !is_finite) large.back() = INFINITY;
+            set(two, large);
+            const auto both = [&] {
+                tried->start_sum(one.span())->wait();
+                tried->start_sum(two.span())->wait();
+            };
+            std::unique_ptr<device::Recording> recording;
+            if (is_recorded) recording = gpu_->record(both);
+            const auto run = [&] { recording ? recording->run() : both(); };
+            run();
+            if (is_finite) tried->leave_out_step();
+            tried->end_step();
+            for (const std::uint32_t step : {2, 3}) {
+                set(one, mine(step));
+                set(two, mine(step));
+                run();
+                tried->end_step();
+                set(want_two, mine(step));
+                fresh->start_sum(want_two.span())->wait();
+                EXPECT_EQ(one.read(), sum(*fresh, want_one, step)) << step;
+                EXPECT_EQ(two.read(), want_two.read()) << step;
+            }
+        }
     }
-    sum(*reducer_, values, 3);
-    EXPECT_EQ(sum(*reducer_, values, 4) == sum(*fresh, others, 4),
-              GetParam().format != WireFormat::int8 || group_.size() == 1)
-        << "without what steps 2 and 3 left";
 }
 
 TEST_P(SumsOverGpus, OfSeveralBucketsDoNotMix) {
     constexpr std::size_t kBuckets = 5, kBucket = kCount / kBuckets;
-    const Array<float> alone = memory(), together = memory();
+    const Array<float> alone(*gpu_, mine(9)), together(*gpu_, mine(9));
     const auto bucket = [](const Array<float>& values, std::size_t number) {
         return values.span().subspan(number * kBucket, kBucket);
     };
-    set(alone, mine(9));
-    set(together, mine(9));
+    const auto second = make();
+    for (std::size_t number = 0; number < kBuckets; ++number) {
+        reducer_->prepare(bucket(alone, number));
+        second->prepare(bucket(together, number));
+    }
     for (std::size_t number = 0; number < kBuckets; ++number) {
         reducer_->start_sum(bucket(alone, number))->wait();
         gpu_->synchronize();
     }
-    const auto second = make();
     std::vector<std::unique_ptr<Request>> requests;
     for (std::size_t number = 0; number < kBuckets; ++number) {
         requests.push_back(second->start_sum(bucket(together, number)));
     }
     for (const auto& request : requests) request->wait();
     EXPECT_EQ(together.read(), alone.read());
+}
+
+TEST_P(SumsOverGpus, AreRefusedWhereTheyWereNotPrepared) {
+    const Array<float> values(*gpu_, mine(0));
+    EXPECT_THROW(reducer_->start_sum(values.span()), Error);
 }
 
 TEST_P(SumsOverGpus, SayHowTheyAreMade) {

@@ -2,6 +2,7 @@
 // NCCL, as far as this project uses it, between processes of MPI_COMM_WORLD whose GPUs tests/simt
 // stands in for. Work is done where its stream is; a rank that never comes ends it as a failure of
 // the device.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <mpi.h>
 #include <nccl.h>
 
+#include "simt/runtime.hpp"
 #include "simt/streams.hpp"
 
 namespace {
@@ -31,6 +33,7 @@ struct Ranks {
     int tag = 0;
     std::vector<int> in_world;
     std::atomic<bool> is_aborted = false;
+    int steps_to_settle = 0;  // how often it is still asked in vain whether it has settled
 
     int size() const { return static_cast<int>(in_world.size()); }
 };
@@ -44,16 +47,18 @@ struct Message {
     bool is_send = false;
 };
 
-void complete(std::vector<MPI_Request>& requests, const Ranks& ranks) {
+std::vector<MPI_Status> complete(std::vector<MPI_Request>& requests, const Ranks& ranks) {
     const auto end = std::chrono::steady_clock::now() + kLongestWait;
+    std::vector<MPI_Status> statuses(requests.size());
     for (int done = 0; done == 0;) {
-        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
         if (done != 0) break;
         if (ranks.is_aborted) throw std::runtime_error("NCCL's work was aborted");
         if (std::chrono::steady_clock::now() > end) {
             throw std::runtime_error("NCCL's work waited too long for another rank");
         }
     }
+    return statuses;
 }
 
 void exchange(const std::vector<Message>& messages) {
@@ -71,7 +76,14 @@ void exchange(const std::vector<Message>& messages) {
                       &request);
         }
     }
-    complete(requests, *messages.front().ranks);
+    const std::vector<MPI_Status> statuses = complete(requests, *messages.front().ranks);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        int count = 0;
+        MPI_Get_count(&statuses[i], MPI_BYTE, &count);
+        if (!messages[i].is_send && static_cast<std::size_t>(count) != messages[i].count) {
+            throw std::runtime_error("NCCL got a message of another length");
+        }
+    }
 }
 
 /// All give theirs to all, who add in the order of ranks.
@@ -106,13 +118,21 @@ ncclResult_t close_group() {
     std::vector<Message> messages = std::exchange(open_group.messages, {});
     if (messages.empty()) return ncclSuccess;
     const cudaStream_t stream = messages.front().stream;
+    const auto& memory = hpcai::simt::Runtime::instance().memory;
+    for (const Message& one : messages) {
+        if (one.stream != stream || one.count == 0 || one.peer == one.ranks->rank ||
+            !memory.holds(one.bytes, one.count)) {
+            return ncclInvalidArgument;
+        }
+    }
+    messages.front().ranks->steps_to_settle = 2;
     hpcai::simt::enqueue(stream, [messages = std::move(messages)] { exchange(messages); });
-    return ncclSuccess;
+    return ncclInProgress;
 }
 
 ncclResult_t add(Message message) {
     open_group.messages.push_back(std::move(message));
-    return open_group.depth == 0 ? close_group() : ncclSuccess;
+    return open_group.depth == 0 ? close_group() : ncclInProgress;
 }
 
 }  // namespace
@@ -169,8 +189,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
     return ncclInProgress;
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) {
-    *state = ncclSuccess;
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+    int& steps = comm->ranks->steps_to_settle;
+    *state = steps > 0 ? ncclInProgress : ncclSuccess;
+    steps = std::max(steps - 1, 0);
     return ncclSuccess;
 }
 
@@ -185,13 +207,13 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-    if (type != ncclUint8 || peer == comm->ranks->rank) return ncclInvalidArgument;
+    if (type != ncclUint8) return ncclInvalidArgument;
     return add({comm->ranks, stream, const_cast<void*>(from), count, peer, true});
 }
 
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-    if (type != ncclUint8 || peer == comm->ranks->rank) return ncclInvalidArgument;
+    if (type != ncclUint8) return ncclInvalidArgument;
     return add({comm->ranks, stream, to, count, peer, false});
 }
 

@@ -84,6 +84,7 @@ private:
         std::size_t waiting_for = 0;  // parameters that are not ready in this step
     };
 
+    std::span<float> values_of(const Bucket& bucket) const;
     std::unique_ptr<Request> start_sum(const Bucket& bucket);
     void complete(const Bucket& bucket);
     void start_ready_buckets();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "hpcai/comm/communicator.hpp"
 #include "hpcai/comm/sum_program.hpp"
@@ -35,9 +36,15 @@ public:
     /// Ranks.
     virtual int size() const = 0;
 
-    /// "mpi, torus_2d in int8", "mpi through host memory, all_reduce in fp32", "nccl 2.28.9": for
-    /// people.
+    /// "mpi, torus_2d in int8", "mpi through host memory, all_reduce in fp32", "nccl 2.28.9", "nccl
+    /// 2.28.9, torus_2d in int8": for people.
     virtual std::string description() const = 0;
+    /// What carries the messages, as the record has it.
+    virtual std::string_view backend() const { return "mpi"; }
+
+    /// Gets what sums of these values need. To be called once for the values of each sum, in no
+    /// recording and before the first sum of any.
+    virtual void prepare(std::span<float> /*device_values*/) {}
 
     /// Sums `device_values`, in place, after the work enqueued on the device so far; may wait for
     /// that. Work enqueued after the request's wait() comes after the sum; wait() itself may return

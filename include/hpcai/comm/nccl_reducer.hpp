@@ -14,7 +14,8 @@ namespace hpcai::comm {
 struct NcclReducerOptions {
     Communicator& group;     // each rank with a GPU of its own, see obstacle_to_nccl
     device::Device& device;  // of the CUDA engine
-    // How sums are made, with the same bits as by make_exchange_reducer; absent: as NCCL sums fp32.
+    // How sums are made, with the same bits as by make_exchange_reducer, those of NaN apart, and
+    // its error feedback; every sum is prepared. Absent: as NCCL sums fp32.
     std::optional<SumOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start, which connects the GPUs
@@ -31,8 +32,7 @@ int hpcai_nccl_version();
 /// The caller owns it. `options.group` outlives every call but that which ends it, `options.device`
 /// and the memory whose sums it makes outlive that too: to free memory is to wait for the device.
 /// What waits for the device throws failures that ranks announce in the group as well. When it
-/// fails on any rank, every rank throws the same Error. With `sums` the memory that a sum needs is
-/// had when it is first started, which must not be in a recording. Collective.
+/// fails on any rank, every rank throws the same Error. Collective.
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_sums.hpp"
 
+#include <set>
+
 #include "kernels/wire_format.hpp"
 
 #include "hpcai/base/error.hpp"
@@ -8,6 +10,8 @@
 namespace hpcai::comm {
 
 namespace {
+
+constexpr std::size_t kTrialValues = 8;
 
 SentBytes bytes_of(const SumProgram& program, const std::vector<int>& node_of_rank, int rank) {
     const auto node = [&](int of) { return node_of_rank[static_cast<std::size_t>(of)]; };
@@ -27,100 +31,124 @@ void add(SentBytes& sum, const SentBytes& term) {
     sum.to_other_nodes += term.to_other_nodes;
 }
 
+std::span<float> floats(device::Memory* memory) {
+    if (memory == nullptr) return {};
+    return {static_cast<float*>(memory->data()), memory->bytes() / sizeof(float)};
+}
+
 std::span<float> part(std::span<float> values, const WirePiece& piece) {
     return values.subspan(piece.values.begin, piece.values.count());
 }
 
-int* flag(const DeviceBlock& block) {
-    return reinterpret_cast<int*>(block.data());
+bool is_being_recorded(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check_cuda(cudaStreamIsCapturing(stream, &status), "starting a sum");
+    return status != cudaStreamCaptureStatusNone;
+}
+
+/// Whom it is a message to or from in any program, the same way round for both.
+std::set<int> peers_of(const SumPlace& place, int rank) {
+    std::set<int> peers(place.inner.begin(), place.inner.end());
+    peers.insert(place.outer.begin(), place.outer.end());
+    peers.erase(rank);
+    return peers;
 }
 
 }  // namespace
 
-DeviceBlock::DeviceBlock(std::size_t bytes) : bytes_(bytes) {
-    if (bytes == 0) return;
-    void* block = nullptr;
-    check_cuda(cudaMalloc(&block, bytes), "memory for sums of gradients");
-    data_ = static_cast<std::byte*>(block);
-    try {
-        check_cuda(cudaMemset(block, 0, bytes), "memory for sums of gradients");
-        // On the null stream, which the streams of sums do not wait for.
-        check_cuda(cudaStreamSynchronize(nullptr), "memory for sums of gradients");
-    } catch (...) {
-        cudaFree(block);
-        throw;
-    }
-}
-
-DeviceBlock::~DeviceBlock() {
-    cudaFree(data_);
-}
-
-DeviceSums::Sum::Sum(const SumOptions& options, int rank, std::span<float> device_values)
-    : values(device_values),
-      program(make_sum_program(options, rank, device_values.size())),
-      wire(program.wire_bytes),
-      residual(options.format == WireFormat::int8 ? device_values.size_bytes() : 0),
-      sent(bytes_of(program, options.node_of_rank, rank)) {}
-
-DeviceSums::DeviceSums(const SumOptions& options, int rank)
-    : options_(options), rank_(rank), is_left_out_(sizeof(int)) {
+DeviceSums::DeviceSums(const SumOptions& options, int rank, int size, device::Device& device)
+    : options_(options), rank_(rank), device_(device), left_out_(device.allocate(sizeof(int))) {
+    ensure(options.node_of_rank.size() == static_cast<std::size_t>(size), "nodes of {} ranks of {}",
+           options.node_of_rank.size(), size);
     place_in_sum(options_, rank);
 }
 
-DeviceSums::Sum& DeviceSums::sum_of(std::span<float> device_values) {
-    auto& sum = sums_[{device_values.data(), device_values.size()}];
-    if (!sum) sum = std::make_unique<Sum>(options_, rank_, device_values);
-    return *sum;
+void DeviceSums::prepare(std::span<float> device_values) {
+    ensure(!has_begun_, "a sum is prepared after the first has begun");
+    Sum sum{device_values, make_sum_program(options_, rank_, device_values.size()), nullptr, {}};
+    sum.sent = bytes_of(sum.program, options_.node_of_rank, rank_);
+    if (options_.format == WireFormat::int8) {
+        sum.residual = device_.allocate(device_values.size_bytes());
+    }
+    const std::size_t bytes = sum.program.wire_bytes;
+    if (!wire_ || wire_->bytes() < bytes) {
+        wire_.reset();
+        wire_ = device_.allocate(bytes);
+    }
+    sums_.insert_or_assign({device_values.data(), device_values.size()}, std::move(sum));
+}
+
+void DeviceSums::connect(NcclGroup& nccl, cudaStream_t stream) {
+    const std::set<int> peers = peers_of(place_in_sum(options_, rank_), rank_);
+    const Block letters = device_.allocate((peers.size() + 1) * sizeof(float));
+    std::vector<WireMessage> sends, receives;
+    for (const int peer : peers) {
+        sends.push_back({peer, 0, sizeof(float)});
+        receives.push_back({peer, (receives.size() + 1) * sizeof(float), sizeof(float)});
+    }
+    const Block values = device_.allocate(2 * kTrialValues * sizeof(float));
+    const Block trial = device_.allocate(wire_bytes(options_.format, kTrialValues));
+    const Block flag = device_.allocate(sizeof(int));
+    const std::span<float> terms = floats(values.get()).first(kTrialValues);
+    const std::span<float> residual = floats(values.get()).subspan(kTrialValues);
+    auto* const bytes = static_cast<std::byte*>(trial->data());
+    kernels::encode_for_wire(options_.format, terms, residual.data(), bytes, stream);
+    kernels::add_from_wire(options_.format, bytes, terms, stream);
+    kernels::decode_from_wire(options_.format, bytes, terms, stream);
+    kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
+    kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
+    check_cuda(cudaStreamSynchronize(stream), "trying the kernels of sums");
+    nccl.enqueue_exchange({sends, receives, static_cast<std::byte*>(letters->data())}, stream);
+    nccl.finish(stream, "connecting the GPUs of a group");
 }
 
 void DeviceSums::enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream) {
-    const Sum& sum = sum_of(device_values);
+    const auto found = sums_.find({device_values.data(), device_values.size()});
+    ensure(found != sums_.end(), "a sum of {} values was not prepared", device_values.size());
+    const Sum& sum = found->second;
+    has_begun_ = true;
     for (const SumStep& step : sum.program.steps) {
         begin(sum, step, stream);
-        nccl.enqueue_exchange({step.sends, step.receives, sum.wire.data()}, stream);
+        nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
         end(sum, step, stream);
     }
-    add(of_step_, sum.sent);
-    if (sum.residual.empty()) return;
-    kernels::leave_out_unless_finite(sum.values, flag(is_left_out_), stream);
+    if (sum.residual) kernels::leave_out_unless_finite(sum.values, is_left_out(), stream);
+    const bool is_recorded = is_being_recorded(stream);
+    add(is_recorded ? of_recording_ : sent_, sum.sent);
+    counts_sums_ |= !is_recorded;
 }
 
 void DeviceSums::begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.encode) {
         float* const residual =
-            sum.residual.empty() ? nullptr : sum.residual.floats().data() + piece.values.begin;
+            sum.residual ? part(floats(sum.residual.get()), piece).data() : nullptr;
         kernels::encode_for_wire(options_.format, part(sum.values, piece), residual,
-                                 sum.wire.data() + piece.offset, stream);
+                                 wire() + piece.offset, stream);
     }
 }
 
 void DeviceSums::end(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.add) {
-        kernels::add_from_wire(options_.format, sum.wire.data() + piece.offset,
-                               part(sum.values, piece), stream);
+        kernels::add_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
+                               stream);
     }
     for (const WirePiece& piece : step.decode) {
-        kernels::decode_from_wire(options_.format, sum.wire.data() + piece.offset,
-                                  part(sum.values, piece), stream);
+        kernels::decode_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
+                                  stream);
     }
 }
 
 void DeviceSums::leave_out_step(cudaStream_t stream) {
-    check_cuda(cudaMemsetAsync(is_left_out_.data(), 1, is_left_out_.bytes(), stream),
-               "leaving out a step");
+    check_cuda(cudaMemsetAsync(is_left_out(), 1, sizeof(int), stream), "leaving out a step");
 }
 
-/// A recording's sums are enqueued when it is recorded, and run again in every step after.
 void DeviceSums::end_step(cudaStream_t stream) {
-    if (of_step_.all > 0) of_recording_ = std::exchange(of_step_, SentBytes{});
-    add(sent_, of_recording_);
+    if (!std::exchange(counts_sums_, false)) add(sent_, of_recording_);
     if (options_.format != WireFormat::int8) return;
-    for (const auto& [values, sum] : sums_) {
-        kernels::forget_if_left_out(flag(is_left_out_), sum->residual.floats(), stream);
+    for (const auto& [place, sum] : sums_) {
+        kernels::forget_if_left_out(is_left_out(), floats(sum.residual.get()), stream);
     }
-    check_cuda(cudaMemsetAsync(is_left_out_.data(), 0, is_left_out_.bytes(), stream),
-               "ending a step");
+    check_cuda(cudaMemsetAsync(is_left_out(), 0, sizeof(int), stream), "ending a step");
 }
 
 }  // namespace hpcai::comm

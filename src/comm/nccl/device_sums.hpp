@@ -11,41 +11,29 @@
 
 #include "hpcai/comm/gradient_reducer.hpp"
 #include "hpcai/comm/sum_program.hpp"
+#include "hpcai/device/device.hpp"
 #include "nccl_group.hpp"
 
 namespace hpcai::comm {
 
-/// A block of device memory.
-class DeviceBlock {
-public:
-    explicit DeviceBlock(std::size_t bytes);
-    ~DeviceBlock();
-    DeviceBlock(const DeviceBlock&) = delete;
-    DeviceBlock& operator=(const DeviceBlock&) = delete;
-
-    /// null where it has no bytes.
-    std::byte* data() const { return data_; }
-    std::size_t bytes() const { return bytes_; }
-    bool empty() const { return bytes_ == 0; }
-    std::span<float> floats() const {
-        return {reinterpret_cast<float*>(data_), bytes_ / sizeof(float)};
-    }
-
-private:
-    std::byte* data_ = nullptr;
-    std::size_t bytes_ = 0;
-};
-
 /// Sums over GPUs in the way and the format of SumOptions: programs of comm::SumProgram whose
 /// messages NCCL carries and whose terms kernels round and add. The bits are those of
-/// make_exchange_reducer. Throws as NcclGroup; the memory of a sum is had when it is first
-/// enqueued, which must not be in a recording.
+/// make_exchange_reducer but for those of NaN, error feedback of int8 included. `device` outlives
+/// it, and its memory what has been enqueued. Throws as NcclGroup and Device do.
 class DeviceSums {
 public:
-    DeviceSums(const SumOptions& options, int rank);
+    /// Of a group of so many ranks.
+    DeviceSums(const SumOptions& options, int rank, int size, device::Device& device);
 
-    /// Returns when the sum of `device_values`, the same ones in all steps, is enqueued on
-    /// `stream`, or recorded where that is being recorded.
+    /// Once for the values of each sum, before the first is enqueued.
+    void prepare(std::span<float> device_values);
+
+    /// Enqueues a message from and to every rank that this one's programs speak with, and all
+    /// kernels, so that neither connections nor kernels are first made in a step. Collective.
+    void connect(NcclGroup& nccl, cudaStream_t stream);
+
+    /// Returns when the sum of what was prepared is enqueued on `stream`, or recorded where that is
+    /// being recorded. All sums use the same stream.
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream);
 
     /// The step that ends next leaves no residual of error feedback.
@@ -57,26 +45,28 @@ public:
     const SentBytes& sent() const { return sent_; }
 
 private:
+    using Block = std::unique_ptr<device::Memory>;
     struct Sum {
-        Sum(const SumOptions& options, int rank, std::span<float> device_values);
-
         std::span<float> values;
         SumProgram program;
-        DeviceBlock wire;
-        DeviceBlock residual;  // of error feedback
-        SentBytes sent;        // by one of it
+        Block residual;  // of error feedback; null: none
+        SentBytes sent;  // by one of it
     };
 
-    Sum& sum_of(std::span<float> device_values);
     void begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
     void end(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
+    std::byte* wire() const { return static_cast<std::byte*>(wire_->data()); }
+    int* is_left_out() const { return static_cast<int*>(left_out_->data()); }
 
     SumOptions options_;
     int rank_;
-    std::map<std::pair<const float*, std::size_t>, std::unique_ptr<Sum>> sums_;
-    DeviceBlock is_left_out_;  // an int: one of the step's sums is not finite, or it was said
-    SentBytes of_step_;        // of the sums enqueued since the last step's end
-    SentBytes of_recording_;   // of the last step whose sums were enqueued one by one
+    device::Device& device_;
+    std::map<std::pair<const float*, std::size_t>, Sum> sums_;
+    Block wire_;                // of every sum, one after the other
+    Block left_out_;            // an int: one of the step's sums is not finite, or it was said
+    bool has_begun_ = false;    // to enqueue sums
+    bool counts_sums_ = false;  // of this step, one by one: no recording repeats them
+    SentBytes of_recording_;
     SentBytes sent_;
 };
 

@@ -64,10 +64,11 @@ NcclGroup::NcclGroup(const NcclReducerOptions& options)
     check_cuda(cudaGetDevice(&device_index_), "starting NCCL");
 }
 
-NcclGroup::~NcclGroup() {
+bool NcclGroup::end() noexcept {
     if (std::uncaught_exceptions() > exceptions_) abort();
     if (handle_ != nullptr) end_together();
-    if (aborted_.valid()) aborted_.wait_for(Seconds(finish_seconds_));
+    return !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
+                                                    std::future_status::ready);
 }
 
 template <typename Part>
@@ -139,6 +140,19 @@ void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* wha
     });
 }
 
+void NcclGroup::finish(cudaStream_t stream, const char* what) {
+    const auto is_done = [&] {
+        const cudaError_t status = cudaStreamQuery(stream);
+        if (status == cudaErrorNotReady) {
+            cudaGetLastError();  // or the next launch reports it
+            return false;
+        }
+        check_cuda(status, what);
+        return true;
+    };
+    wait_until(is_done, what, start_seconds_);
+}
+
 void NcclGroup::settle(const char* what, double seconds) {
     wait_until([] { return true; }, what, seconds);
 }
@@ -155,6 +169,7 @@ bool NcclGroup::is_settled(const char* what) {
 // and those may outlive this throw: hence a thread.
 void NcclGroup::abort() noexcept {
     if (handle_ == nullptr) return;
+    is_aborted_ = true;
     try {
         std::packaged_task<void()> task([handle = handle_, device = device_index_] {
             cudaSetDevice(device);

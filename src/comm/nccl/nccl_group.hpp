@@ -33,8 +33,7 @@ class NcclGroup {
 public:
     /// Not started. For the current device.
     explicit NcclGroup(const NcclReducerOptions& options);
-    /// Ends the communicator together with the other ranks or, after a failure, alone.
-    ~NcclGroup();
+    ~NcclGroup() { end(); }
     NcclGroup(const NcclGroup&) = delete;
     NcclGroup& operator=(const NcclGroup&) = delete;
 
@@ -46,11 +45,18 @@ public:
     /// The same of messages. Between two ranks they go in the order in which they are enqueued.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
 
+    /// Returns when the work of `stream` is done; within the time of a start.
+    void finish(cudaStream_t stream, const char* what);
+
     /// Returns once `is_done`. Throws, too, when NCCL has noticed a failure by itself.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds);
 
     /// Returns at once.
     void abort() noexcept;
+
+    /// Ends the communicator together with the other ranks or, after a failure, alone; whether all
+    /// of its work has left the GPU.
+    bool end() noexcept;
 
 private:
     template <typename Part>
@@ -68,7 +74,8 @@ private:
     int device_index_ = 0;
     int exceptions_;
     ncclComm_t handle_ = nullptr;
-    std::future<void> aborted_;  // ends when NCCL has aborted
+    bool is_aborted_ = false;
+    std::future<void> aborted_;  // ends when NCCL has aborted; none: no thread was to be had
 };
 
 }  // namespace hpcai::comm

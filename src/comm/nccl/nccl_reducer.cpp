@@ -81,18 +81,31 @@ public:
           device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
           nccl_(options) {
         if (!options.sums) return;
-        own_sums_.emplace(*options.sums, options.group.rank());
+        own_sums_ = std::make_unique<DeviceSums>(*options.sums, options.group.rank(),
+                                                 options.group.size(), options.device);
         way_ = fmt::format(", {} in {}", name_of(options.sums->algorithm),
                            name_of(options.sums->format));
     }
 
-    void start() { nccl_.start(); }
+    /// After an abort that did not end, to free memory would be to wait for it for ever.
+    ~NcclReducer() override {
+        if (!nccl_.end()) static_cast<void>(own_sums_.release());
+    }
+
+    void start() {
+        nccl_.start();
+        if (own_sums_) own_sums_->connect(nccl_, sums_.handle());
+    }
 
     int size() const override { return size_; }
     std::string description() const override {
         const int version = nccl_version();
         return fmt::format("nccl {}.{}.{}{}", version / 10000, version / 100 % 100, version % 100,
                            way_);
+    }
+    std::string_view backend() const override { return "nccl"; }
+    void prepare(std::span<float> device_values) override {
+        if (own_sums_) own_sums_->prepare(device_values);
     }
     std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
@@ -126,8 +139,8 @@ private:
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
     std::string way_;
-    std::optional<DeviceSums> own_sums_;  // none: NCCL's own
-    NcclGroup nccl_;                      // goes first, so that none of its kernels is left
+    std::unique_ptr<DeviceSums> own_sums_;  // null: NCCL's own
+    NcclGroup nccl_;  // goes first, so that none of its kernels is left that uses what goes later
 };
 
 class NcclSum final : public Request {
