@@ -33,7 +33,9 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // see device::KernelOptions
+    bool tf32 = false;               // see device::KernelOptions
+    bool int8 = false;               // likewise
+    device::RoundingKey rounding{};  // but for the node
 };
 
 /// Bytes a built network holds on its device.

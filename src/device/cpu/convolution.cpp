@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
+
+#include <hpcai/ops/int8.hpp>
 
 #include "batch_primitive.hpp"
+#include "int8_convolution.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -33,6 +37,13 @@ struct Values {
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
+/// That pass in int8, if it is to be.
+std::unique_ptr<Int8Convolution> in_int8(const ops::Convolution& op, ops::Pass pass,
+                                         const KernelOptions& options, const Context& context) {
+    if (!options.int8 || !computes_in_int8(op, pass)) return nullptr;
+    return std::make_unique<Int8Convolution>(op, pass, options.rounding, context);
+}
+
 class ConvolutionKernel final : public Kernel {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
@@ -49,9 +60,12 @@ public:
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto parts = batch_parts(context, op.input[0]);
-        forward_ = BatchPrimitive(context, parts,
-                                  [&](std::int64_t samples) { return plan_forward(samples); });
-        forward_filters_ = WorkingCopy(master, forward_layout_, context);
+        int8_forward_ = in_int8(op, ops::Pass::forward, options, context);
+        if (!int8_forward_) {
+            forward_ = BatchPrimitive(context, parts,
+                                      [&](std::int64_t samples) { return plan_forward(samples); });
+            forward_filters_ = WorkingCopy(master, forward_layout_, context);
+        }
         if (options.mode == Mode::inference) return;
         const auto gradients = batch_parts(context, op.input[0], master.get_size());
         weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
@@ -59,6 +73,8 @@ public:
         });
         gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
         if (!options.needs_input_gradient) return;
+        int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
+        if (int8_input_gradient_) return;
         input_gradient_ = BatchPrimitive(
             context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
@@ -71,6 +87,11 @@ public:
         bytes.workspace_bytes = std::max({forward_.workspace_bytes(),
                                           gradient_.bytes() + weight_gradient_.workspace_bytes(),
                                           input_gradient_.workspace_bytes()});
+        for (const auto* part : {&int8_forward_, &int8_input_gradient_}) {
+            if (!*part) continue;
+            bytes.prepared_bytes += (*part)->prepared_bytes();
+            bytes.workspace_bytes = std::max(bytes.workspace_bytes, (*part)->workspace_bytes());
+        }
         return bytes;
     }
 
@@ -88,11 +109,18 @@ public:
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
-        void* filters = forward_filters_.bind(tensors.parameters[0], prepared);
-        forward_.bind_workspace(workspace);
-        forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
-        forward_.bind(DNNL_ARG_DST, tensors.output);
+        void* filters = nullptr;
+        if (int8_forward_) {
+            int8_forward_->bind(int8_places(tensors, tensors.inputs[0], tensors.output, prepared));
+            prepared += int8_forward_->prepared_bytes();
+        } else {
+            filters = forward_filters_.bind(tensors.parameters[0], prepared);
+            prepared += forward_filters_.bytes();
+            forward_.bind_workspace(workspace);
+            forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+            forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
+            forward_.bind(DNNL_ARG_DST, tensors.output);
+        }
         if (options_.mode != Mode::training) return;
         gradient_.bind(workspace, tensors.parameter_gradients[0]);
         weight_gradient_.bind_workspace(workspace + gradient_.bytes());
@@ -100,9 +128,13 @@ public:
         weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
-        if (backward_layout_ != forward_layout_) {
-            filters =
-                backward_filters_.bind(tensors.parameters[0], prepared + forward_filters_.bytes());
+        if (int8_input_gradient_) {
+            int8_input_gradient_->bind(int8_places(tensors, tensors.output_gradients[0],
+                                                   tensors.input_gradients[0], prepared));
+            return;
+        }
+        if (filters == nullptr || backward_layout_ != forward_layout_) {
+            filters = backward_filters_.bind(tensors.parameters[0], prepared);
         }
         input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
@@ -113,23 +145,34 @@ public:
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:
-                forward_filters_.refresh(context_);
-                backward_filters_.refresh(context_);
+                int8_forward_ ? int8_forward_->prepare() : forward_filters_.refresh(context_);
+                int8_input_gradient_ ? int8_input_gradient_->prepare()
+                                     : backward_filters_.refresh(context_);
                 break;
             case ops::Pass::forward:
-                forward_.run();
+                int8_forward_ ? int8_forward_->run() : forward_.run();
                 break;
             case ops::Pass::weight_gradient:
                 weight_gradient_.run();
                 gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
-                input_gradient_.run();
+                int8_input_gradient_ ? int8_input_gradient_->run() : input_gradient_.run();
                 break;
         }
     }
 
 private:
+    static Int8Convolution::Places int8_places(const KernelTensors& tensors, const void* image,
+                                               void* result, void* prepared) {
+        return {static_cast<const float*>(image),
+                static_cast<float*>(result),
+                tensors.parameters[0],
+                prepared,
+                tensors.workspace,
+                tensors.step};
+    }
+
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
 
     Values values_of(std::int64_t samples) const {
@@ -196,6 +239,7 @@ private:
     Dims strides_, padding_;
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
+    std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // in place of the former
     WorkingCopy forward_filters_,
         backward_filters_;  // the latter unused where layouts are equal
     ParameterGradient gradient_;

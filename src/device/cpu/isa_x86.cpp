@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dnnl.hpp>
+
 #include "isa.hpp"
 
 namespace hpcai::device::cpu {
@@ -16,6 +18,13 @@ const Loops& loops_for_this_cpu() {
 bool multiplies_bf16() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512bf16");
+}
+
+bool multiplies_int8() {
+    using dnnl::cpu_isa;
+    const cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == cpu_isa::avx512_core_vnni || isa == cpu_isa::avx512_core_bf16 ||
+           isa == cpu_isa::avx512_core_amx;
 }
 
 }  // namespace hpcai::device::cpu
