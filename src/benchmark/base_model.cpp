@@ -59,8 +59,14 @@ BaseModel::BaseModel(const Start& start)
     if (!training.initial_weights.empty()) {
         training::read_initial_weights(training.initial_weights, graph_, store_);
     }
-    const graph::NetworkOptions options{device::Mode::training, start.precision.compute,
-                                        start.precision.tf32};
+    const graph::NetworkOptions options{
+        device::Mode::training,
+        start.precision.compute,
+        start.precision.tf32,
+        start.precision.int8,
+        {.seed = start.config.run.seed,
+         .model = number_,
+         .rank = static_cast<std::uint32_t>(start.place.group_rank)}};
     network_ = std::make_unique<graph::Network>(
         training.fusion ? graph::fuse_for(graph_, *start.device, options) : graph_, *start.device,
         store_, options);

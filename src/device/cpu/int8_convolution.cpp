@@ -121,10 +121,13 @@ void Int8Convolution::bind(const Places& places) {
 }
 
 void Int8Convolution::prepare() {
-    const std::int64_t count = is_gradient_ ? channels_ / kLanes : filters_;
+    if (is_gradient_) {
 #pragma omp parallel for schedule(static)
-    for (std::int64_t index = 0; index < count; ++index) {
-        is_gradient_ ? prepare_channels(index * kLanes) : prepare_filter(index);
+        for (std::int64_t channel = 0; channel < channels_; channel += kLanes) find_steps(channel);
+    }
+#pragma omp parallel for schedule(static)
+    for (std::int64_t filter = 0; filter < filters_; ++filter) {
+        is_gradient_ ? prepare_turned_filter(filter) : prepare_filter(filter);
     }
     pack_.run(context_);
 }
@@ -138,22 +141,27 @@ void Int8Convolution::prepare_filter(std::int64_t filter) const {
                                   {master, inverse.data(), plain_ + first, kLanes});
 }
 
-void Int8Convolution::prepare_channels(std::int64_t first_channel) const {
-    const float* master = places_.filters + first_channel;
+/// Of kLanes input channels.
+void Int8Convolution::find_steps(std::int64_t first_channel) const {
     std::array<std::uint32_t, kLanes> bits{};
-    context_.loops->largest_bits({filters_ * taps_, channels_, kLanes}, master, bits.data());
-    std::array<float, kLanes> inverse;
+    context_.loops->largest_bits({filters_ * taps_, channels_, kLanes},
+                                 places_.filters + first_channel, bits.data());
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        const auto index = static_cast<std::size_t>(lane);
-        steps_[first_channel + lane] = step_of(bits[index]);
-        inverse[index] = 1 / steps_[first_channel + lane];
+        steps_[first_channel + lane] = step_of(bits[static_cast<std::size_t>(lane)]);
     }
-    for (std::int64_t filter = 0; filter < filters_; ++filter) {
-        const std::int64_t first = filter * taps_ * channels_;
-        const std::int64_t last = first + (taps_ - 1) * channels_;
-        context_.loops->round_to_int8(
-            {taps_, channels_, kLanes},
-            {master + first, inverse.data(), plain_ + first_channel + last, -channels_});
+}
+
+void Int8Convolution::prepare_turned_filter(std::int64_t filter) const {
+    const std::int64_t first = filter * taps_ * channels_;
+    const std::int64_t last = first + (taps_ - 1) * channels_;
+    for (std::int64_t channel = 0; channel < channels_; channel += kLanes) {
+        std::array<float, kLanes> inverse;
+        for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+            inverse[static_cast<std::size_t>(lane)] = 1 / steps_[channel + lane];
+        }
+        context_.loops->round_to_int8({taps_, channels_, kLanes},
+                                      {places_.filters + first + channel, inverse.data(),
+                                       plain_ + channel + last, -channels_});
     }
 }
 

@@ -44,7 +44,8 @@ private:
     float round_image() const;
     Dither dither_of_tile(std::int64_t tile) const;
     void prepare_filter(std::int64_t filter) const;
-    void prepare_channels(std::int64_t first_channel) const;
+    void find_steps(std::int64_t first_channel) const;
+    void prepare_turned_filter(std::int64_t filter) const;
 
     const Context& context_;
     bool is_gradient_;
