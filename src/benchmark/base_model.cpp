@@ -8,7 +8,9 @@
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/initialize.hpp>
+#include <hpcai/training/stage_parameters.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 #include "workload.hpp"
@@ -20,9 +22,9 @@ namespace {
 /// first used and the recorded step come later.
 constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
 
-/// Rows of a training batch that a rank computes.
+/// Rows of a training batch that a rank computes at once.
 int share_of(const Start& start) {
-    return start.config.training.batch_size / start.controller.layout().degree;
+    return start.controller.layout().rows(start.config.training.batch_size);
 }
 
 /// Rows of an evaluation batch: enough for full speed, little enough for a small set and, where
@@ -53,29 +55,72 @@ BaseModel::BaseModel(const Start& start)
       sampler_(start.config.bagging, start.config.run.seed,
                static_cast<std::uint32_t>(start.samples.training->samples())),
       graph_(make_share(start)),
-      store_(graph_, *start.device, config::optimizer_states(start.config.training.optimizer)) {
+      statistics_span_(plan::statistics_ranks(start.config.training, start.controller.layout())) {
     const config::TrainingConfig& training = start.config.training;
-    training::initialize(graph_, start.config.run.seed, number_, store_);
+    const int states = config::optimizer_states(training.optimizer);
+    const bool is_whole = start.controller.layout().stages == 1;
+    store_ = std::make_unique<graph::ParameterStore>(graph_, *start.device, is_whole ? states : 0);
+    training::initialize(graph_, start.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {
-        training::read_initial_weights(training.initial_weights, graph_, store_);
+        training::read_initial_weights(training.initial_weights, graph_, *store_);
     }
-    const graph::NetworkOptions options{
-        device::Mode::training,
-        start.precision.compute,
-        start.precision.tf32,
-        start.precision.int8,
-        {.seed = start.config.run.seed,
-         .model = number_,
-         .rank = static_cast<std::uint32_t>(start.place.group_rank)}};
-    network_ = std::make_unique<graph::Network>(
-        training.fusion ? graph::fuse_for(graph_, *start.device, options) : graph_, *start.device,
-        store_, options);
+    if (!is_whole) cut();
+    build_networks();
     if (start.config.data.resident_mib > 0) {
         pictures_ = std::make_unique<data::ResidentPictures>(
             *start.device, data::ResidentPictures::Room{
                                static_cast<std::size_t>(start.config.data.resident_mib) << 20,
                                share_of(start), kSpareBytes});
     }
+}
+
+/// Leaves this rank the parameters of its stage.
+void BaseModel::cut() {
+    const plan::Layout& layout = start_.controller.layout();
+    const config::TrainingConfig& training = start_.config.training;
+    stages_ = graph::cut(training.fusion ? graph::fuse(graph_) : graph_, layout.stages);
+    const auto index = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
+    auto mine = std::make_unique<graph::ParameterStore>(
+        stages_[index].graph, *start_.device, config::optimizer_states(training.optimizer));
+    training::copy_stage(stages_[index], *store_, *mine);
+    store_ = std::move(mine);
+}
+
+void BaseModel::build_networks() {
+    const config::Config& config = start_.config;
+    const plan::Layout& layout = start_.controller.layout();
+    const auto stage = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
+    const graph::Graph& graph = stages_.empty() ? graph_ : stages_[stage].graph;
+    const graph::NetworkOptions options{
+        device::Mode::training,
+        start_.precision.compute,
+        start_.precision.tf32,
+        start_.precision.int8,
+        {.seed = start_.config.run.seed,
+         .model = number_,
+         .rank = static_cast<std::uint32_t>(start_.place.group_rank)},
+        &statistics_span_};
+    networks_.push_back(std::make_unique<graph::Network>(
+        config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
+        *start_.device, *store_, options));
+    const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
+        config.parallel.schedule, layout.stages, static_cast<int>(stage), layout.micro_batches));
+    while (static_cast<int>(networks_.size()) < in_flight) {
+        networks_.push_back(std::make_unique<graph::Network>(*networks_.front(), *store_));
+    }
+}
+
+std::vector<graph::Network*> BaseModel::networks() const {
+    std::vector<graph::Network*> networks;
+    for (const auto& network : networks_) networks.push_back(network.get());
+    return networks;
+}
+
+void BaseModel::collect(comm::Communicator& group) {
+    if (stages_.empty()) return;
+    auto whole = std::make_unique<graph::ParameterStore>(graph_, *start_.device, 0);
+    training::collect_stages(group, start_.controller.layout(), stages_, *store_, *whole);
+    store_ = std::move(whole);
 }
 
 std::int64_t BaseModel::training_flops_per_sample() const {
@@ -104,7 +149,7 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
                                             start_.precision.tf32};
         graph::Network network(
             start_.config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
-            *start_.device, store_, options);
+            *start_.device, *store_, options);
         evaluation.predictions =
             training::predict(network, source, make_workload(start_)->outputs_per_sample());
         evaluation.bad_samples = source.bad_samples();

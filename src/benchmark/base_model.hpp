@@ -6,10 +6,12 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/graph/stages.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/training/predict.hpp>
 
@@ -31,14 +33,22 @@ public:
     const graph::Graph& graph() const { return graph_; }
     /// FLOPs of one sample's training step by the official ledger, table3.
     std::int64_t training_flops_per_sample() const;
-    /// The training network, until drop_training().
-    graph::Network& network() { return *network_; }
-    graph::ParameterStore& store() { return store_; }
+    /// The training networks, until drop_training(): one, or those of a pipeline's stage, one for
+    /// each micro-batch in flight.
+    std::vector<graph::Network*> networks() const;
+    /// The model's, or until collect() the stage's.
+    graph::ParameterStore& store() { return *store_; }
+    /// Where a model is cut in stages, gives every rank the whole model's parameters and running
+    /// statistics in place of its stage's, 8 bytes for each. After drop_training(). Collective in
+    /// the group.
+    void collect(comm::Communicator& group);
+    /// Of the training network's BatchNorms; to be connected before it runs.
+    comm::StatisticsSpan& statistics_span() { return statistics_span_; }
     /// In the device's memory; null unless data.resident_mib asks for them.
     data::ResidentPictures* pictures() { return pictures_.get(); }
     /// Leaves the memory of the training network and of its pictures to the networks that evaluate.
     void drop_training() {
-        network_.reset();
+        networks_.clear();
         pictures_.reset();
     }
 
@@ -51,12 +61,17 @@ public:
     Evaluation predict(std::shared_ptr<const data::SampleSet> samples, comm::Communicator& group);
 
 private:
+    void cut();
+    void build_networks();
+
     const Start& start_;
     std::uint32_t number_;
     plan::DataSampler sampler_;
-    graph::Graph graph_;  // of this rank's share of a batch, not fused
-    graph::ParameterStore store_;
-    std::unique_ptr<graph::Network> network_;
+    graph::Graph graph_;                // of what a rank computes at once, not fused
+    std::vector<graph::Stage> stages_;  // none where the model is whole
+    std::unique_ptr<graph::ParameterStore> store_;
+    comm::StatisticsSpan statistics_span_;
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // the first one's twins follow
     std::unique_ptr<data::ResidentPictures> pictures_;
 };
 

@@ -13,7 +13,8 @@ namespace hpcai::benchmark {
 /// The audit that failed, with the world ranks and hosts of this rank's group.
 AuditRecord failed_audit(const Start& start, const training::Divergence& divergence);
 
-/// Why a group of `ranks` ranks ends, in one line: the step, what differs, and on which ranks.
+/// Why a group ends, in one line: the step, what differs, and on which of the `ranks` ranks that
+/// were compared with them.
 std::string describe_divergence(const AuditRecord& audit, int ranks);
 
 }  // namespace hpcai::benchmark

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_job.hpp"
 
+#include <array>
 #include <set>
 
 #include <hpcai/base/clock.hpp>
@@ -16,7 +17,9 @@
 
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
+#include "epoch_source.hpp"
 #include "progress_reporter.hpp"
+#include "split_stages.hpp"
 #include "tuning_note.hpp"
 #include "workload.hpp"
 
@@ -28,16 +31,18 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-data::TrainingSource make_training_source(const Start& start, BaseModel& model) {
-    data::SourceSettings settings;
-    settings.batch_size = start.config.training.batch_size;
-    settings.group_rank = start.place.group_rank;
-    settings.degree = start.controller.layout().degree;
-    settings.prefetch_batches = start.config.data.prefetch_batches;
-    settings.decode_threads = decode_threads(start);
-    settings.on_bad_sample = start.config.data.on_bad_sample;
-    return {start.samples.training, settings, start.config.run.seed, model.number(),
-            model.pictures()};
+/// None where one rank has none: stages of a pipeline may sum in different ways.
+Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
+    std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
+    group.all_reduce_sum(sums);
+    if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
+    return {std::nullopt, mine.value ? "no number of another stage" : mine.reason};
+}
+
+std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
+    auto largest = static_cast<double>(value);
+    group.all_reduce_max(std::span(&largest, 1));
+    return static_cast<std::int64_t>(largest);
 }
 
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
@@ -46,15 +51,12 @@ void warn_of(const data::BadSampleReport& report, const char* where, Logger& log
     }
 }
 
-std::int64_t bad_training_samples(comm::Communicator& group, const data::TrainingSource& source,
+std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
-    const data::BadSampleReport report = source.bad_samples();
     warn_of(report, "training", log);
     // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
     // is a lower bound that does not count a sample twice.
-    double count = static_cast<double>(report.count);
-    group.all_reduce_max(std::span(&count, 1));
-    return static_cast<std::int64_t>(count);
+    return largest_of_ranks(group, report.count);
 }
 
 void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
@@ -62,9 +64,14 @@ void report_residents(const data::ResidentPictures::Contents& held, Logger& log)
              static_cast<double>(held.bytes) / (1 << 20));
 }
 
-Quantity exposed_on_device(comm::Communicator& group, const comm::BucketAccounting& sums) {
+/// Of this rank's sums, which a device may have made by itself.
+Quantity exposed_seconds(const comm::BucketAccounting& sums,
+                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
+    if (!is_device_sum) {
+        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
+    }
     if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
-    return mean_over_ranks(group, sums.timed->exposed);
+    return {sums.timed->exposed, ""};
 }
 
 Quantity bandwidth_of(const comm::BucketAccounting& sums) {
@@ -74,25 +81,50 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
-/// All steps send the same bytes.
+/// After the last step. All steps send the same bytes.
 void record_traffic(const Start& start, comm::Communicator& group,
-                    const comm::GradientReducer& reducer, GroupResult& result) {
-    const auto sent = reducer.sent();
-    std::optional<comm::SumTraffic> bytes;
-    if (sent) bytes = comm::gather_traffic(group, start.place.node, *sent);
+                    const comm::GradientReducer& reducer,
+                    const comm::StatisticsAccounting& statistics, GroupResult& result) {
+    const auto gradients = reducer.sent();
+    const bool are_counted = largest_of_ranks(group, gradients ? 0 : 1) == 0;
+    comm::SentBytes sent = gradients.value_or(comm::SentBytes{});
+    sent.all += statistics.sent.all;
+    sent.to_other_nodes += statistics.sent.to_other_nodes;
+    const comm::SumTraffic bytes = comm::gather_traffic(group, start.place.node, sent);
+    if (reducer.size() > 1) result.sum_backend = are_counted ? "mpi" : "nccl";
     const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
-        if (!bytes) return {std::nullopt, reducer.description() + " chooses its messages"};
-        return {static_cast<double>((*bytes).*of / result.record.iterations), ""};
+        if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
+        return {static_cast<double>(bytes.*of / result.record.iterations), ""};
     };
     result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
     result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
     result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
+    result.statistics_sums_per_step =
+        largest_of_ranks(group, statistics.sums / result.record.iterations);
+    result.statistics_bytes_per_step =
+        largest_of_ranks(group, statistics.bytes / result.record.iterations);
+    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
 }
+
+/// The mean over the ranks is what a rank has waited; the most that one has sent.
+void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
+                     GroupResult& result) {
+    if (messages.steps == 0) return;
+    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
+    result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
+}
+
+/// Those that train one model.
+struct Ranks {
+    comm::Communicator& group;
+    std::unique_ptr<comm::Communicator> stage;  // of a pipeline; null: there is none
+};
 
 struct Training {
     const Start& start;
     BaseModel& model;
     comm::Communicator& group;
+    comm::Communicator& replicas;  // the ranks of this one's stage
     comm::GradientReducer& reducer;
     Logger& log;
     const Stopwatch& since_start_up;
@@ -101,7 +133,7 @@ struct Training {
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 void train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, reducer, log, watch] = training;
+    const auto& [start, model, group, replicas, reducer, log, watch] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -109,15 +141,19 @@ void train(const Training& training, GroupResult& result) {
     require(steps_per_epoch > 0, ExitCode::data,
             "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
             model.number(), record.samples_drawn, config.training.batch_size);
-    data::TrainingSource source = make_training_source(start, model);
-    training::Trainer trainer({config, model.network(), steps_per_epoch, reducer}, *start.device,
-                              model.store(), group);
+    const plan::Layout& layout = start.controller.layout();
+    EpochSource source(start, model, steps_per_epoch);
+    const training::PipelineShare share{layout, model.networks(), group, replicas};
+    training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
+                               config::has_pipeline(config.parallel) ? &share : nullptr},
+                              *start.device, model.store(), group);
     ProgressReporter progress(start);
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
-        source.begin_epoch(number, model.sampler().epoch_order(model.number(), number));
-        const training::EpochReport report = trainer.train_epoch(
-            epoch, source, [&](const training::StepReport& step) { progress.step(step); });
+        source.begin(number);
+        const training::EpochReport report =
+            trainer.train_epoch(epoch, source.batches(),
+                                [&](const training::StepReport& step) { progress.step(step); });
         record.samples_trained += report.samples;
         record.iterations += report.steps;
         record.epoch_seconds.push_back(report.seconds);
@@ -139,17 +175,21 @@ void train(const Training& training, GroupResult& result) {
                         static_cast<double>(model.training_flops_per_sample()) / seconds,
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
-    record.input_wait_seconds = mean_over_ranks(group, source.wait_seconds());
-    const bool is_device_sum = group.size() > 1 && reducer.can_be_recorded();
+    const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
+    record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
+    *record.input_wait_seconds.value *= layout.stages;  // only the first reads
+    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
-        is_device_sum ? exposed_on_device(group, sums)
-                      : mean_over_ranks(group, sums.exposed_seconds + sums.interleaved_seconds);
+        mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
-    result.communicated_bytes = sums.bytes_reduced;
-    result.gradient_bytes = static_cast<std::int64_t>(model.store().gradients().size_bytes());
-    result.buckets = static_cast<std::int64_t>(trainer.buckets().bucket_count());
-    record_traffic(start, group, reducer, result);
-    result.bad_samples = bad_training_samples(group, source, log);
+    result.communicated_bytes = largest_of_ranks(group, sums.bytes_reduced);
+    result.gradient_bytes =
+        largest_of_ranks(group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
+    result.buckets =
+        largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
+    record_traffic(start, group, reducer, statistics, result);
+    record_messages(group, trainer.messages(), result);
+    result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
     trainer.average_statistics();
     trainer.audit_at_the_end();
     record.audit.passed = trainer.audit().passed();
@@ -186,8 +226,10 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
 /// The leader's files, each whole or not at all; the record comes last.
 void store(const Start& start, BaseModel& model, const GroupOutcome& outcome) {
     const auto directory = group_directory(start.output, start.place.group);
+    const std::int64_t normalized_batches =
+        outcome.result.record.iterations * start.controller.layout().micro_batches;
     training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
-                            outcome.result.record.iterations);
+                            normalized_batches);
     make_workload(start)->store(outcome.validation, directory);
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
@@ -201,13 +243,14 @@ void store_failure(const Start& start, const GroupResult& result, Logger& log) {
     }
 }
 
-void fail(const Start& start, comm::Communicator& group, const Error& error, GroupOutcome& outcome,
+void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
     // The leader fails with the same words unless it is the one that does not answer.
-    if (group.rank() == 0 || error.code() == ExitCode::watchdog) {
+    if (ranks.group.rank() == 0 || error.code() == ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
     }
-    group.announce_failure(error);  // the others of the group may wait for this rank
+    ranks.group.announce_failure(error);  // the others of the group may wait for this rank
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // those of its stage, too
     outcome.result.record.failure = error.what();
     outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
                                            error.code(), error.what());
@@ -252,13 +295,18 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     const Stopwatch watch;
+    Ranks ranks{group, nullptr};
     try {
-        reducer = connect_gradients(start, group, log);
+        ranks.stage = split_stages(start, group);
+        comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
+        reducer = connect_gradients(start, replicas, log);
+        model.statistics_span().connect(replicas, sum_options_of(start).node_of_rank);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        train({start, model, group, *reducer, log, watch}, outcome.result);
+        train({start, model, group, replicas, *reducer, log, watch}, outcome.result);
         model.drop_training();
+        model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {
@@ -267,12 +315,12 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());
-        const std::string why = describe_divergence(record.audit, record.ranks);
-        fail(start, group, Error(error.code(), why), outcome, log);
+        const std::string why = describe_divergence(record.audit, error.divergence().ranks);
+        fail(start, ranks, Error(error.code(), why), outcome, log);
     } catch (const Error& error) {
-        fail(start, group, error, outcome, log);
+        fail(start, ranks, error, outcome, log);
     } catch (const std::exception& error) {
-        fail(start, group, Error(ExitCode::internal, error.what()), outcome, log);
+        fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {watch.seconds(), ""};
     if (!record.failure.empty() && group.rank() == 0) store_failure(start, outcome.result, log);

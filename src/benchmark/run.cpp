@@ -18,12 +18,21 @@
 #include "job_controller.hpp"
 #include "start.hpp"
 #include "tuning_note.hpp"
+#include "verdict.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 const char* environment(const char* name) {
     return std::getenv(name);
+}
+
+VerdictFacts facts_at_start(const Start& start) {
+    VerdictFacts facts;
+    facts.training_samples = start.samples.training->samples();
+    facts.validation_samples = start.samples.validation->samples();
+    facts.objections = start.samples.objections;
+    return facts;
 }
 
 void print_start(const Start& start, std::ostream& log) {
@@ -37,8 +46,11 @@ void print_start(const Start& start, std::ostream& log) {
     log << plan::draw_group_map(start.controller, settings)
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
         << name_of(start.precision) << start.device_note
-        << "\nresult directory: " << start.output.string() << "\n"
-        << std::flush;
+        << "\nresult directory: " << start.output.string() << "\n";
+    for (const std::string& rule : broken_rules(start.config, facts_at_start(start))) {
+        log << "the result will be INVALID: " << rule << "\n";
+    }
+    log << std::flush;
 }
 
 /// The result directory with its logs is made later: the first rank tells standard error.

@@ -179,8 +179,8 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     config::Config config = agree_on_config(request, everyone);
 
     const std::vector<int>& nodes = start_up.node_of_world_rank();
-    const plan::Layout layout = plan::make_layout(config.bagging, config.training, everyone.size(),
-                                                  ranks_of_fullest_node(nodes));
+    const plan::Layout layout = plan::make_layout(config.bagging, config.training, config.parallel,
+                                                  everyone.size(), ranks_of_fullest_node(nodes));
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     prediction::sum_options(config.communication, controller, place.group);  // or throws

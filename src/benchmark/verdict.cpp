@@ -130,6 +130,15 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
 
 }  // namespace
 
+std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
+    std::vector<std::string> broken;
+    if (config.run.level == config::Level::custom) return broken;
+    for (const Rule& rule : official_rules(config, facts)) {
+        if (!rule.holds) broken.push_back(rule.broken);
+    }
+    return broken;
+}
+
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     const int failed = static_cast<int>(facts.failures.size());
     std::vector<std::string> reasons;
@@ -142,11 +151,7 @@ VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
         return {Status::invalid, reasons, code, false};
     }
     if (!facts.has_score) reasons.push_back("the score is not a number");
-    if (config.run.level != config::Level::custom) {
-        for (const Rule& rule : official_rules(config, facts)) {
-            if (!rule.holds) reasons.push_back(rule.broken);
-        }
-    }
+    std::ranges::move(broken_rules(config, facts), std::back_inserter(reasons));
     if (!reasons.empty()) {
         reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
         return {Status::invalid, reasons, ExitCode::invalid, false};

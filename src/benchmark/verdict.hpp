@@ -21,6 +21,9 @@ struct VerdictFacts {
     std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
 };
 
+/// What to say of each rule 1 to 7 that run.level has and that is broken; none at level custom.
+std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
+
 /// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
 /// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number,
 /// and so does diverged replicas' rule 8 at every level.

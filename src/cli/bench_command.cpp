@@ -28,8 +28,8 @@ void add_bench_command(CLI::App& parent, Context& context) {
     CLI::App& command = add_command(
         parent,
         {"bench",
-         "Measure the training step of one rank on random data in memory, and each of its "
-         "operations alone.",
+         "Measure the training step of one rank, which takes the whole batch at once whatever "
+         "`parallel` says, on random data in memory, and each of its operations alone.",
          {"hpcai500 bench --config configs/imagenet_goyal.yaml --set training.batch_size=32",
           "hpcai500 bench --config configs/ucmerced.yaml --set device.threads=2 --steps 20 "
           "--json"}});

@@ -37,10 +37,12 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
 }  // namespace
 
 GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
-                                 std::vector<Range> parameter_ranges, const BucketOptions& options)
+                                 std::vector<Range> parameter_ranges, const BucketOptions& options,
+                                 std::function<void(const Range& elements)> complete)
     : reducer_(reducer),
       gradients_(gradients),
       overlap_(options.overlap),
+      complete_(std::move(complete)),
       bucket_of_parameter_(parameter_ranges.size()),
       parameter_ready_(parameter_ranges.size()) {
     check_ranges(parameter_ranges, gradients.size());
@@ -69,10 +71,7 @@ void GradientBuckets::ready(std::size_t parameter_index) {
            parameter_index);
     parameter_ready_[parameter_index] = true;
     --buckets_[bucket_of_parameter_[parameter_index]].waiting_for;
-    if (overlap_ && reducer_.size() > 1) {
-        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-        start_ready_buckets();
-    }
+    if (overlap_ && reducer_.size() > 1) start_ready_buckets();
 }
 
 void GradientBuckets::progress() {
@@ -84,6 +83,9 @@ void GradientBuckets::progress() {
 void GradientBuckets::finish() {
     for (std::size_t index = 0; index < parameter_ready_.size(); ++index) {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
+    }
+    if (reducer_.size() == 1 || !overlap_) {
+        for (const Bucket& bucket : buckets_) complete(bucket);
     }
     if (reducer_.size() > 1) {
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
@@ -129,8 +131,20 @@ std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
     return reducer_.start_sum(gradients_.subspan(elements.begin, elements.end - elements.begin));
 }
 
+std::vector<Range> GradientBuckets::ranges() const {
+    std::vector<Range> ranges;
+    for (const Bucket& bucket : buckets_) ranges.push_back(bucket.elements);
+    return ranges;
+}
+
+void GradientBuckets::complete(const Bucket& bucket) {
+    if (complete_) complete_(bucket.elements);
+}
+
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
+        complete(buckets_[started_]);
+        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
         under_way_.push_back(start_sum(buckets_[started_]));
     }
 }

@@ -64,6 +64,9 @@ public:
               "training.initial_weights", "a file, as detector.normalization is frozen_batch");
         check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
               "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
+        check(
+            detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
+            "training.batch_norm_samples", "auto, as detector.normalization is not batch");
         check(config_.training.label_smoothing == 0, "training.label_smoothing",
               "0, as workload.model is a detector");
     }
@@ -191,7 +194,9 @@ public:
 
     void check_batch() const {
         const TrainingConfig& training = config_.training;
-        if (config_.bagging.degree) {
+        const ParallelConfig& parallel = config_.parallel;
+        check_parallel();
+        if (config_.bagging.degree && !has_pipeline(parallel)) {
             check(training.batch_size % *config_.bagging.degree == 0, "training.batch_size",
                   fmt::format("a multiple of bagging.P_degree, which is {}",
                               *config_.bagging.degree));
@@ -202,6 +207,25 @@ public:
                 "training.batch_norm_samples",
                 fmt::format("a divisor of training.batch_size, which is {}", training.batch_size));
         }
+    }
+
+    /// What P_degree has to do with it, the layout knows.
+    void check_parallel() const {
+        const ParallelConfig& parallel = config_.parallel;
+        const std::string as_mode =
+            fmt::format(", as parallel.mode is {}", value_text(config_, "parallel.mode"));
+        if (parallel.mode == ParallelMode::data) {
+            check(parallel.pipeline_degree.value_or(1) == 1, "parallel.pipeline_degree",
+                  "auto or 1" + as_mode);
+        }
+        if (!has_pipeline(parallel)) return;
+        check(!detects(config_.workload) || parallel.mode == ParallelMode::data, "parallel.mode",
+              fmt::format("data, as workload.model is {}, whose branches no pipeline has yet",
+                          value_text(config_, "workload.model")));
+        check(!detects(config_.workload), "parallel.micro_batches",
+              fmt::format("1, as workload.model is {}", value_text(config_, "workload.model")));
+        check(config_.data.resident_mib == 0, "data.resident_mib",
+              "0, as a batch is taken in micro-batches or stages");
     }
 
     void check_schedule() const {

@@ -35,7 +35,7 @@ std::vector<Key> communication_keys() {
                         "rounding takes away to the next step's gradients."}),
         communication.integer("torus_columns", &CommunicationConfig::torus_columns,
                               {.meaning = "Ranks in a row of torus_2d's grid, a divisor of "
-                                          "P_degree; auto makes the grid nearest to a square.",
+                                          "data_degree; auto makes the grid nearest to a square.",
                                .unit = "ranks",
                                .bounds = between(1, kMaxInt)}),
         communication.integer(
@@ -49,8 +49,8 @@ std::vector<Key> communication_keys() {
                               .unit = "MiB",
                               .bounds = above_up_to(0, 65536)}),
         communication.boolean("overlap", &CommunicationConfig::overlap,
-                              {.meaning = "Sums each bucket while the backward pass still makes "
-                                          "the next ones."}),
+                              {.meaning = "Sums each bucket while the backward pass, of the last "
+                                          "micro-batch, still makes the next ones."}),
     };
 }
 

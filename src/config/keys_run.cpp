@@ -33,7 +33,8 @@ std::vector<Key> run_keys() {
         run.integer("loss_steps", &RunConfig::loss_steps,
                     {.meaning = "Steps between two readings of the loss, of failures and of "
                                 "numbers that are not finite, for which the host waits; 0 is 1 "
-                                "on a CPU and 20 on a GPU that repeats recorded steps.",
+                                "on a CPU, with micro-batches and in a pipeline, and 20 on a "
+                                "GPU that repeats recorded steps.",
                      .unit = "steps",
                      .bounds = between(0, kMaxInt)}),
         run.choice<Level>("level", &RunConfig::level,
@@ -141,8 +142,33 @@ std::vector<Key> parallel_keys() {
     return {
         parallel.choice<ParallelMode>(
             "mode", &ParallelConfig::mode,
-            {{{ParallelMode::data, "data"}}, {"model", "pipeline", "mixed"}},
-            {.meaning = "How the ranks of one base model split a step: by the batch's samples."}),
+            {{{ParallelMode::data, "data"}, {ParallelMode::pipeline, "pipeline"}},
+             {"model", "mixed"}},
+            {.meaning = "How the ranks of one base model split a step: by the batch's samples, or "
+                        "by the model's layers in stages, each of which may be shared by ranks "
+                        "that split the samples."}),
+        parallel.integer("data_degree", &ParallelConfig::data_degree,
+                         {.meaning = "Ranks that share the samples of a batch, at each stage of a "
+                                     "pipeline; auto is P_degree / pipeline_degree.",
+                          .unit = "ranks",
+                          .bounds = between(1, kMaxInt)}),
+        parallel.integer("pipeline_degree", &ParallelConfig::pipeline_degree,
+                         {.meaning = "Stages of a pipeline; auto is P_degree / data_degree, or "
+                                     "P_degree where that is auto, too.",
+                          .unit = "stages",
+                          .bounds = between(1, kMaxInt)}),
+        parallel.integer("micro_batches", &ParallelConfig::micro_batches,
+                         {.meaning = "Parts in which a rank takes its share of a batch, one after "
+                                     "the other, adding up their gradients; each has BatchNorm "
+                                     "statistics of its own.",
+                          .bounds = between(1, 1048576)}),
+        parallel.choice<PipelineSchedule>(
+            "schedule", &ParallelConfig::schedule,
+            {{{PipelineSchedule::one_forward_one_backward, "1f1b"},
+              {PipelineSchedule::gpipe, "gpipe"}}},
+            {.meaning = "Order of micro-batches at a stage: gpipe takes all forward and then all "
+                        "backward; 1f1b goes backward as early as it can, which holds the "
+                        "activations of at most pipeline_degree of them. Results are the same."}),
     };
 }
 

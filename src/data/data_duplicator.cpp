@@ -83,7 +83,7 @@ struct DataDuplicator::State {
     const config::Config& config;
     comm::Communicator& everyone;
     int threads;
-    int degree;
+    plan::Layout layout;
     staging::NodePlace place;
     std::unique_ptr<comm::Communicator> node;
     std::array<std::optional<StagedSet>, 2> sets;  // by Split
@@ -303,7 +303,7 @@ DataDuplicator::DataDuplicator(const config::Config& config,
     : state_(new State{config,
                        everyone,
                        threads,
-                       controller.layout().degree,
+                       controller.layout(),
                        staging::place_on_node(controller, everyone.rank()),
                        nullptr,
                        {},
@@ -323,7 +323,7 @@ void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
     StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), true};
     comm::run_together(s.everyone, [&] {
         const std::vector<std::uint8_t> needed =
-            staging::needed_samples(s.config, split, request.files, s.place, s.degree);
+            staging::needed_samples(s.config, split, request.files, s.place, s.layout);
         set.packs = staging::plan_packs(
             set.source, needed, static_cast<std::uint64_t>(s.config.data.staging_pack_mib) << 20,
             static_cast<std::uint64_t>(kMaximumPictureBytes));

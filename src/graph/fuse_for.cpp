@@ -41,7 +41,7 @@ private:
     /// The BatchNorm, as it is now, that makes `value` and has no other reader than `reader`.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
-        if (producer == kNoNode || graph_.consumers(value) != std::vector{reader}) return nullptr;
+        if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
         const auto& node = nodes_[static_cast<std::size_t>(producer)];
         const auto* norm = node ? std::get_if<ops::BatchNorm>(&node->operation) : nullptr;
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;

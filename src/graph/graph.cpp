@@ -7,8 +7,14 @@
 namespace hpcai::graph {
 
 ValueId Graph::add_input(std::string name, tensor::Shape shape, tensor::DType dtype) {
-    values_.push_back({std::move(name), shape, kNoNode, dtype});
+    values_.push_back({std::move(name), shape, kNoNode, dtype, false});
     needs_gradient_.push_back(false);
+    return static_cast<ValueId>(values_.size() - 1);
+}
+
+ValueId Graph::add_received(const Value& value, bool needs_gradient) {
+    values_.push_back({value.name, value.shape, kNoNode, value.dtype, true});
+    needs_gradient_.push_back(needs_gradient);
     return static_cast<ValueId>(values_.size() - 1);
 }
 
@@ -44,7 +50,7 @@ ValueId Graph::add_node(Node node) {
     }
     node.output = static_cast<ValueId>(values_.size());
     values_.push_back({node.name, output_shape(node.operation), static_cast<NodeId>(nodes_.size()),
-                       output_dtype(node.operation)});
+                       output_dtype(node.operation), false});
     needs_gradient_.push_back(trained && is_differentiable(node.operation));
     nodes_.push_back(std::move(node));
     return nodes_.back().output;
@@ -59,6 +65,12 @@ std::vector<NodeId> Graph::consumers(ValueId value) const {
         }
     }
     return found;
+}
+
+NodeId Graph::only_consumer(ValueId value) const {
+    const std::vector<NodeId> readers = consumers(value);
+    const bool is_output = std::ranges::find(outputs_, value) != outputs_.end();
+    return readers.size() == 1 && !is_output ? readers.front() : kNoNode;
 }
 
 ValueId Graph::find(const std::string& name) const {

@@ -10,15 +10,28 @@ namespace hpcai::graph {
 
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
-    : graph_(std::move(graph)), device_(device), compute_(options.compute) {
+    : graph_(std::move(graph)), device_(device), options_(options) {
     numbers_ = device.allocate(sizeof(device::StepNumbers));
     set_loss_scale(1);
-    Builder(*this, store, options).build();
+    build(store);
+}
+
+Network::Network(const Network& twin, ParameterStore& store)
+    : graph_(twin.graph_),
+      device_(twin.device_),
+      options_(twin.options_),
+      prepared_(twin.prepared_),
+      numbers_(twin.numbers_) {
+    build(store);
+}
+
+void Network::build(ParameterStore& store) {
+    Builder(*this, store, options_).build();
     std::size_t largest_input_bytes = 0;
     for (const auto& [name, place] : inputs_) {
         largest_input_bytes = std::max(largest_input_bytes, place.size());
     }
-    device.reserve_uploads(largest_input_bytes);
+    device_.reserve_uploads(largest_input_bytes);
 }
 
 void Network::set_loss_scale(float scale) {
@@ -62,6 +75,18 @@ std::span<const std::byte> Network::value(const std::string& name) const {
 void Network::read_output(std::span<float> to) const {
     ensure(to.size_bytes() == output_.size(), "the network's output into {} numbers", to.size());
     device_.download(std::as_writable_bytes(to), output_.data());
+}
+
+std::span<std::byte> Network::output_gradient(const std::string& name) const {
+    const auto found = output_gradients_.find(name);
+    ensure(found != output_gradients_.end(), "the network takes no gradient of {}", name);
+    return found->second;
+}
+
+std::span<const std::byte> Network::received_gradient(const std::string& name) const {
+    const auto found = received_gradients_.find(name);
+    ensure(found != received_gradients_.end(), "the network makes no gradient of {}", name);
+    return found->second;
 }
 
 void Network::read_losses(std::span<float> to) const {

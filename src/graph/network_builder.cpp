@@ -40,7 +40,8 @@ void Network::Builder::plan_kernels() {
         auto kernel = network_.device_.build(
             node.operation,
             {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
-             !graph_.is_first_layer(node), options_.tf32, options_.int8, rounding});
+             !graph_.is_first_layer(node), options_.tf32, options_.int8, rounding,
+             options_.statistics_sum});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -75,6 +76,7 @@ void Network::Builder::lay_out_forward() {
         add_step(network_.forward_steps_, {binding.node->name, Pass::forward, binding.kernel, {}});
     }
     touch_results();
+    touch_outputs();
 }
 
 /// They are read after the last step.
@@ -96,10 +98,13 @@ void Network::Builder::lay_out_backward() {
             ++readers_[static_cast<std::size_t>(parameter)];
         }
     }
+    receive_gradients();
     for (std::size_t node = graph_.nodes().size(); node-- > 0;) lay_out_backward(node);
+    finish_received();
     complete_untrained_parameters();
     ++step_;
     touch_results();
+    for (const auto& [value, gradient] : received_gradients_) touch(gradient);
 }
 
 void Network::Builder::lay_out_backward(std::size_t index) {
@@ -144,6 +149,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
 /// What a kernel may write a gradient of, whether or not one before it needs that.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
+    if (graph_.value(value).is_received) return graph_.needs_gradient(value);
     return producer != kNoNode &&
            is_differentiable(graph_.nodes()[static_cast<std::size_t>(producer)].operation);
 }
@@ -223,7 +229,12 @@ void Network::Builder::place() {
     plan_.total_bytes = aligned(plan_.total_bytes);  // where the workspace begins
     network_.memory_.arena_bytes = plan_.total_bytes + aligned(workspace_bytes_);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
-    network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
+    if (network_.prepared_ == nullptr) {
+        network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
+    }
+    ensure(network_.prepared_->bytes() >= network_.memory_.prepared_bytes,
+           "working copies of {} bytes for another network's of {}", network_.prepared_->bytes(),
+           network_.memory_.prepared_bytes);
 }
 
 void Network::Builder::bind() {
@@ -307,14 +318,12 @@ bool Network::Builder::shares_parameters(const Node& node) const {
 
 void Network::Builder::expose() {
     for (std::size_t value = 0; value < values_.size(); ++value) {
-        const std::span place(static_cast<std::byte*>(address(values_[value])),
-                              lifetimes_[values_[value]].bytes);
+        const std::span<std::byte> place = place_of(values_[value]);
         network_.values_.push_back(place);
         if (graph_.values()[value].producer != kNoNode) continue;
         network_.inputs_[graph_.values()[value].name] = place;
     }
-    const TensorId output = bindings_[graph_.nodes().size() - 1].output;
-    network_.output_ = {static_cast<const std::byte*>(address(output)), lifetimes_[output].bytes};
+    network_.output_ = place_of(bindings_[graph_.nodes().size() - 1].output);
     for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
         const Binding& loss = bindings_[index];
         if (!is_loss(loss.node->operation)) continue;
@@ -325,7 +334,14 @@ void Network::Builder::expose() {
         network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
                                       lifetimes_[losses].bytes / sizeof(float));
     }
-    ensure(!is_training() || !network_.losses_.empty(), "a network in training has no loss");
+    for (const auto& [value, gradient] : output_gradients_) {
+        network_.output_gradients_[graph_.value(value).name] = place_of(gradient);
+    }
+    for (const auto& [value, gradient] : received_gradients_) {
+        network_.received_gradients_[graph_.value(value).name] = place_of(gradient);
+    }
+    ensure(!is_training() || !network_.losses_.empty() || !graph_.outputs().empty(),
+           "a network in training has no loss");
 }
 
 /// Nobody needs a gradient of what lies before the first parameters that are trained.
@@ -356,6 +372,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
         return network_.device_.storage_bytes(value.shape, dtype);
     };
     if (gradient) return bytes(options_.compute);
+    if (value.is_received) return bytes(value.dtype.value_or(options_.compute));
     // The host gives its elements without padding.
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
@@ -363,6 +380,10 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     if (!carries_sums(operation)) return bytes(options_.compute);
     const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
     return device::sums_offset(bytes(options_.compute)) + sums;
+}
+
+std::span<std::byte> Network::Builder::place_of(TensorId tensor) const {
+    return {static_cast<std::byte*>(address(tensor)), lifetimes_[tensor].bytes};
 }
 
 void* Network::Builder::address(TensorId tensor) const {

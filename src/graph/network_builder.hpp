@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 
 #include <hpcai/graph/memory_plan.hpp>
 #include <hpcai/graph/network.hpp>
@@ -39,7 +40,12 @@ private:
     void plan_kernels();
     void lay_out_forward();
     void touch_results();
+    void touch_outputs();
     void lay_out_backward();
+    /// Places for the gradients of outputs, which are written before the backward pass.
+    void receive_gradients();
+    /// Leaves one gradient of each received value, to be read after the backward pass.
+    void finish_received();
     void lay_out_backward(std::size_t node);
     /// Gives the node a place for its part of each gradient that another node writes before it.
     void share_parameter_gradients(Binding& binding);
@@ -65,6 +71,7 @@ private:
     bool is_trained(const Node& node) const;
     bool takes_gradient(ValueId value) const;
     bool is_training() const { return options_.mode == device::Mode::training; }
+    std::span<std::byte> place_of(TensorId tensor) const;
     void* address(TensorId tensor) const;
 
     Network& network_;
@@ -74,10 +81,12 @@ private:
 
     // Per node, then sums of gradients; places stay where they are while these are added.
     std::deque<Binding> bindings_;
-    std::vector<TensorId> values_;                  // per value
-    std::vector<std::vector<TensorId>> gradients_;  // per value: written so far, to be summed
-    std::vector<int> readers_;                      // per parameter: nodes still to write its part
-    std::vector<bool> is_written_;                  // per parameter: its gradient has a first part
+    std::vector<TensorId> values_;                    // per value
+    std::vector<std::vector<TensorId>> gradients_;    // per value: written so far, to be summed
+    std::map<ValueId, TensorId> output_gradients_;    // of outputs
+    std::map<ValueId, TensorId> received_gradients_;  // of received values
+    std::vector<int> readers_;      // per parameter: nodes still to write its part
+    std::vector<bool> is_written_;  // per parameter: its gradient has a first part
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;
     std::size_t workspace_bytes_ = 0;

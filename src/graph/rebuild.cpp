@@ -10,9 +10,10 @@ Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes)
     std::vector<ValueId> renamed(graph.values().size(), -1);
     for (std::size_t value = 0; value < renamed.size(); ++value) {
         const Value& old = graph.values()[value];
-        if (old.producer == kNoNode) {
-            renamed[value] = rebuilt.add_input(old.name, old.shape, *old.dtype);
-        }
+        if (old.producer != kNoNode) continue;
+        const auto id = static_cast<ValueId>(value);
+        renamed[value] = old.is_received ? rebuilt.add_received(old, graph.needs_gradient(id))
+                                         : rebuilt.add_input(old.name, old.shape, *old.dtype);
     }
     for (std::size_t node = 0; node < nodes.size(); ++node) {
         if (!nodes[node]) continue;
@@ -20,6 +21,9 @@ Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes)
         for (ValueId& input : copy.inputs) input = renamed[static_cast<std::size_t>(input)];
         const ValueId old_output = graph.nodes()[node].output;
         renamed[static_cast<std::size_t>(old_output)] = rebuilt.add_node(std::move(copy));
+    }
+    for (const ValueId output : graph.outputs()) {
+        rebuilt.add_output(renamed[static_cast<std::size_t>(output)]);
     }
     return rebuilt;
 }

@@ -15,10 +15,10 @@ Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes)
 /// The node that alone reads `value`, if its operation is of this type; else kNoNode.
 template <typename Operation>
 NodeId only_consumer(const Graph& graph, ValueId value) {
-    const std::vector<NodeId> readers = graph.consumers(value);
-    if (readers.size() != 1) return kNoNode;
-    const Node& reader = graph.nodes()[static_cast<std::size_t>(readers.front())];
-    return std::holds_alternative<Operation>(reader.operation) ? readers.front() : kNoNode;
+    const NodeId reader = graph.only_consumer(value);
+    if (reader == kNoNode) return kNoNode;
+    const Node& node = graph.nodes()[static_cast<std::size_t>(reader)];
+    return std::holds_alternative<Operation>(node.operation) ? reader : kNoNode;
 }
 
 }  // namespace hpcai::graph

@@ -57,24 +57,59 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-}  // namespace
+/// P_degree in stages and the ranks of each.
+void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
+    const bool is_pipeline = parallel.mode == config::ParallelMode::pipeline;
+    if (parallel.pipeline_degree) {
+        layout.stages = *parallel.pipeline_degree;
+    } else if (is_pipeline) {
+        layout.stages = layout.degree / std::max(1, parallel.data_degree.value_or(1));
+    }
+    const int data_degree =
+        parallel.data_degree.value_or(layout.degree / std::max(1, layout.stages));
+    require(is_pipeline || data_degree == layout.degree, ExitCode::launch,
+            "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
+            layout.degree, data_degree);
+    require(layout.stages >= 1 && std::int64_t{layout.stages} * data_degree == layout.degree,
+            ExitCode::launch,
+            "parallel.data_degree={} x parallel.pipeline_degree={} must be P_degree={}; change one "
+            "of them, or leave it auto",
+            data_degree, layout.stages, layout.degree);
+    layout.micro_batches = parallel.micro_batches;
+}
 
-namespace {
+void check_batch(int batch_size, const Layout& layout) {
+    const std::int64_t parts = std::int64_t{layout.data_degree()} * layout.micro_batches;
+    const bool is_shared = batch_size >= 1 && batch_size % parts == 0;
+    require(is_shared || (layout.micro_batches == 1 && layout.stages == 1), ExitCode::launch,
+            "training.batch_size={} cannot be shared evenly by {} ranks x "
+            "parallel.micro_batches={}; make it a multiple of {}",
+            batch_size, layout.data_degree(), layout.micro_batches, parts);
+    require(is_shared, ExitCode::launch,
+            "training.batch_size={} cannot be shared evenly by P_degree={} ranks; set "
+            "training.batch_size: {}, or change bagging.P_degree",
+            batch_size, layout.data_degree(),
+            nearest_multiples(std::max(batch_size, 0), layout.data_degree()));
+}
 
-/// Statistics are never shared between ranks.
-void check_statistics_span(const config::TrainingConfig& training, int degree) {
-    const int share = training.batch_size / degree;
-    const int span = training.batch_norm_samples.value_or(share);
-    require(span >= 1 && span <= share && share % span == 0, ExitCode::usage,
+/// Spans are parts of what a rank computes at once, or that of several ranks.
+void check_statistics_span(const config::TrainingConfig& training, const Layout& layout) {
+    const int rows = layout.rows(training.batch_size);
+    const int span = training.batch_norm_samples.value_or(rows);
+    const bool is_part = span >= 1 && rows % span == 0;
+    const bool is_several =
+        span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
+    require(is_part || is_several, ExitCode::usage,
             "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
-            "ranks of a group has of a batch, got {}",
-            share, degree, span);
+            "ranks of a group computes at once, or k times as many for a k that divides the ranks, "
+            "got {}",
+            rows, layout.data_degree(), span);
 }
 
 }  // namespace
 
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
-                   int ranks, int ranks_per_node) {
+                   const config::ParallelConfig& parallel, int ranks, int ranks_per_node) {
     require(ranks >= 1 && ranks_per_node >= 1, ExitCode::launch,
             "a layout needs at least 1 rank and 1 rank per node, got {} and {}", ranks,
             ranks_per_node);
@@ -82,14 +117,16 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             "bagging.M: expected at least 1, got {}", bagging.groups.value_or(1));
     require(bagging.degree.value_or(1) >= 1, ExitCode::usage,
             "bagging.P_degree: expected at least 1, got {}", bagging.degree.value_or(1));
-    const Layout layout = from_configuration(bagging, ranks, ranks_per_node);
-    require(training.batch_size >= 1 && training.batch_size % layout.degree == 0, ExitCode::launch,
-            "training.batch_size={} cannot be shared evenly by P_degree={} ranks; set "
-            "training.batch_size: {}, or change bagging.P_degree",
-            training.batch_size, layout.degree,
-            nearest_multiples(std::max(training.batch_size, 0), layout.degree));
-    check_statistics_span(training, layout.degree);
+    Layout layout = from_configuration(bagging, ranks, ranks_per_node);
+    split_degree(parallel, layout);
+    check_batch(training.batch_size, layout);
+    check_statistics_span(training, layout);
     return layout;
+}
+
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
+    const int rows = layout.rows(training.batch_size);
+    return std::max(1, training.batch_norm_samples.value_or(rows) / rows);
 }
 
 }  // namespace hpcai::plan

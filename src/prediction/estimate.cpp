@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -93,36 +94,39 @@ public:
         lay_out();
         fill_data();
         fill_work();
-        estimate_.memory = estimate_memory(config_, config_.training.batch_size / degree());
+        const ModelParts parts = cut_model(config_, layout());
+        estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
+        estimate_.memory = estimate_memory(config_, layout(), parts, exchange_bytes());
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is asked");
         }
         fill_staging();
-        fill_exchange();
         fill_traffic();
         fill_time();
         return std::move(estimate_);
     }
 
 private:
-    int degree() const { return estimate_.layout.layout.degree; }
+    const plan::Layout& layout() const { return estimate_.layout.layout; }
     void assume(std::string text) { estimate_.assumptions.push_back(std::move(text)); }
 
     void lay_out() {
         const int per_node = ranks_per_node(config_.bagging, request_, estimate_.assumptions);
-        const plan::Layout layout =
-            plan::make_layout(config_.bagging, config_.training, request_.ranks, per_node);
-        const plan::ParallelismController controller(layout,
+        const plan::Layout made = plan::make_layout(config_.bagging, config_.training,
+                                                    config_.parallel, request_.ranks, per_node);
+        const plan::ParallelismController controller(made,
                                                      plan::fill_nodes(request_.ranks, per_node));
         estimate_.layout = controller.summary();
         estimate_.group_map = plan::draw_group_map(controller, {});
         const auto& groups = estimate_.layout.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        sums_ = sum_options(config_.communication, controller,
-                            static_cast<int>(widest - groups.begin()));
+        for (int stage = 0; stage < made.stages; ++stage) {
+            sums_.push_back(sum_options(config_.communication, controller,
+                                        static_cast<int>(widest - groups.begin()), stage));
+        }
     }
 
     void find_samples() {
@@ -201,27 +205,58 @@ private:
         }
     }
 
-    std::size_t gradients() const {
-        return static_cast<std::size_t>(estimate_.memory.gradients / sizeof(float));
+    /// Gradients that a rank of the stage sums.
+    std::size_t gradients(std::size_t stage) const {
+        return static_cast<std::size_t>(estimate_.pipeline.stages[stage].parameters);
     }
 
-    void fill_exchange() {
-        if (degree() == 1) return;
-        const std::size_t wire = comm::make_sum_program(sums_, 0, gradients()).wire_bytes;
-        const bool has_residuals = sums_.format == comm::WireFormat::int8;
-        estimate_.memory.exchange =
-            static_cast<double>(wire) + (has_residuals ? estimate_.memory.gradients : 0.0);
+    /// [stage]
+    std::vector<double> exchange_bytes() const {
+        std::vector<double> bytes;
+        double before = 0;
+        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+            const StageEstimate& described = estimate_.pipeline.stages[stage];
+            // A letter awaited from each side, and one to each for every micro-batch in flight.
+            const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
+            before = described.boundary_bytes;
+            bytes.push_back(letters + sum_bytes(stage));
+        }
+        return bytes;
+    }
+
+    /// What the sums of a rank take.
+    double sum_bytes(std::size_t stage) const {
+        if (layout().data_degree() == 1) return 0;
+        const comm::SumOptions& options = sums_[stage];
+        const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
+        const bool has_residuals = options.format == comm::WireFormat::int8;
+        return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }
 
     void fill_traffic() {
         TrafficEstimate& traffic = estimate_.traffic;
-        traffic.gradient_bytes = estimate_.memory.gradients;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
-        const comm::SumTraffic bytes = comm::estimate_traffic(sums_, gradients());
-        traffic.per_step = static_cast<double>(bytes.sent);
-        traffic.between_nodes = {static_cast<double>(bytes.between_nodes), ""};
-        traffic.out_of_node = {static_cast<double>(bytes.out_of_node), ""};
+        traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
+        comm::SumTraffic most;
+        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+            const double statistics = traffic.statistics_ranks > 1
+                                          ? estimate_.pipeline.stages[stage].statistics_bytes
+                                          : 0;
+            const comm::SumTraffic bytes = comm::estimate_traffic(
+                sums_[stage], gradients(stage),
+                comm::statistics_traffic(traffic.statistics_ranks, sums_[stage].node_of_rank,
+                                         std::llround(statistics)));
+            most.sent = std::max(most.sent, bytes.sent);
+            most.between_nodes = std::max(most.between_nodes, bytes.between_nodes);
+            most.out_of_node = std::max(most.out_of_node, bytes.out_of_node);
+            traffic.gradient_bytes = std::max(
+                traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+            traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
+        }
+        traffic.per_step = static_cast<double>(most.sent);
+        traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};
+        traffic.out_of_node = {static_cast<double>(most.out_of_node), ""};
         traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
     }
 
@@ -229,7 +264,10 @@ private:
         TimeEstimate& time = estimate_.time;
         time.step_seconds = {std::nullopt, "no rate was given (--flops-per-rank)"};
         if (request_.flops_per_rank) {
-            time.step_seconds = {estimate_.work.step / degree() / *request_.flops_per_rank, ""};
+            const double rank_flops =
+                estimate_.work.step * estimate_.pipeline.largest_share / layout().data_degree();
+            const double busy = 1 - estimate_.pipeline.bubble_fraction;
+            time.step_seconds = {rank_flops / busy / *request_.flops_per_rank, ""};
         }
         time.epoch_seconds = times(time.step_seconds, estimate_.data.steps_per_epoch);
         time.run_seconds = times(time.step_seconds, estimate_.data.steps_per_run);
@@ -242,7 +280,7 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    comm::SumOptions sums_;  // of the group that spans most nodes
+    std::vector<comm::SumOptions> sums_;  // [stage] of the group that spans most nodes
 };
 
 }  // namespace

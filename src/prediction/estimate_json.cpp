@@ -68,6 +68,27 @@ ordered_json json_of(const WorkEstimate& work, int groups) {
             {"ensemble_flops", scaled(groups)}};
 }
 
+ordered_json json_of(const PipelineEstimate& pipeline, const plan::Layout& layout) {
+    ordered_json stages = ordered_json::array();
+    for (const StageEstimate& stage : pipeline.stages) {
+        stages.push_back({{"first_node", stage.first_node},
+                          {"nodes", stage.nodes},
+                          {"flops_per_sample", number(stage.flops)},
+                          {"parameters", stage.parameters},
+                          {"boundary_bytes", number(stage.boundary_bytes)},
+                          {"in_flight", stage.in_flight}});
+    }
+    return {{"data_degree", layout.data_degree()},
+            {"pipeline_degree", layout.stages},
+            {"micro_batches", layout.micro_batches},
+            {"micro_batch_samples", pipeline.samples},
+            {"schedule", pipeline.schedule},
+            {"bubble_fraction", pipeline.bubble_fraction},
+            {"largest_stage_share", pipeline.largest_share},
+            {"message_bytes_per_step", number(pipeline.message_bytes)},
+            {"stages", stages}};
+}
+
 ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
     return {{"precision", memory.precision},
             {"parameter_bytes", number(memory.parameters)},
@@ -93,6 +114,8 @@ std::string to_json(const Estimate& estimate) {
     put(traffic, "sent_bytes_per_run", estimate.traffic.per_run);
     put(traffic, "between_nodes_bytes_per_step", estimate.traffic.between_nodes);
     put(traffic, "out_of_node_bytes_per_step", estimate.traffic.out_of_node);
+    traffic["statistics_ranks"] = estimate.traffic.statistics_ranks;
+    traffic["statistics_bytes_per_step"] = number(estimate.traffic.statistics_bytes);
     ordered_json staging{{"scope", estimate.staging.scope}};
     put(staging, "fullest_node_samples", estimate.staging.fullest_node_samples);
     put(staging, "fullest_node_bytes", estimate.staging.fullest_node_bytes);
@@ -110,6 +133,7 @@ std::string to_json(const Estimate& estimate) {
         {"layout", json_of(estimate.layout, estimate.group_map)},
         {"data", json_of(estimate.data)},
         {"work", json_of(estimate.work, estimate.layout.layout.groups)},
+        {"parallel", json_of(estimate.pipeline, estimate.layout.layout)},
         {"memory_per_rank", json_of(estimate.memory, estimate.layout.ranks_of_fullest_node)},
         {"staging", staging},
         {"traffic_per_rank", traffic},

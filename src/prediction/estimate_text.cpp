@@ -67,7 +67,7 @@ void print_data(Page& page, const Estimate& estimate) {
     page.line("an epoch", fmt::format("{} samples, {} steps of {} ({} a rank)",
                                       count_text(*data.samples_per_epoch.value),
                                       count_text(*data.steps_per_epoch.value), estimate.batch_size,
-                                      estimate.batch_size / estimate.layout.layout.degree));
+                                      estimate.batch_size / estimate.layout.layout.data_degree()));
     page.line("the run", fmt::format("{} epochs, {} steps", estimate.epochs,
                                      count_text(*data.steps_per_run.value)));
 }
@@ -91,6 +91,33 @@ void print_work(Page& page, const Estimate& estimate) {
     page.line("the run", text_of(work.run, both));
 }
 
+void print_pipeline(Page& page, const Estimate& estimate) {
+    const PipelineEstimate& pipeline = estimate.pipeline;
+    const plan::Layout& layout = estimate.layout.layout;
+    if (layout.stages == 1 && layout.micro_batches == 1) return;
+    const std::string parts =
+        fmt::format("{} micro-batches of {} samples", layout.micro_batches, pipeline.samples);
+    if (layout.stages == 1) {
+        page.title(parts + ", one after the other");
+        return;
+    }
+    page.title(fmt::format("stages of one model, {}, {}", parts, pipeline.schedule));
+    for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
+        const StageEstimate& stage = pipeline.stages[index];
+        page.line(fmt::format("stage {}", index),
+                  fmt::format("{} nodes from {}, {} a sample, {} parameters, holds {}, sends {}",
+                              stage.nodes, stage.first_node, flops_text(stage.flops),
+                              count_text(static_cast<double>(stage.parameters)), stage.in_flight,
+                              bytes_text(stage.boundary_bytes)));
+    }
+    page.line("largest stage", fmt::format("{:.3f} of the work, of {} stages",
+                                           pipeline.largest_share, layout.stages));
+    page.line("bubble",
+              fmt::format("{:.3f} of a step, where stages take as long", pipeline.bubble_fraction));
+    page.line("messages", fmt::format("{} a step, by the rank that sends most",
+                                      bytes_text(pipeline.message_bytes)));
+}
+
 void print_memory(Page& page, const Estimate& estimate) {
     const MemoryEstimate& memory = estimate.memory;
     const int ranks = estimate.layout.ranks_of_fullest_node;
@@ -111,7 +138,7 @@ void print_memory(Page& page, const Estimate& estimate) {
          values + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
     if (memory.exchange > 0) {
-        line("exchange", memory.exchange, "gradients on their way; with int8 also residuals");
+        line("exchange", memory.exchange, "messages on their way; with int8 also residuals");
     }
     line("evaluation", memory.evaluation, values + ", the network that predicts, after training");
     line("total", memory.total(), "the larger of training and evaluation");
@@ -128,8 +155,15 @@ void print_staging(Page& page, const Estimate& estimate) {
 
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
-    page.title("traffic of one rank, gradients only");
+    page.title(traffic.statistics_ranks > 1
+                   ? "traffic of one rank, gradients and BatchNorm statistics"
+                   : "traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    if (traffic.statistics_ranks > 1) {
+        page.line("statistics",
+                  fmt::format("{} a step, fp64, over {} ranks",
+                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+    }
     page.line("sent a step",
               fmt::format("{:<12}{} in {}, by the rank that sends most",
                           bytes_text(traffic.per_step), traffic.algorithm, traffic.format));
@@ -160,6 +194,7 @@ std::string to_text(const Estimate& estimate) {
     print_layout(page, estimate);
     print_data(page, estimate);
     print_work(page, estimate);
+    print_pipeline(page, estimate);
     print_memory(page, estimate);
     print_staging(page, estimate);
     print_costs(page, estimate);

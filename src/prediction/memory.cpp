@@ -7,8 +7,10 @@
 #include <vector>
 
 #include <hpcai/config/keys.hpp>
+#include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/ops/int8.hpp>
+#include <hpcai/plan/pipeline.hpp>
 
 namespace hpcai::prediction {
 namespace {
@@ -168,6 +170,15 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            (cache + config.data.resident_mib) * kMebibyte;
 }
 
+/// Two doubles a channel in each direction, of one micro-batch.
+double statistics_bytes(const graph::Graph& graph) {
+    double channels = 0;
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        channels += static_cast<double>(statistics.channels);
+    }
+    return 4 * sizeof(double) * channels;
+}
+
 }  // namespace
 
 ComputePrecision compute_precision(const config::Config& config) {
@@ -197,24 +208,81 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
     return described.shape.elements() * bytes;
 }
 
-MemoryEstimate estimate_memory(const config::Config& config, int samples) {
+ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
-    const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
-    const ComputePrecision precision = compute_precision(config);
-    const double parameter_bytes = kFp32Bytes * static_cast<double>(built.parameter_count());
-    MemoryEstimate memory{
-        .precision = precision.name,
-        .parameters = parameter_bytes,
-        .gradients = parameter_bytes,
-        .optimizer_state = config::optimizer_states(config.training.optimizer) * parameter_bytes,
-        .working_copies = working_copies(built, precision),
-        .activations = samples * kept_for_backward(built, precision),
-        .input = input_bytes(config, built, samples),
-        .evaluation = evaluation_bytes(config, samples)};
-    for (const graph::NormStatistics& statistics : built.statistics()) {
-        memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
+    ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}};
+    parts.stages = graph::cut(parts.whole, layout.stages);
+    for (int stage = 0; stage < layout.stages; ++stage) {
+        parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
+            config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
     }
-    return memory;
+    return parts;
+}
+
+MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
+                               const ModelParts& parts, const std::vector<double>& exchange) {
+    const int samples = layout.rows(config.training.batch_size);
+    const ComputePrecision precision = compute_precision(config);
+    const int states = config::optimizer_states(config.training.optimizer);
+    const int gradient_copies = layout.micro_batches > 1 ? 2 : 1;
+    MemoryEstimate most;
+    for (std::size_t stage = 0; stage < parts.stages.size(); ++stage) {
+        const graph::Graph& graph = parts.stages[stage].graph;
+        const double bytes = kFp32Bytes * static_cast<double>(graph.parameter_count());
+        MemoryEstimate memory{
+            .precision = precision.name,
+            .parameters = bytes,
+            .gradients = gradient_copies * bytes,
+            .optimizer_state = states * bytes,
+            .working_copies = working_copies(graph, precision),
+            .activations = samples * parts.in_flight[stage] * kept_for_backward(graph, precision)};
+        memory.exchange = exchange[stage];
+        if (stage == 0)
+            memory.input = input_bytes(config, parts.whole, samples * layout.micro_batches);
+        for (const graph::NormStatistics& statistics : graph.statistics()) {
+            memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
+        }
+        memory.evaluation = evaluation_bytes(config, samples);
+        if (layout.stages > 1) {
+            // Collected beside the stage, which then goes.
+            const double model_bytes =
+                2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
+            const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
+            memory.evaluation =
+                std::max(model_bytes, memory.evaluation + model_bytes - stage_bytes);
+        }
+        if (memory.total() > most.total()) most = memory;
+    }
+    return most;
+}
+
+PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
+                                   const ModelParts& parts) {
+    PipelineEstimate pipeline{
+        .schedule = config::value_text(config, "parallel.schedule"),
+        .samples = layout.rows(config.training.batch_size),
+        .bubble_fraction = plan::bubble_fraction(layout.stages, layout.micro_batches)};
+    const int element_bytes = static_cast<int>(compute_precision(config).bytes);
+    double most_flops = 0, all_flops = 0, before = 0;
+    for (std::size_t index = 0; index < parts.stages.size(); ++index) {
+        const graph::Stage& stage = parts.stages[index];
+        const auto flops =
+            static_cast<double>(graph::flops(stage.graph, metrics::kOfficialLedger).training());
+        const double behind =
+            pipeline.samples * static_cast<double>(graph::crossing_bytes(
+                                   parts.whole, stage.first_node + stage.nodes, element_bytes));
+        pipeline.stages.push_back({stage.graph.nodes().front().name, static_cast<int>(stage.nodes),
+                                   flops, stage.graph.parameter_count(), behind,
+                                   parts.in_flight[index],
+                                   layout.micro_batches * statistics_bytes(stage.graph)});
+        pipeline.message_bytes =
+            std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
+        before = behind;
+        most_flops = std::max(most_flops, flops);
+        all_flops += flops;
+    }
+    pipeline.largest_share = most_flops / all_flops;
+    return pipeline;
 }
 
 double MemoryEstimate::total() const {

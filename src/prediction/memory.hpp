@@ -5,7 +5,8 @@
 #include <string>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/graph/graph.hpp>
+#include <hpcai/graph/stages.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
@@ -27,7 +28,21 @@ ComputePrecision compute_precision(const config::Config& config);
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
-/// Memory of a rank that works on `samples` samples at a time.
-MemoryEstimate estimate_memory(const config::Config& config, int samples);
+/// The model for one sample as it is trained, and what its ranks hold of it.
+struct ModelParts {
+    graph::Graph whole;
+    std::vector<graph::Stage> stages;  // one or more
+    std::vector<int> in_flight;        // [stage] micro-batches
+};
+
+/// Throws as graph::cut.
+ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
+
+/// Memory of a rank of the stage that takes most; `exchange` [stage] are the bytes of its messages.
+MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
+                               const ModelParts& parts, const std::vector<double>& exchange);
+
+PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
+                                   const ModelParts& parts);
 
 }  // namespace hpcai::prediction

@@ -26,7 +26,8 @@ double share_left_out(const config::BaggingConfig& bagging) {
 }
 
 /// Expected share of the training samples that the node with most of them needs: those in the
-/// bootstrap of any of its groups, and of those left out by a group what its own ranks evaluate.
+/// bootstrap of any group of which it has ranks of the first stage, and of those left out by a
+/// group what its own ranks evaluate.
 double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;
@@ -34,12 +35,15 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
     std::map<int, double> not_needed;  // by node, as all groups draw independently
     double least = 1;
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
+        int ranks_before = 0;
         for (const plan::NodeShare& share : shares) {
+            const bool reads_bootstrap = ranks_before < layout.layout.data_degree();
             const double evaluated =
                 with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
             double& product = not_needed.try_emplace(share.node, 1).first->second;
-            product *= left_out * (1 - evaluated);
+            product *= (reads_bootstrap ? 0 : 1 - left_out) + left_out * (1 - evaluated);
             least = std::min(least, product);
+            ranks_before += share.ranks;
         }
     }
     return 1 - least;

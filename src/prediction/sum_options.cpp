@@ -34,16 +34,18 @@ comm::WireFormat format_of(config::CommunicationPrecision precision) {
 }  // namespace
 
 comm::SumOptions sum_options(const config::CommunicationConfig& communication,
-                             const plan::ParallelismController& controller, int group) {
+                             const plan::ParallelismController& controller, int group, int stage) {
     comm::SumOptions options{algorithm_of(communication.algorithm),
                              format_of(communication.precision),
                              communication.torus_columns,
                              {},
                              communication.ranks_per_node};
-    const int ranks = controller.layout().degree;
+    const plan::Layout& layout = controller.layout();
+    const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
+        const int group_rank = layout.group_rank_of(stage, rank);
         options.node_of_rank.push_back(
-            controller.place(controller.world_rank_of(group, rank)).node);
+            controller.place(controller.world_rank_of(group, group_rank)).node);
     }
     if (options.algorithm == comm::SumAlgorithm::torus_2d) {
         comm::columns_of_torus(options.torus_columns, ranks);

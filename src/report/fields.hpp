@@ -133,9 +133,15 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("gradient_bytes", result.gradient_bytes);
     fields("buckets", result.buckets);
     fields("bandwidth_bytes_per_second", result.bandwidth_bytes_per_second);
+    fields("sum_backend", result.sum_backend);
     fields("sent_bytes_per_step", result.sent_bytes_per_step);
     fields("between_nodes_bytes_per_step", result.between_nodes_bytes_per_step);
     fields("out_of_node_bytes_per_step", result.out_of_node_bytes_per_step);
+    fields("message_bytes_per_step", result.message_bytes_per_step);
+    fields("message_wait_seconds", result.message_wait_seconds);
+    fields("statistics_sums_per_step", result.statistics_sums_per_step);
+    fields("statistics_bytes_per_step", result.statistics_bytes_per_step);
+    fields("statistics_seconds", result.statistics_seconds);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -222,6 +228,21 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("between_nodes_bytes_per_step", communication.between_nodes_bytes_per_step);
     fields("out_of_node_bytes_per_step", communication.out_of_node_bytes_per_step);
     fields("exposed_seconds_per_step", communication.exposed_seconds_per_step);
+    fields("statistics_ranks", communication.statistics_ranks);
+    fields("statistics_sums_per_step", communication.statistics_sums_per_step);
+    fields("statistics_bytes_per_step", communication.statistics_bytes_per_step);
+    fields("statistics_seconds", communication.statistics_seconds);
+}
+
+void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
+    fields("mode", parallel.mode);
+    fields("data_degree", parallel.data_degree);
+    fields("pipeline_degree", parallel.pipeline_degree);
+    fields("micro_batches", parallel.micro_batches);
+    fields("schedule", parallel.schedule);
+    fields("bubble_fraction", parallel.bubble_fraction);
+    fields("message_bytes_per_step", parallel.message_bytes_per_step);
+    fields("message_wait_seconds", parallel.message_wait_seconds);
 }
 
 void describe(auto& fields, Any<EnergyRecord> auto& energy) {
@@ -252,6 +273,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("staging", record.staging);
     fields("throughput", record.throughput);
     fields("communication", record.communication);
+    fields("parallel", record.parallel);
     fields("energy", record.energy);
     fields("determinism", record.determinism);
     fields("environment", record.environment);

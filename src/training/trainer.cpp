@@ -9,7 +9,6 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/training/feed.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {
@@ -25,14 +24,23 @@ bool all_finite(std::span<const float> values) {
                        [](float value) { return std::isfinite(value); });
 }
 
+std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
+                                      graph::ParameterStore& store) {
+    if (setup.pipeline == nullptr) {
+        return std::make_unique<TrainingStep>(
+            StepSetup{setup.config, setup.network, device, store, setup.reducer});
+    }
+    return std::make_unique<PipelineStep>(
+        PipelineSetup{setup.config, device, store, setup.reducer, *setup.pipeline});
+}
+
 }  // namespace
 
 struct Trainer::Epoch {
     EpochReport report;
-    std::exception_ptr failure;       // of this rank's source
-    std::int64_t unread_steps = 0;    // since the last reading
-    std::int64_t unread_samples = 0;  // of this rank
-    double loss_sum = 0;              // over the steps, of their mean losses
+    std::exception_ptr failure;     // of this rank's source
+    std::int64_t unread_steps = 0;  // since the last reading
+    double loss_sum = 0;            // over the steps, of their mean losses
 };
 
 Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
@@ -43,12 +51,34 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       group_(group),
       steps_per_epoch_(setup.steps_per_epoch),
       network_(setup.network),
-      step_({setup.config, setup.network, device, store, setup.reducer}),
+      replicas_(setup.pipeline == nullptr ? group : setup.pipeline->replicas),
+      step_(make_step(setup, device, store)),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
-      audit_(setup.config.run.audit_steps, device, store, group) {}
+      audit_(setup.config.run.audit_steps, device, store, group, replicas_.size()) {}
 
 EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
+                                 const std::function<void(const StepReport&)>& listener) {
+    if (&replicas_ == &group_) return train_steps(number, source, listener);
+    try {
+        return train_steps(number, source, listener);
+    } catch (const Error& error) {
+        give_up(error);
+        throw;
+    } catch (const std::exception& error) {
+        give_up(Error(ExitCode::internal, error.what()));
+        throw;
+    }
+}
+
+/// Other stages wait for messages, and replicas for sums, that will not come; and what this rank
+/// awaits is waited for when it is dropped, unless it is known that it will not come either.
+void Trainer::give_up(const Error& error) {
+    group_.announce_failure(error);
+    replicas_.announce_failure(error);
+}
+
+EpochReport Trainer::train_steps(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
     const Stopwatch watch;
     Epoch epoch;
@@ -57,7 +87,7 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
         take_step(epoch, source);
         // Failures of other ranks show in a reading only, so that comes before other waits.
         const bool is_last = report.steps == source.batches();
-        if (is_last || epoch.unread_steps == step_.steps_between_readings() ||
+        if (is_last || epoch.unread_steps == step_->steps_between_readings() ||
             audit_.is_due(steps_done_)) {
             read_results(epoch);
         }
@@ -84,13 +114,7 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
     } catch (...) {
         epoch.failure = std::current_exception();
     }
-    if (batch != nullptr) {
-        feed(network_, *batch);
-        epoch.unread_samples += batch->samples;
-    } else {
-        feed_padding(network_);
-    }
-    step_.run(schedule_(steps_done_), epoch.failure != nullptr);
+    step_->run_batch(batch, schedule_(steps_done_), epoch.failure != nullptr);
     epoch.report.samples += config_.training.batch_size;
     ++epoch.report.steps;
     ++epoch.unread_steps;
@@ -98,7 +122,7 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
 }
 
 void Trainer::read_results(Epoch& epoch) {
-    const StepResults results = step_.read();
+    const StepResults results = step_->read();
     if (epoch.failure || results.has_failed) {
         comm::run_together(group_, [&] {
             if (epoch.failure) std::rethrow_exception(epoch.failure);
@@ -106,23 +130,25 @@ void Trainer::read_results(Epoch& epoch) {
     }
     skipped_steps_ = results.skipped_steps;
     if (results.has_diverged) report_divergence(epoch.unread_steps);
-    last_loss_ =
-        results.loss_sum / static_cast<double>(std::max<std::int64_t>(epoch.unread_samples, 1));
+    last_loss_ = results.loss_sum / static_cast<double>(std::max<std::int64_t>(results.samples, 1));
     epoch.loss_sum += last_loss_ * static_cast<double>(epoch.unread_steps);
-    epoch.unread_steps = epoch.unread_samples = 0;
+    epoch.unread_steps = 0;
 }
 
-/// How many hold parameters that are not finite. Where all do, numbers are the cause, and the bits
-/// of NaNs may differ between ranks that hold the same.
-std::int64_t Trainer::ranks_that_lost_parameters() {
-    std::int64_t ranks = all_finite(store_.read(store_.parameters())) ? 0 : 1;
-    group_.all_reduce_sum(std::span(&ranks, 1));
-    return ranks;
+/// Which ranks hold parameters that are not finite. Where all that train the same do, numbers are
+/// the cause, and the bits of NaNs may differ between ranks that hold the same.
+Trainer::LostParameters Trainer::lost_parameters() {
+    const std::int64_t mine = all_finite(store_.read(store_.parameters())) ? 0 : 1;
+    std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
+    group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
+    const int replicas = replicas_.size();
+    const auto first = lost.begin() + group_.rank() / replicas * replicas;
+    return {std::ranges::count(lost, 1) > 0, std::count(first, first + replicas, 1) == replicas};
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
     // A wrong bit of one rank, not the settings, may be the cause.
-    if (ranks_that_lost_parameters() < group_.size()) audit_.now(steps_done_ - 1);
+    audit_.now(steps_done_ - 1, !lost_parameters().by_all_replicas);
     const std::string steps =
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
@@ -134,9 +160,9 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
 
 /// What the last backward pass lost, no loss has seen.
 void Trainer::check_parameters(int epoch) {
-    const std::int64_t lost = ranks_that_lost_parameters();
-    if (lost == 0) return;
-    if (lost < group_.size()) audit_.now(steps_done_);
+    const LostParameters lost = lost_parameters();
+    if (!lost.anywhere) return;
+    audit_.now(steps_done_, !lost.by_all_replicas);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
@@ -148,8 +174,8 @@ void Trainer::check_parameters(int epoch) {
 
 void Trainer::average_statistics() {
     std::vector<float> statistics = store_.read(store_.statistics());
-    group_.all_reduce_sum(statistics);
-    const float share = 1.0f / static_cast<float>(group_.size());
+    replicas_.all_reduce_sum(statistics);
+    const float share = 1.0f / static_cast<float>(replicas_.size());
     for (float& value : statistics) value *= share;
     store_.write(statistics, store_.statistics());
 }

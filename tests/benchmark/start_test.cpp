@@ -31,6 +31,7 @@ public:
     void upload(void*, std::span<const std::byte>) override { refuse(); }
     void download(std::span<std::byte>, const void*) override { refuse(); }
     void enqueue_upload(void*, std::span<const std::byte>) override { refuse(); }
+    void enqueue_copy(void*, const void*, std::size_t) override { refuse(); }
     void store_channels_last(void*, const tensor::Shape&, DType, std::span<const float>) override {
         refuse();
     }

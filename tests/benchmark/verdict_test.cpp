@@ -40,6 +40,16 @@ void expect_verdict(const VerdictRecord& verdict, Status status, int exit_code) 
     EXPECT_EQ(verdict.reasons.empty(), status == Status::valid);
 }
 
+TEST(Verdict, KnowsBrokenRulesBeforeThereIsAScore) {
+    config::Config config = official_config();
+    EXPECT_TRUE(broken_rules(config, official_facts()).empty());
+    config.workload.epochs = 2;
+    EXPECT_EQ(broken_rules(config, official_facts()),
+              std::vector<std::string>{"rule 3: workload.epochs must be 90, is 2"});
+    config.run.level = config::Level::custom;
+    EXPECT_TRUE(broken_rules(config, official_facts()).empty());
+}
+
 TEST(Verdict, IsValidWhenEveryRuleHolds) {
     for (const auto level : {config::Level::hardware, config::Level::system, config::Level::free}) {
         expect_verdict(judge(official_config(level), official_facts()), Status::valid, 0);

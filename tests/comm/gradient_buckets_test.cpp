@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpcai/comm/gradient_buckets.hpp"
 
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "hpcai/base/error.hpp"
@@ -46,9 +49,9 @@ std::unique_ptr<Request> NotingReducer::start_sum(std::span<float> device_values
 
 class BucketsOfADevice : public testing::Test {
 protected:
-    GradientBuckets make(bool overlap) {
+    GradientBuckets make(bool overlap, std::function<void(const Range&)> complete = {}) {
         return GradientBuckets(reducer_, gradients_, {{0, 1}, {1, 3}, {3, 6}},
-                               {sizeof(float), overlap});
+                               {sizeof(float), overlap}, std::move(complete));
     }
     NotingReducer reducer_;
     std::vector<float> gradients_ = std::vector<float>(6);
@@ -72,6 +75,52 @@ TEST_F(BucketsOfADevice, WithoutOverlapSumsStartAtTheEnd) {
     EXPECT_EQ(reducer_.notes, "");
     buckets.finish();
     EXPECT_EQ(reducer_.notes, "sum3 wait3 sum2 wait2 sum1 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, EachIsCompletedOnceAStepBeforeItsSum) {
+    const auto complete = [&](const Range& elements) {
+        reducer_.notes += fmt::format("[{},{}) ", elements.begin, elements.end);
+    };
+    GradientBuckets early = make(true, complete);
+    for (int step = 0; step < 2; ++step) {
+        reducer_.notes.clear();
+        for (const std::size_t parameter : {1, 2}) early.ready(parameter);
+        EXPECT_EQ(reducer_.notes, "[3,6) sum3 [1,3) sum2 ");
+        early.ready(0);
+        early.finish();
+        EXPECT_EQ(reducer_.notes, "[3,6) sum3 [1,3) sum2 [0,1) sum1 wait3 wait2 wait1 ");
+    }
+    reducer_.notes.clear();
+    GradientBuckets late = make(false, complete);
+    for (const std::size_t parameter : {2, 1, 0}) late.ready(parameter);
+    late.finish();
+    EXPECT_EQ(reducer_.notes, "[3,6) [1,3) [0,1) sum3 wait3 sum2 wait2 sum1 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, TimeTheSumsAndNotWhatCompletesThem) {
+    const auto complete = [](const Range&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    };
+    for (const bool overlap : {true, false}) {
+        GradientBuckets buckets = make(overlap, complete);
+        for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
+        buckets.finish();
+        const BucketAccounting& spent = buckets.accounting();
+        EXPECT_LT(spent.exposed_seconds + spent.interleaved_seconds, 0.15);  // three completions
+    }
+}
+
+TEST(GradientBucketsOfOne, AreCompletedWithoutASum) {
+    const auto self = make_self_communicator();
+    const auto reducer = make_mpi_reducer(*self);
+    std::vector<float> gradients(6);
+    std::size_t completed = 0;
+    GradientBuckets buckets(
+        *reducer, gradients, {{0, 1}, {1, 3}, {3, 6}}, {sizeof(float), true},
+        [&](const Range& elements) { completed += elements.end - elements.begin; });
+    for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
+    buckets.finish();
+    EXPECT_EQ(completed, 6U);
 }
 
 TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereRead) {

@@ -68,10 +68,34 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line : {"parallel: {mode: pipeline}", "training: {precision: fp16}",
-                             "parallel: {micro_batches: 4}"}) {
+    for (const char* line :
+         {"parallel: {mode: model}", "training: {precision: fp16}", "parallel: {mode: mixed}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
+}
+
+TEST(Reader, RefusesPipelinesOfWhatHasNone) {
+    EXPECT_EQ(message_of("parallel: {mode: pipeline, pipeline_degree: 2, data_degree: 2, "
+                         "micro_batches: 4, schedule: gpipe}"),
+              "accepted");
+    EXPECT_EQ(
+        message_of("parallel: {pipeline_degree: 2}"),
+        "f.yaml:1:29: parallel.pipeline_degree: expected auto or 1, as parallel.mode is data, "
+        "got '2'");
+    EXPECT_THAT(message_of("parallel: {mode: model}"),
+                HasSubstr("parallel.mode: expected one of data, pipeline, got 'model'"));
+    const std::string detector =
+        "workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
+        "bagging: {aggregation: wbf, out_of_bag: false}\n"
+        "data: {kind: voc, path: a, random_area_minimum: 0.08}\n";
+    EXPECT_THAT(message_of(detector + "parallel: {mode: pipeline}"),
+                HasSubstr("parallel.mode: expected data, as workload.model is "
+                          "faster_rcnn_r50_fpn, whose branches no pipeline has yet"));
+    EXPECT_THAT(message_of(detector + "parallel: {micro_batches: 2}"),
+                HasSubstr("parallel.micro_batches: expected 1, as workload.model is"));
+    EXPECT_THAT(message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
+                           "validation_path: b, resident_mib: 9}"),
+                HasSubstr("data.resident_mib: expected 0, as a batch is taken in micro-batches"));
 }
 
 TEST(Reader, RefusesValuesOfAnotherType) {
@@ -306,6 +330,9 @@ TEST(Reader, RefusesDetectorsThatCannotWork) {
                 HasSubstr("detector.region_samples: expected an integer at least 4"));
     EXPECT_THAT(detector_message(voc, "", "normalization: group, backbone_width: 48"),
                 HasSubstr("detector.backbone_width: expected a multiple of 32"));
+    EXPECT_THAT(
+        detector_message(voc, "", "normalization: group}\ntraining: {batch_norm_samples: 8"),
+        HasSubstr("training.batch_norm_samples: expected auto, as detector.normalization is not"));
     EXPECT_EQ(message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
                          "data: {kind: voc, path: a}\n"
                          "bagging: {aggregation: wbf, out_of_bag: true}\n"),

@@ -90,6 +90,9 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     for (const Key& key : keys()) key.set(config, another_value(key));
     config.data.kind = DataKind::voc;
     config.data.resident_mib = 0;
+    config.parallel.mode = ParallelMode::data;  // as detectors have no pipeline
+    config.parallel.micro_batches = 1;
+    config.parallel.pipeline_degree = 1;
     config.data.random_area_minimum = DataConfig{}.random_area_minimum;
     config.detector.anchor_ratios = {0.5, 1.0 / 3};
     config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
@@ -100,11 +103,14 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.training.beta1 = Config{}.training.beta1;  // as lars has no use for it
     config.communication.torus_columns = std::nullopt;
     config.training.beta2 = Config{}.training.beta2;
+    config.training.batch_norm_samples = std::nullopt;  // as group normalization has none
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
     Config other;
+    other.parallel = {ParallelMode::pipeline, 2, 3, 4, PipelineSchedule::gpipe};
     other.training.optimizer = Optimizer::lamb;
     other.training.beta1 = 1.0 / 3;
     other.training.beta2 = 2.0 / 3;
+    other.training.batch_norm_samples = 32;
     EXPECT_EQ(values_of(parse(to_yaml(other), "f.yaml", {})), values_of(other));
 }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <optional>
 
+#include <gmock/gmock.h>
+
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 
@@ -58,6 +60,17 @@ TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
     EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
     EXPECT_NE(outcome.out.find(index_.samples[20].path + ": not a JPEG"), std::string::npos)
         << outcome.out;
+}
+
+/// A run of days should not be the first to say that it cannot be ranked.
+TEST_F(BadSample, ComesAfterTheRulesThatTheRunWillHaveBroken) {
+    cut(5);
+    const Outcome outcome = run_ranks(folder_.path(), 1, {"bagging.M=1", "run.level=free"});
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    EXPECT_THAT(outcome.error,
+                testing::HasSubstr("the result will be INVALID: rule 1: the number of training "
+                                   "samples must be 1281167, is 24\n"));
+    EXPECT_THAT(outcome.error, testing::HasSubstr("INVALID: rule 3: workload.epochs must be 90"));
 }
 
 TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {

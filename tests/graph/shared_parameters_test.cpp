@@ -17,7 +17,7 @@ namespace {
 /// Convolutions one after the other, of the same filters or of filters of their own.
 Graph chain(int readers, bool shares) {
     GraphMaker make;
-    ValueId x = make.relu("relu", make.convolution("conv", make.images({2, 6, 6, 3}), 8));
+    ValueId x = make.relu("relu", make.convolution("conv", make.images({2, 6, 6, 3}), 8, 3));
     ParameterId filters = -1;
     for (int reader = 0; reader < readers; ++reader) {
         const std::string name = "reader" + std::to_string(reader);
@@ -103,7 +103,7 @@ TEST(UntrainedParameters, HaveNoGradientAndEndTheBackwardPass) {
 
 TEST(SeveralLosses, AllSendTheirGradients) {
     GraphMaker make;
-    const ValueId x = make.relu("relu", make.convolution("conv", make.images({2, 6, 6, 3}), 8));
+    const ValueId x = make.relu("relu", make.convolution("conv", make.images({2, 6, 6, 3}), 8, 3));
     const ValueId features =
         make.graph.add_node("pool", ops::GlobalAveragePool{make.shape(x)}, {x});
     const ValueId labels = make.graph.add_input("labels", {2}, tensor::DType::s32);

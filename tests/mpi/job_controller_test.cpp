@@ -27,7 +27,7 @@ protected:
         config.data.kind = config::DataKind::synthetic;
         config.workload.classes = 4;
         const plan::Layout layout =
-            plan::make_layout(config.bagging, config.training, ranks, ranks);
+            plan::make_layout(config.bagging, config.training, {}, ranks, ranks);
         plan::ParallelismController controller(layout, world().node_of_world_rank);
         const plan::RankPlace place = controller.place(world().mpi.rank());
         data::SampleSets samples{data::make_synthetic_samples(config, data::Split::training),

@@ -15,6 +15,7 @@ struct Request {
     int ranks = 1;
     int ranks_per_node = 1;
     int batch_size = 240;
+    config::ParallelConfig parallel = {};
 };
 
 Layout layout_for(const Request& request) {
@@ -23,7 +24,7 @@ Layout layout_for(const Request& request) {
     bagging.degree = request.degree;
     config::TrainingConfig training;
     training.batch_size = request.batch_size;
-    return make_layout(bagging, training, request.ranks, request.ranks_per_node);
+    return make_layout(bagging, training, request.parallel, request.ranks, request.ranks_per_node);
 }
 
 std::string refusal(const Request& request, ExitCode code) {
@@ -98,6 +99,78 @@ TEST(Layout, RefusesABatchThatTheRanksOfAGroupCannotShareEvenly) {
     refusal({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::launch);
+}
+
+config::ParallelConfig pipeline(std::optional<int> data_degree, std::optional<int> stages,
+                                int micro_batches = 1) {
+    return {config::ParallelMode::pipeline, data_degree, stages, micro_batches};
+}
+
+TEST(Layout, SplitsTheRanksOfAGroupInStagesAndReplicas) {
+    struct Case {
+        config::ParallelConfig parallel;
+        int stages, data_degree;
+    };
+    for (const auto& [parallel, stages, data_degree] :
+         {Case{{}, 1, 8}, Case{pipeline({}, {}), 8, 1}, Case{pipeline({}, 4), 4, 2},
+          Case{pipeline(4, {}), 2, 4}, Case{pipeline(8, 1), 1, 8}}) {
+        const Layout layout = layout_for({.groups = 1, .ranks = 8, .parallel = parallel});
+        EXPECT_EQ(layout.stages, stages);
+        EXPECT_EQ(layout.data_degree(), data_degree);
+        for (int rank = 0; rank < 8; ++rank) {
+            EXPECT_EQ(layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank)), rank);
+            EXPECT_EQ(layout.stage_of(rank), rank / data_degree);
+        }
+    }
+}
+
+TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
+    const Layout layout =
+        layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});
+    EXPECT_EQ(layout.rows(48), 4);
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
+                      ExitCode::launch),
+              "training.batch_size=40 cannot be shared evenly by 2 ranks x "
+              "parallel.micro_batches=6; make it a multiple of 12");
+}
+
+TEST(Layout, RefusesDegreesThatDoNotMakeTheRanksOfAGroup) {
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
+              "parallel.data_degree=3 x parallel.pipeline_degree=2 must be P_degree=4; change one "
+              "of them, or leave it auto");
+    refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 3)}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, {})}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 8)}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::launch);
+}
+
+std::string statistics_of(int samples) {
+    config::BaggingConfig bagging;
+    bagging.degree = 6;
+    config::TrainingConfig training;
+    training.batch_size = 48;
+    training.batch_norm_samples = samples;
+    try {
+        return std::to_string(
+            statistics_ranks(training, make_layout(bagging, training, {}, 12, 6)));
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        return error.what();
+    }
+}
+
+TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
+    for (const int samples : {1, 2, 4, 8}) EXPECT_EQ(statistics_of(samples), "1");
+    for (const int ranks : {2, 3, 6}) EXPECT_EQ(statistics_of(8 * ranks), std::to_string(ranks));
+    EXPECT_EQ(
+        statistics_of(32),
+        "training.batch_norm_samples: expected a divisor of the 8 samples that each of the 6 "
+        "ranks of a group computes at once, or k times as many for a k that divides the ranks, "
+        "got 32");
+    for (const int samples : {0, -8, 3, 12, 96}) {
+        EXPECT_NE(statistics_of(samples).find("got " + std::to_string(samples)), std::string::npos);
+    }
 }
 
 TEST(Layout, RefusesNumbersBelowOne) {

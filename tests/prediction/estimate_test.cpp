@@ -51,6 +51,63 @@ bool assumes(const Estimate& estimate, const std::string& words) {
     return false;
 }
 
+config::Config staged(int stages, int micro_batches) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.parallel = {config::ParallelMode::pipeline, {}, stages, micro_batches};
+    return config;
+}
+
+TEST(Estimate, ShowsTheStagesOfAPipeline) {
+    const Estimate plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
+    const PipelineEstimate& pipeline = plan.pipeline;
+    ASSERT_EQ(pipeline.stages.size(), 4U);
+    EXPECT_EQ(pipeline.samples, 256 / 2 / 8);
+    double flops = 0, parameters = 0;
+    for (const StageEstimate& stage : pipeline.stages) {
+        flops += stage.flops;
+        parameters += static_cast<double>(stage.parameters);
+        EXPECT_EQ(stage.in_flight, 4 - (&stage - pipeline.stages.data()));
+    }
+    EXPECT_EQ(flops, kTrainingFlops);
+    EXPECT_EQ(parameters, kParameters);
+    EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
+    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
+    EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
+    // The largest stage's work for half of a batch, and the bubble.
+    EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
+                     kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
+}
+
+TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
+    const Estimate whole = estimate(staged(1, 8), {.ranks = 2});
+    const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
+    EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
+    EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
+    // The stage with most parameters is not the one with most activations.
+    EXPECT_EQ(plan.traffic.gradient_bytes,
+              static_cast<double>(4 * plan.pipeline.stages[1].parameters));
+    EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
+    EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
+    // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
+    // back.
+    EXPECT_GE(plan.memory.exchange,
+              plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);
+    EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
+    EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
+}
+
+TEST(Estimate, StagesABootstrapWhereTheFirstStageReadsIt) {
+    // Three groups share node 1: of one it has the last rank, of two the first.
+    const EstimateRequest request{.ranks = 12, .ranks_per_node = 3, .samples = 1000};
+    config::Config config = staged(4, 1);
+    config.data.staging = config::Staging::training;
+    config.bagging.groups = 3;
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);  // 1 - e^-2
+    config.parallel = {};
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 950);  // 1 - e^-3
+}
+
 TEST(Estimate, LaysOutGroupsByNode) {
     const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
     EXPECT_EQ(plan.layout.layout.groups, 8);
@@ -197,6 +254,25 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
         EXPECT_GT(plan.memory.exchange, 4 * kParameters + bytes);
         EXPECT_LT(plan.memory.exchange, 4 * kParameters + 2.5 * bytes);
     }
+}
+
+TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
+    config::Config config = official();
+    config.bagging.degree = 8;
+    const Estimate apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    EXPECT_EQ(apart.traffic.statistics_ranks, 1);
+    EXPECT_EQ(apart.traffic.statistics_bytes, 0);
+    config.training.batch_norm_samples = config.training.batch_size / 2;
+    const Estimate plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
+    EXPECT_EQ(plan.traffic.statistics_ranks, 4);
+    EXPECT_EQ(plan.traffic.statistics_bytes, payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_step, apart.traffic.per_step + 2 * payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.between_nodes.value.value(),
+                     apart.traffic.between_nodes.value.value() + payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(),
+                     apart.traffic.out_of_node.value.value() + 2 * payload);
+    EXPECT_NE(to_text(plan).find("fp64, over 4 ranks"), std::string::npos);
 }
 
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {

@@ -92,8 +92,9 @@ inline RunRecord example_record() {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
     record.communication = {
-        "mpi",      "all_reduce",    "fp32",          4096,      2, {0.5, ""}, {1e9, ""},
-        {4096, ""}, {{}, "made up"}, {{}, "made up"}, {0.25, ""}};
+        "mpi",           "all_reduce",    "fp32",     4096, 2,   {0.5, ""}, {1e9, ""},  {4096, ""},
+        {{}, "made up"}, {{}, "made up"}, {0.25, ""}, 2,    106, 512,       {0.125, ""}};
+    record.parallel = {"data", 2, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};
@@ -102,9 +103,10 @@ inline RunRecord example_record() {
     return record;
 }
 
-/// The second group was lost.
+/// Models lay in two stages; the second group was lost.
 inline RunRecord partial_record() {
     RunRecord record = example_record();
+    record.parallel = {"pipeline", 1, 2, 4, "1f1b", {0.2, ""}, 8192, {0.125, ""}};
     record.verdict = {
         Status::partial, {"1 of 2 groups: group 1 failed: rank 3 ended"}, ExitCode::partial, false};
     GroupRecord& lost = record.work.groups[1];

@@ -146,10 +146,16 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
-    Quantity bandwidth_bytes_per_second;    // of its sums, as in CommunicationRecord
-    Quantity sent_bytes_per_step;           // likewise
-    Quantity between_nodes_bytes_per_step;  // likewise
-    Quantity out_of_node_bytes_per_step;    // likewise
+    std::string sum_backend;                    // "mpi", "nccl"; empty: nothing was summed
+    Quantity bandwidth_bytes_per_second;        // of its sums, as in CommunicationRecord
+    Quantity sent_bytes_per_step;               // likewise
+    Quantity between_nodes_bytes_per_step;      // likewise
+    Quantity out_of_node_bytes_per_step;        // likewise
+    std::int64_t message_bytes_per_step = 0;    // as in ParallelRecord
+    Quantity message_wait_seconds;              // likewise
+    std::int64_t statistics_sums_per_step = 0;  // likewise, as the next two
+    std::int64_t statistics_bytes_per_step = 0;
+    Quantity statistics_seconds;
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -248,7 +254,26 @@ struct CommunicationRecord {
     Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
     Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
     Quantity exposed_seconds_per_step;      // the largest of all groups
+    // Of BatchNorm statistics that ranks take together
+    int statistics_ranks = 1;
+    std::int64_t statistics_sums_per_step = 0;
+    std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
+    Quantity statistics_seconds;                 // of exposed_seconds; the largest of all groups
     bool operator==(const CommunicationRecord&) const = default;
+};
+
+/// How the ranks of a group split a step.
+struct ParallelRecord {
+    std::string mode;
+    int data_degree = 1;      // ranks that share a batch
+    int pipeline_degree = 1;  // stages
+    int micro_batches = 1;
+    std::string schedule;
+    Quantity bubble_fraction;                 // of a step, by formula: stages wait for one another
+    std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
+    Quantity message_wait_seconds;  // a rank's, for other stages; mean over ranks, largest of all
+                                    // groups
+    bool operator==(const ParallelRecord&) const = default;
 };
 
 struct EnergyRecord {
@@ -283,6 +308,7 @@ struct RunRecord {
     ScoresRecord scores;
     QualityRecord quality;
     CommunicationRecord communication;
+    ParallelRecord parallel;
     EnergyRecord energy;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // allow-listed facts only

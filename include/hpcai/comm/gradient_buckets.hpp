@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,9 +41,12 @@ class GradientBuckets {
 public:
     /// `parameter_ranges` ascend and do not overlap; gaps between them are summed too when inside a
     /// bucket. `gradients` and `reducer` must live as long as this object. Throws Error(internal)
-    /// on ranges that are not so.
+    /// on ranges that are not so. `complete`, where given, enqueues what the gradients of a bucket
+    /// still lack when all its parameters are ready: it is called once for each bucket and step,
+    /// before the bucket's sum or in its place, and its time is not the sums'.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
-                    std::vector<Range> parameter_ranges, const BucketOptions& options);
+                    std::vector<Range> parameter_ranges, const BucketOptions& options,
+                    std::function<void(const Range& elements)> complete = {});
     /// When an exception ends it, `reducer` gives up: whoever frees memory next waits for the
     /// device.
     ~GradientBuckets();
@@ -69,6 +73,8 @@ public:
     void read_times();
 
     std::size_t bucket_count() const { return buckets_.size(); }
+    /// Of the buckets, in the order in which their sums start.
+    std::vector<Range> ranges() const;
     const BucketAccounting& accounting() const { return accounting_; }
 
 private:
@@ -79,12 +85,14 @@ private:
     };
 
     std::unique_ptr<Request> start_sum(const Bucket& bucket);
+    void complete(const Bucket& bucket);
     void start_ready_buckets();
     void count_step();
 
     GradientReducer& reducer_;
     std::span<float> gradients_;
     bool overlap_;
+    std::function<void(const Range& elements)> complete_;  // empty: they lack nothing
     std::vector<Bucket> buckets_;  // in starting order, from the end of the buffer
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;

@@ -17,7 +17,8 @@ enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn };
 enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
 enum class Aggregation { soft_vote, majority, wbf, nms };
-enum class ParallelMode { data };
+enum class ParallelMode { data, pipeline };
+enum class PipelineSchedule { gpipe, one_forward_one_backward };
 enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 enum class FieldPrecision { fp32, fp16, bf16 };
 enum class Staging { none, training, all };
@@ -82,6 +83,10 @@ struct BaggingConfig {
 
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
+    std::optional<int> data_degree;      // absent: what is left of P_degree
+    std::optional<int> pipeline_degree;  // stages; absent: what is left of P_degree, or 1
+    int micro_batches = 1;               // of one rank's share of a batch
+    PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
 };
 
 struct DataConfig {
@@ -117,7 +122,7 @@ struct DataConfig {
 
 struct TrainingConfig {
     int batch_size = 256;                   // per model
-    std::optional<int> batch_norm_samples;  // statistics span; absent: batch_size / P_degree
+    std::optional<int> batch_norm_samples;  // statistics span; absent: what a rank has at once
     Optimizer optimizer = Optimizer::sgd;
     double learning_rate = 0.1;     // for a batch of learning_rate_batch samples
     int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this
@@ -179,6 +184,11 @@ struct Config {
 /// Whether the workload is to find boxes in images; otherwise it is to classify them.
 constexpr bool detects(const WorkloadConfig& workload) {
     return workload.kind != WorkloadKind::image_classification;
+}
+
+/// Whether a step is that of a pipeline, perhaps of one stage.
+constexpr bool has_pipeline(const ParallelConfig& parallel) {
+    return parallel.mode == ParallelMode::pipeline || parallel.micro_batches > 1;
 }
 
 /// Numbers that the optimizer keeps for each parameter.

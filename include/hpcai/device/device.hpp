@@ -13,6 +13,7 @@
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
+#include <hpcai/device/statistics_sum.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
@@ -38,6 +39,8 @@ struct KernelOptions {
     bool tf32 = false;       // fp32 factors of convolutions and linear layers may lose 13 bits
     bool int8 = false;       // convolutions in f32 multiply what ops::computes_in_int8 says
     RoundingKey rounding{};  // int8 in training only
+    // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
+    StatisticsSum* statistics_sum = nullptr;
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -126,6 +129,8 @@ public:
     virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         enqueue_upload(to, from);
     }
+    /// Copies within device memory, after the work enqueued before.
+    virtual void enqueue_copy(void* to, const void* from, std::size_t bytes) = 0;
     /// Gets now what enqueue_upload() needs for up to so many bytes at once. May wait for all work.
     /// Throws Error(internal) when it cannot be had.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}

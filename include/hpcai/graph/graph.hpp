@@ -45,6 +45,7 @@ struct Value {
     NodeId producer = kNoNode;  // kNoNode: fed from outside
     // Absent: the type that the network computes in.
     std::optional<tensor::DType> dtype;
+    bool is_received = false;  // fed from outside, as a network of another stage keeps it
 };
 
 struct Node {
@@ -63,6 +64,10 @@ class Graph {
 public:
     /// A value fed from outside, such as the pixels.
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
+    /// A value that a stage before this one makes; see cut().
+    ValueId add_received(const Value& value, bool needs_gradient);
+    /// Says that `value` is read outside the graph, where its gradient comes from, too.
+    void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
     /// Appends a node. Throws Error(internal) when the values are not as many, or not of the
@@ -76,10 +81,13 @@ public:
     const std::vector<Value>& values() const noexcept { return values_; }
     const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
     const std::vector<NormStatistics>& statistics() const noexcept { return statistics_; }
+    const std::vector<ValueId>& outputs() const noexcept { return outputs_; }
     const Value& value(ValueId id) const { return values_.at(static_cast<std::size_t>(id)); }
 
     /// Nodes that read `value`, in order.
     std::vector<NodeId> consumers(ValueId value) const;
+    /// The node that alone reads `value`; kNoNode where there is none, or somebody outside does.
+    NodeId only_consumer(ValueId value) const;
     /// The value with this name. Throws Error(internal) when there is none.
     ValueId find(const std::string& name) const;
     /// True when no trained parameter lies at or before the node's inputs: its input gradient is
@@ -99,6 +107,7 @@ private:
     std::vector<Value> values_;
     std::vector<Parameter> parameters_;
     std::vector<NormStatistics> statistics_;
+    std::vector<ValueId> outputs_;
     std::vector<bool> needs_gradient_;  // per value
 };
 

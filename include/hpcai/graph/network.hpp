@@ -33,9 +33,10 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;               // see device::KernelOptions
-    bool int8 = false;               // likewise
-    device::RoundingKey rounding{};  // but for the node
+    bool tf32 = false;                                // see device::KernelOptions
+    bool int8 = false;                                // likewise
+    device::RoundingKey rounding{};                   // but for the node
+    device::StatisticsSum* statistics_sum = nullptr;  // likewise
 };
 
 /// Bytes a built network holds on its device.
@@ -51,6 +52,10 @@ public:
     /// Plans and binds everything; the graph is copied, device and store must outlive the network.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
+    /// A further one of the twin's graph, device and store, for another batch at the same time. It
+    /// works with the twin's working copies, which the twin alone refreshes, and its step numbers,
+    /// and keeps them alive.
+    Network(const Network& twin, ParameterStore& store);
     ~Network();
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
@@ -58,7 +63,7 @@ public:
     const Graph& graph() const { return graph_; }
     const NetworkMemory& memory() const { return memory_; }
     /// The type of activations and their gradients.
-    tensor::DType compute() const { return compute_; }
+    tensor::DType compute() const { return options_.compute; }
 
     /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
     /// is taken. Every input is set anew before each forward pass, which may use its memory for
@@ -113,9 +118,16 @@ public:
     /// Copies them to the host, one span behind the other.
     void read_losses(std::span<float> to) const;
 
+    /// Where the gradient of the output `name` of a stage is to be written between forward and
+    /// backward pass, in the layout of its value in the type of activations.
+    std::span<std::byte> output_gradient(const std::string& name) const;
+    /// Where the gradient of the received value `name` is after the backward pass, likewise.
+    std::span<const std::byte> received_gradient(const std::string& name) const;
+
 private:
     class Builder;
 
+    void build(ParameterStore& store);
     static void run(const std::vector<Step>& steps, Observer& observer) {
         for (const Step& step : steps) {
             observer.before(step);
@@ -126,13 +138,14 @@ private:
 
     Graph graph_;
     device::Device& device_;
-    tensor::DType compute_;
+    NetworkOptions options_;
     NetworkMemory memory_;
-    std::unique_ptr<device::Memory> arena_, prepared_, numbers_;
+    std::unique_ptr<device::Memory> arena_;
+    std::shared_ptr<device::Memory> prepared_, numbers_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
     std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
     std::vector<void*> working_copies_;  // [parameter]
-    std::map<std::string, std::span<std::byte>> inputs_;
+    std::map<std::string, std::span<std::byte>> inputs_, output_gradients_, received_gradients_;
     std::vector<std::span<const std::byte>> values_;  // per value of the graph
     std::span<const std::byte> output_;
     std::vector<std::span<const float>> losses_;

@@ -12,19 +12,37 @@ namespace hpcai::plan {
 
 /// Eq. 5 of the paper: ranks = groups x degree. Each group trains one base model.
 struct Layout {
-    int ranks = 1;   // Sys_scale
-    int groups = 1;  // M
-    int degree = 1;  // P_degree, ranks of one group
+    int ranks = 1;          // Sys_scale
+    int groups = 1;         // M
+    int degree = 1;         // P_degree, ranks of one group
+    int stages = 1;         // of a pipeline, contiguous ranks of a group each
+    int micro_batches = 1;  // of one rank's share of a batch
+
+    /// Ranks of a stage, which share the samples of a batch.
+    int data_degree() const { return degree / stages; }
+    int stage_of(int group_rank) const { return group_rank / data_degree(); }
+    /// Among the ranks of its stage.
+    int replica_of(int group_rank) const { return group_rank % data_degree(); }
+    /// The ranks of a group that share one stage follow one another.
+    int group_rank_of(int stage, int replica) const { return stage * data_degree() + replica; }
+    /// Samples that a rank computes at once.
+    int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
 };
 
 /// The layout that `bagging` asks for on `ranks` ranks. What `bagging` leaves open follows from
 /// eq. 5; when it leaves both open, P_degree is `ranks_per_node` (of the fullest node), or all
 /// ranks when there are fewer.
 /// Throws Error(launch), naming the keys, what came and the nearest legal values, when eq. 5 cannot
-/// hold or training.batch_size is no multiple of P_degree, Error(usage) when
-/// training.batch_norm_samples does not divide a rank's share of a batch.
+/// hold or training.batch_size is no multiple of the ranks that share it times
+/// parallel.micro_batches, or the degrees of `parallel` do not make P_degree; Error(usage) when
+/// training.batch_norm_samples is neither a part of what a rank computes at once nor that of a
+/// number of ranks that divides those that share a batch.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
-                   int ranks, int ranks_per_node);
+                   const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
+
+/// Consecutive ranks of a group of `layout`, which make_layout() made of `training`, that take
+/// their BatchNorm statistics together.
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
 /// Where one rank stands.
 struct RankPlace {

@@ -42,28 +42,52 @@ struct WorkEstimate {
     Quantity run;
 };
 
-/// Bytes of one rank while it trains and evaluates, by a simple model stated with each number. Not
-/// in it: gradients of activations under way, library scratch, code, and records, whose files are
-/// mapped: the system keeps of them what it has room for, once for all ranks of a node. For
-/// ResNet-50 at 64 or 224 pixels and 32 samples or more a rank, the CPU engine's plan for
-/// activations is 2 to 6 % larger; for detectors, whose finest pyramid levels have large gradients,
-/// 5 to 20 %, and half as large again where no stage of the backbone is trained.
+/// Bytes of one rank (of a pipeline, of the stage that takes most) while it trains and evaluates,
+/// by a simple model stated with each number. Not in it: gradients of activations under way,
+/// library scratch, code, and records, whose files are mapped: the system keeps of them what it has
+/// room for, once for all ranks of a node. For ResNet-50 at 64 or 224 pixels and 32 samples or more
+/// a rank, the CPU engine's plan for activations is 2 to 6 % larger; for detectors, whose finest
+/// pyramid levels have large gradients, 5 to 20 %, and half as large again where no stage of the
+/// backbone is trained.
 struct MemoryEstimate {
     std::string precision;       // of activations and working copies; activations of int8 are fp32
     double parameters = 0;       // fp32 masters
-    double gradients = 0;        // fp32
+    double gradients = 0;        // fp32; twice where micro-batches are summed
     double optimizer_state = 0;  // fp32
     double statistics = 0;       // fp32 running means and variances
     double working_copies = 0;   // filters and weights once for forward, once for backward
-    double activations = 0;      // values that the backward pass reads again, of the rank's samples
+    double activations = 0;      // values that the backward pass reads again, of the samples of
+                                 // all micro-batches in flight
     double input = 0;            // prefetched batches and the cache of decoded pictures
-    double exchange = 0;         // gradients on their way, and what int8 has yet to send
+    double exchange = 0;         // messages on their way, and what int8 has yet to send
     double evaluation = 0;  // of the network that predicts, when that for training is gone: its
                             // values under way, of up to 32 samples (a detector's rank takes no
                             // more than in training), and working copies for forward
 
     /// While it trains or while it evaluates, whichever takes more.
     double total() const;
+};
+
+/// A part of the model that some ranks of each group compute.
+struct StageEstimate {
+    std::string first_node;
+    int nodes = 0;
+    double flops = 0;             // of one sample's training, table3
+    std::int64_t parameters = 0;  // in number
+    double boundary_bytes = 0;    // activations of one micro-batch for the next stage
+    int in_flight = 1;            // most micro-batches whose activations it holds
+    double statistics_bytes =
+        0;  // of a step's BatchNorm statistics, where ranks take them together
+};
+
+/// How the ranks of a group split a step; one stage where there is no pipeline.
+struct PipelineEstimate {
+    std::vector<StageEstimate> stages;
+    std::string schedule;
+    int samples = 0;             // of a micro-batch
+    double bubble_fraction = 0;  // of a step, by formula
+    double message_bytes = 0;    // of a step between stages, by the rank that sends most
+    double largest_share = 1;    // of the model's FLOPs, of one stage
 };
 
 /// What the data duplicator will bring to the node that needs most.
@@ -83,6 +107,8 @@ struct TrafficEstimate {
     Quantity between_nodes;     // to other nodes in a step, by the rank that sends most there
     Quantity out_of_node;       // to other nodes in a step, by all ranks of one node of one group
     Quantity per_run;
+    int statistics_ranks = 1;     // that take their BatchNorm statistics together
+    double statistics_bytes = 0;  // payload of a step of these, forward and backward
 };
 
 /// Computation alone: communication, input and evaluation are taken as hidden or left out.
@@ -100,6 +126,7 @@ struct Estimate {
     std::string group_map;  // plan::draw_group_map
     DataEstimate data;
     WorkEstimate work;
+    PipelineEstimate pipeline;
     MemoryEstimate memory;
     StagingEstimate staging;
     TrafficEstimate traffic;

@@ -22,19 +22,20 @@ struct ReplicaHashes {
     bool operator==(const ReplicaHashes&) const = default;
 };
 
-/// Ranks of a group that hold different models.
+/// Ranks of a group that hold different models, or different parameters of one stage of it.
 struct Divergence {
     std::int64_t step = 0;           // steps done
     std::vector<std::string> parts;  // that differ: "parameters", "optimizer state", "statistics"
-    std::vector<int> group_ranks;    // ascending; those that disagree with more than half of all
-                                     // ranks where so many agree, else all
-    int ranks = 0;                   // of the group
+    std::vector<int> group_ranks;    // ascending; those that disagree with more than half of the
+                                     // replicas of their stage where so many agree, else all these
+    int ranks = 0;                   // of the stages with such ranks
     std::int64_t passed_before = 0;  // audits
 };
 
-/// What differs, and which ranks are named; nothing when all hashes are equal.
+/// What differs, and which ranks are named; nothing when the hashes of each stage are equal. Each
+/// `replicas` ranks that follow one another hold the same stage.
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
-                                          std::int64_t step);
+                                          int replicas, std::int64_t step);
 
 /// Replicas differ that must be the same bit for bit. The message speaks of group ranks.
 class ReplicaDivergence : public Error {
@@ -47,31 +48,38 @@ private:
 };
 
 /// Compares what the ranks of a group hold of the model they train together: each knows the sums of
-/// all gradients, so its parameters and its optimizer's state must be the others' bit for bit.
+/// all gradients, so its parameters and its optimizer's state must be the others' bit for bit. In a
+/// pipeline that holds for the ranks of each stage; all stages audit together.
 class ReplicaAudit {
 public:
-    /// An audit is due every `steps_between` steps; 0: never. What is given outlives the object.
+    /// An audit is due every `steps_between` steps; 0: never. Each `replicas` ranks of `group` that
+    /// follow one another hold the same. What is given outlives the object.
     ReplicaAudit(std::int64_t steps_between, device::Device& device, graph::ParameterStore& store,
-                 comm::Communicator& group)
-        : steps_between_(steps_between), device_(device), store_(store), group_(group) {}
+                 comm::Communicator& group, int replicas)
+        : steps_between_(steps_between),
+          device_(device),
+          store_(store),
+          group_(group),
+          replicas_(replicas) {}
 
     /// Whether after_step(step) will compare, for which it waits for the device.
     bool is_due(std::int64_t step) const {
-        return steps_between_ != 0 && step % steps_between_ == 0 && group_.size() > 1;
+        return steps_between_ != 0 && step % steps_between_ == 0 && replicas_ > 1;
     }
 
     /// Compares parameters and optimizer state when that is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks. Collective.
     void after_step(std::int64_t step);
 
-    /// The same whether it is due or not.
-    void now(std::int64_t step);
+    /// The same whether it is due or not. A rank may leave out what it holds (`compares`) if all of
+    /// its stage do; an audit that compares nothing is none.
+    void now(std::int64_t step, bool compares = true);
 
     /// Compares parameters, optimizer state and running statistics, once the ranks have averaged
     /// these. Throws likewise. Collective.
     void at_the_end(std::int64_t step);
 
-    /// Audits in which all ranks agreed; a group of one rank has none.
+    /// Audits in which all ranks agreed; where each holds something else there are none.
     std::int64_t passed() const { return passed_; }
 
 private:
@@ -82,6 +90,7 @@ private:
     device::Device& device_;
     graph::ParameterStore& store_;
     comm::Communicator& group_;
+    int replicas_;
     std::int64_t passed_ = 0;
 };
 

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/pipeline_step.hpp>
 #include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
 #include <hpcai/training/training_step.hpp>
@@ -16,10 +18,12 @@ namespace hpcai::training {
 
 /// What is known when a step has been enqueued, without any communication.
 struct StepReport {
-    std::int64_t step = 0;     // done, of all epochs
-    std::int64_t steps = 0;    // of all epochs
-    int epoch = 0;             // from 0
-    double loss = 0;           // mean over this rank's samples of the steps last read; NaN: none
+    std::int64_t step = 0;   // done, of all epochs
+    std::int64_t steps = 0;  // of all epochs
+    int epoch = 0;           // from 0
+    // Mean over this rank's samples of the steps last read, in a pipeline and with micro-batches
+    // over the group's; NaN: none
+    double loss = 0;
     std::int64_t samples = 0;  // of the step, all ranks of the group
 };
 
@@ -32,9 +36,10 @@ struct EpochReport {
 
 struct TrainerSetup {
     const config::Config& config;
-    graph::Network& network;           // training mode, batch: this rank's share
-    std::int64_t steps_per_epoch = 0;  // may be 0 for a bootstrap smaller than a batch
-    comm::GradientReducer& reducer;    // of the group
+    graph::Network& network;                  // training mode, batch: this rank's share
+    std::int64_t steps_per_epoch = 0;         // may be 0 for a bootstrap smaller than a batch
+    comm::GradientReducer& reducer;           // of the ranks that train the same parameters
+    const PipelineShare* pipeline = nullptr;  // null: the group's ranks share a batch, no more
 };
 
 /// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
@@ -49,29 +54,38 @@ public:
     /// rank's source fails, all ranks leave after the same step, the next whose results are read,
     /// and throw that failure. Numbers that are not finite make the ranks compare their replicas,
     /// too, and then throw Error(internal) on all: when the results of a step with such a loss are
-    /// read, else at the end of the epoch.
+    /// read, else at the end of the epoch. Only the first stage of a pipeline reads the source's
+    /// batches. After a failure in a pipeline its communicators are of no more use.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
-    /// Gives all ranks the mean of their running statistics, which equals the statistics that one
-    /// rank would have gathered. Collective; before evaluation.
+    /// Gives all ranks that train the same parameters the mean of their running statistics, which
+    /// equals the statistics that one rank would have gathered. Collective; before evaluation.
     void average_statistics();
 
     /// The last audit, of all that a rank holds. Throws ReplicaDivergence on all ranks. Collective;
     /// after average_statistics.
     void audit_at_the_end() { audit_.at_the_end(steps_done_); }
 
-    const comm::GradientBuckets& buckets() const { return step_.buckets(); }
+    const comm::GradientBuckets& buckets() const { return step_->buckets(); }
+    MessageAccounting messages() const { return step_->messages(); }
     const ReplicaAudit& audit() const { return audit_; }
     /// Optimizer steps left out since the start because fp16 gradients had overflown.
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
     struct Epoch;  // what one pass has come to
+    struct LostParameters {
+        bool anywhere = false;         // by a rank of the group
+        bool by_all_replicas = false;  // by all ranks that train what this one does
+    };
 
+    EpochReport train_steps(int epoch, data::BatchSource& source,
+                            const std::function<void(const StepReport&)>& listener);
     void take_step(Epoch& epoch, data::BatchSource& source);
     void read_results(Epoch& epoch);
-    std::int64_t ranks_that_lost_parameters();
+    LostParameters lost_parameters();
+    void give_up(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(int epoch);
 
@@ -84,7 +98,8 @@ private:
     std::int64_t skipped_steps_ = 0;
     double last_loss_ = std::numeric_limits<double>::quiet_NaN();
     graph::Network& network_;
-    TrainingStep step_;
+    comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
+    std::unique_ptr<StepRunner> step_;
     Schedule schedule_;
     ReplicaAudit audit_;
 };

@@ -11,6 +11,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
 
@@ -32,21 +33,11 @@ struct StepSetup {
     comm::GradientReducer& reducer;
 };
 
-/// What the device counted, of this rank.
-struct StepResults {
-    double loss_sum = 0;              // of the rows since the last reading
-    std::uint32_t skipped_steps = 0;  // since the start: for gradients that were not finite
-    bool has_failed = false;          // any rank, in the last step
-    double loss_scale = 1;            // of the mean loss
-    bool has_diverged = false;        // steps were skipped since the last reading, and no smaller
-                                      // loss scale can help
-};
-
 /// One optimizer step of a model on the inputs that its network has been given: working copies,
 /// forward, backward with the sums over the group's ranks, update. Parameters may be changed
 /// between steps by ParameterStore::write. Where the device can, it is recorded once and enqueued
 /// whole from the third step on; the host then waits only to read results.
-class TrainingStep {
+class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);
 
@@ -55,20 +46,15 @@ public:
     /// the update is left out on all ranks.
     void run(double learning_rate, bool has_failed = false);
 
-    /// Waits for the steps that were run and throws what went wrong on the device or between the
-    /// ranks.
-    StepResults read();
-
-    /// Steps to be run between two readings: run.loss_steps, else as many as cost no speed.
-    std::int64_t steps_between_readings() const { return steps_between_readings_; }
-
-    const comm::GradientBuckets& buckets() const { return buckets_; }
+    void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override;
+    /// Losses and samples are this rank's.
+    StepResults read() override;
+    std::int64_t steps_between_readings() const override { return steps_between_readings_; }
+    const comm::GradientBuckets& buckets() const override { return buckets_; }
 
 private:
     void refresh_copies();
     void enqueue();
-    template <typename T>
-    void set(T device::StepNumbers::*number, T value);
 
     device::Device& device_;
     graph::Network& network_;
@@ -82,6 +68,7 @@ private:
     bool can_be_recorded_;
     std::int64_t steps_between_readings_;
     std::int64_t steps_ = 0;
+    std::int64_t unread_samples_ = 0;
     std::optional<std::uint64_t> prepared_;  // copies, after so many writes of parameters
     std::unique_ptr<device::Recording> recording_;
 };

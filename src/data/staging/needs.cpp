@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "needs.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <hpcai/data/sources.hpp>
@@ -26,6 +27,13 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
+/// In a pipeline the ranks of the first stage do.
+bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
+    return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
+        return rank.group == group && layout.stage_of(rank.group_rank) == 0;
+    });
+}
+
 }  // namespace
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank) {
@@ -41,7 +49,7 @@ NodePlace place_on_node(const plan::ParallelismController& controller, int world
 
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
-                                         int degree) {
+                                         const plan::Layout& layout) {
     std::vector<std::uint8_t> needed(samples, 0);
     if (config.data.staging == config::Staging::none) return needed;
     const bool with_evaluation = config.data.staging == config::Staging::all;
@@ -50,7 +58,7 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
         if (!with_evaluation) return needed;
         for (std::uint32_t sample = 0; sample < samples; ++sample) evaluated.push_back(sample);
         for (const plan::RankPlace& rank : place.ranks) {
-            add_share(evaluated, rank.group_rank, degree, needed);
+            add_share(evaluated, rank.group_rank, layout.degree, needed);
         }
         return needed;
     }
@@ -58,7 +66,7 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
     std::set<int> groups;
     for (const plan::RankPlace& rank : place.ranks) groups.insert(rank.group);
     for (const int group : groups) {
-        add_bootstrap(sampler, group, needed);
+        if (reads_training_samples(place, group, layout)) add_bootstrap(sampler, group, needed);
         if (!with_evaluation || !config.bagging.out_of_bag) continue;
         const std::vector<std::uint8_t> out = sampler.out_of_bag(static_cast<std::uint32_t>(group));
         evaluated.clear();
@@ -66,7 +74,7 @@ std::vector<std::uint8_t> needed_samples(const config::Config& config, Split spl
             if (out[sample] != 0) evaluated.push_back(sample);
         }
         for (const plan::RankPlace& rank : place.ranks) {
-            if (rank.group == group) add_share(evaluated, rank.group_rank, degree, needed);
+            if (rank.group == group) add_share(evaluated, rank.group_rank, layout.degree, needed);
         }
     }
     return needed;

@@ -20,9 +20,11 @@ struct NodePlace {
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
 
 /// [sample] 1: some rank of the node reads it and data.staging stages it. Training samples are
-/// those in the bootstrap of any group with ranks on the node, since each epoch deals them to the
-/// group's ranks anew; samples to be evaluated are those of the ranks' own shares.
+/// those in the bootstrap of any group of which a rank on the node reads any (in a pipeline those
+/// of the first stage do), since each epoch deals them to these ranks anew; samples to be evaluated
+/// are those of the ranks' own shares.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
-                                         std::uint32_t samples, const NodePlace& place, int degree);
+                                         std::uint32_t samples, const NodePlace& place,
+                                         const plan::Layout& layout);
 
 }  // namespace hpcai::data::staging

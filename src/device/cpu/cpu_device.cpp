@@ -110,6 +110,9 @@ public:
         if (!to.empty()) std::memcpy(to.data(), from, to.size());
     }
     void enqueue_upload(void* to, std::span<const std::byte> from) override { upload(to, from); }
+    void enqueue_copy(void* to, const void* from, std::size_t bytes) override {
+        if (bytes > 0) std::memcpy(to, from, bytes);
+    }
     void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
                              std::span<const float> values) override {
         convert(host_desc(shape, values.size()), const_cast<float*>(values.data()),

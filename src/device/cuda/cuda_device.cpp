@@ -124,6 +124,9 @@ public:
     void enqueue_fresh_upload(void* to, std::span<const std::byte> from) override {
         transfers_.enqueue_fresh_upload(to, from);
     }
+    void enqueue_copy(void* to, const void* from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
+    }
     void reserve_uploads(std::size_t bytes) override { transfers_.reserve_uploads(bytes); }
     std::size_t storage_bytes(const Shape& shape, DType dtype) const override {
         return device::storage_bytes(is_floating(dtype) ? stored_shape(shape) : shape, dtype);

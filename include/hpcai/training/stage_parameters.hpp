@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/graph/stages.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::training {
+
+/// Gives the stage's store the stage's parameters and running statistics of the model's store.
+void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
+
+/// Gives every rank's store of the model what the first rank of each stage has in its store `mine`
+/// of that stage. Collective in the group; host memory for the largest stage's parameters.
+void collect_stages(comm::Communicator& group, const plan::Layout& layout,
+                    const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
+                    graph::ParameterStore& model);
+
+}  // namespace hpcai::training

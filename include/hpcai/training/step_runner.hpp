@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/data/batch_source.hpp>
+
+namespace hpcai::training {
+
+/// What the device counted.
+struct StepResults {
+    double loss_sum = 0;              // of the rows since the last reading
+    std::int64_t samples = 0;         // of the batches since then, padding apart
+    std::uint32_t skipped_steps = 0;  // since the start: for gradients that were not finite
+    bool has_failed = false;          // any rank, in the last step
+    double loss_scale = 1;            // of the mean loss
+    bool has_diverged = false;        // steps were skipped since the last reading, and no smaller
+                                      // loss scale can help
+};
+
+/// What the messages between the stages of a pipeline have cost a rank.
+struct MessageAccounting {
+    std::int64_t steps = 0;
+    std::int64_t bytes_sent = 0;
+    double wait_seconds = 0;  // for what other stages send, and for all of them at a step's end
+};
+
+/// Takes a model's optimizer steps, on one rank of the group that trains it.
+class StepRunner {
+public:
+    virtual ~StepRunner() = default;
+
+    /// Takes a step on this rank's part of a batch, the same step on all ranks of the group, in the
+    /// order of the other calls. A rank without one (null) takes part all the same, on padding, and
+    /// says so by `has_failed`; then the update is left out on all ranks.
+    virtual void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) = 0;
+
+    /// Waits for the steps that were run and throws what went wrong on the device or between the
+    /// ranks.
+    virtual StepResults read() = 0;
+
+    /// Steps to be run between two readings: run.loss_steps, else as many as cost no speed.
+    virtual std::int64_t steps_between_readings() const = 0;
+
+    virtual const comm::GradientBuckets& buckets() const = 0;
+
+    /// None where there are no stages.
+    virtual MessageAccounting messages() const { return {}; }
+};
+
+}  // namespace hpcai::training

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/comm/communicator.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// The ranks that share this one's stage; null where that is the whole group. Throws Error(launch)
+/// when the ranks of the group do not keep activations alike, as they send them to each other as
+/// they are. Collective in the group.
+std::unique_ptr<comm::Communicator> split_stages(const Start& start, comm::Communicator& group);
+
+}  // namespace hpcai::benchmark

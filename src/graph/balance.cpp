@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <hpcai/graph/stages.hpp>
+
+namespace hpcai::graph {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
+/// Finds the best cuts by going through all ends of all stages.
+class Balancer {
+public:
+    Balancer(const StageCosts& costs, int stages)
+        : costs_(costs), nodes_(costs.nodes.size()), stages_(static_cast<std::size_t>(stages)) {
+        const auto sums = [&](const auto& values, auto& prefix) {
+            prefix.resize(nodes_ + 1);
+            for (std::size_t i = 0; i < nodes_; ++i) prefix[i + 1] = prefix[i] + values[i];
+        };
+        sums(costs.nodes, cost_before_);
+        sums(costs.trained, trained_before_);
+    }
+
+    std::vector<std::size_t> run() {
+        const double limit = smallest_maximum();
+        return std::isfinite(limit) ? cheapest_cuts(limit) : std::vector<std::size_t>{};
+    }
+
+private:
+    double cut(std::size_t position) const {
+        return position == 0 || position == nodes_ ? 0 : costs_.positions[position];
+    }
+    /// Of the stage with the nodes from `begin` to before `end`.
+    double cost(std::size_t begin, std::size_t end) const {
+        if (trained_before_[end] == trained_before_[begin]) return kNone;
+        return cost_before_[end] - cost_before_[begin] + cut(begin) + cut(end);
+    }
+
+    /// Of the most expensive stage.
+    double smallest_maximum() const {
+        std::vector<double> best(nodes_ + 1, kNone);  // [end] of the stages so far
+        best[0] = 0;
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            std::vector<double> next(nodes_ + 1, kNone);
+            for (std::size_t end = 1; end <= nodes_; ++end) {
+                for (std::size_t begin = 0; begin < end; ++begin) {
+                    next[end] = std::min(next[end], std::max(best[begin], cost(begin, end)));
+                }
+            }
+            best = std::move(next);
+        }
+        return best[nodes_];
+    }
+
+    /// Of those with no stage above `limit`.
+    std::vector<std::size_t> cheapest_cuts(double limit) const {
+        std::vector<double> best(nodes_ + 1, kNone);
+        best[0] = 0;
+        std::vector<std::vector<std::size_t>> begins;  // [stage][end] of the last stage
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            std::vector<double> next(nodes_ + 1, kNone);
+            begins.emplace_back(nodes_ + 1, 0);
+            for (std::size_t end = 1; end <= nodes_; ++end) {
+                for (std::size_t begin = 0; begin < end; ++begin) {
+                    const double total = best[begin] + cut(begin);
+                    if (cost(begin, end) > limit || total >= next[end]) continue;
+                    next[end] = total;
+                    begins.back()[end] = begin;
+                }
+            }
+            best = std::move(next);
+        }
+        std::vector<std::size_t> cuts;
+        for (std::size_t stage = stages_, end = nodes_; stage-- > 1;) {
+            end = begins[stage][end];
+            cuts.insert(cuts.begin(), end);
+        }
+        return cuts;
+    }
+
+    const StageCosts& costs_;
+    std::size_t nodes_, stages_;
+    std::vector<double> cost_before_;
+    std::vector<int> trained_before_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> balance(const StageCosts& costs, int stages) {
+    if (static_cast<std::size_t>(stages) > costs.nodes.size()) return {};
+    return Balancer(costs, stages).run();
+}
+
+}  // namespace hpcai::graph

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+
+#include "network_builder.hpp"
+
+/// What networks of stages have and those of whole models have not.
+namespace hpcai::graph {
+
+/// They are read between the passes.
+void Network::Builder::touch_outputs() {
+    for (const ValueId output : graph_.outputs()) touch(values_[static_cast<std::size_t>(output)]);
+}
+
+void Network::Builder::receive_gradients() {
+    for (const ValueId output : graph_.outputs()) {
+        if (!graph_.needs_gradient(output)) continue;
+        const TensorId gradient = new_tensor(value_bytes(output, true));
+        touch(gradient);
+        output_gradients_[output] = gradient;
+        gradients_[static_cast<std::size_t>(output)].push_back(gradient);
+    }
+}
+
+void Network::Builder::finish_received() {
+    for (std::size_t index = 0; index < graph_.values().size(); ++index) {
+        const auto value = static_cast<ValueId>(index);
+        if (!graph_.value(value).is_received || !graph_.needs_gradient(value)) continue;
+        sum_gradients(value, 1);
+        ensure(gradients_[index].size() == 1, "nothing makes the gradient of {}",
+               graph_.value(value).name);
+        received_gradients_[value] = gradients_[index].front();
+    }
+}
+
+}  // namespace hpcai::graph

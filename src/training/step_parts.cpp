@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_parts.hpp"
+
+namespace hpcai::training {
+namespace {
+
+// PyTorch's GradScaler starts here.
+constexpr float kFirstDynamicScale = 65536;
+constexpr float kLargestDynamicScale = 16777216;
+
+float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) {
+    if (is_dynamic) return kFirstDynamicScale;
+    return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
+}
+
+bool is_classifier(const graph::Graph& graph) {
+    return std::holds_alternative<ops::SoftmaxCrossEntropy>(graph.nodes().back().operation);
+}
+
+}  // namespace
+
+std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
+    std::vector<comm::Range> ranges = store.ranges();
+    ranges.push_back(store.status_range());
+    return ranges;
+}
+
+comm::BucketOptions bucket_options(const config::CommunicationConfig& communication) {
+    return {static_cast<std::size_t>(communication.bucket_mib * 1024 * 1024),
+            communication.overlap};
+}
+
+device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
+                                        tensor::DType compute) {
+    device::LossScalePolicy policy;
+    policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
+    policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
+    policy.smallest = policy.loss_weight / 2;  // reached by an overflow of the unscaled loss only
+    policy.largest = kLargestDynamicScale * policy.loss_weight;
+    return policy;
+}
+
+void hand_over(const graph::Step& step, comm::GradientBuckets& buckets) {
+    for (const graph::ParameterId parameter : step.final_gradients) {
+        buckets.ready(static_cast<std::size_t>(parameter));
+    }
+    buckets.progress();
+}
+
+void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,
+                      device::Device& device, graph::Network& network) {
+    const float scale = first_loss_scale(training, policy.dynamic);
+    network.set_loss_scale(scale * policy.loss_weight);
+    set_number(device, network, &device::StepNumbers::gradient_factor, 1 / scale);
+}
+
+std::span<const float> checked_gradients(const graph::Network& network,
+                                         graph::ParameterStore& store) {
+    const std::span<const float> all = store.gradients_and_status();
+    const graph::Graph& graph = network.graph();
+    if (network.compute() == tensor::DType::f16) return all;
+    if (is_classifier(graph)) return all.subspan(store.ranges().back().begin);
+    return graph.outputs().empty() ? all : all.last(1);
+}
+
+bool has_diverged(const device::StepNumbers& numbers, std::uint32_t skipped_before,
+                  const device::LossScalePolicy& policy) {
+    return numbers.skipped_steps > skipped_before &&
+           (!policy.dynamic || numbers.loss_scale <= policy.smallest);
+}
+
+}  // namespace hpcai::training

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/network.hpp>
+
+/// What a step is made of, whoever runs it.
+namespace hpcai::training {
+
+std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store);
+
+comm::BucketOptions bucket_options(const config::CommunicationConfig& communication);
+
+/// Scales are of row losses, of which the whole batch of the model is summed: so the share of a row
+/// in the mean belongs to them, and gradients need no later division where the loss is not scaled.
+device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
+                                        tensor::DType compute);
+
+/// Tells the buckets which gradients a step of the last backward pass has finished, and lets sums
+/// advance.
+void hand_over(const graph::Step& step, comm::GradientBuckets& buckets);
+
+/// Writes the first loss scale to the network's numbers.
+void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,
+                      device::Device& device, graph::Network& network);
+
+/// Gradients, with the status, that must be finite. A number that is not finite in one logit of a
+/// classifier shows in its last bias's gradient, a sum over all samples of all ranks; an overflow
+/// of fp16 may be anywhere, as may what is wrong in one of a detector's losses. The status is
+/// infinite where a rank has failed, so that no rank takes such a step.
+std::span<const float> checked_gradients(const graph::Network& network,
+                                         graph::ParameterStore& store);
+
+/// After a reading of `numbers`, of which `skipped_before` steps were skipped at the reading
+/// before: whether no smaller loss scale can help.
+bool has_diverged(const device::StepNumbers& numbers, std::uint32_t skipped_before,
+                  const device::LossScalePolicy& policy);
+
+/// Enqueues a change of one of the network's numbers.
+template <typename T>
+void set_number(device::Device& device, graph::Network& network, T device::StepNumbers::*number,
+                T value) {
+    device.enqueue_upload(&(network.step_numbers()->*number), std::as_bytes(std::span(&value, 1)));
+}
+
+}  // namespace hpcai::training

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <hpcai/storage/safetensors.hpp>
+
+#include "launch.hpp"
+#include "storage/temporary_folder.hpp"
+
+/// Two groups whose models are in two stages, one on each rank, beside two groups of one rank with
+/// the same micro-batches.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::HasSubstr;
+
+class PipelineRun : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        folder_ = new storage::TemporaryFolder();
+        make_pictures(folder_->path());
+        write(*folder_ / "tiny.yaml", kConfig);
+        run(4, {"bagging.P_degree=2", "parallel.mode=pipeline"}, "staged");
+        run(2, {}, "alone");
+        const std::string start = "training.initial_weights=alone/groups/0/weights.safetensors";
+        run(4,
+            {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
+             "parallel.pipeline_degree=2", "bagging.sampler=poisson", start},
+            "both");
+        run(2, {"bagging.M=1", "bagging.P_degree=2", "bagging.sampler=poisson", start}, "shared");
+    }
+    static void TearDownTestSuite() { delete folder_; }
+
+    static void run(int ranks, std::vector<std::string> changes, const std::string& output) {
+        changes.insert(changes.end(), {"parallel.micro_batches=2", "training.learning_rate=0.001"});
+        const Outcome outcome = run_ranks(folder_->path(), ranks, changes, output);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    }
+    static fs::path result(const std::string& name) { return *folder_ / name; }
+
+    static storage::TemporaryFolder* folder_;
+};
+
+storage::TemporaryFolder* PipelineRun::folder_ = nullptr;
+
+std::vector<float> numbers(const storage::StoredTensor& tensor) {
+    std::vector<float> values(tensor.bytes.size() / sizeof(float));
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return values;
+}
+
+/// Of a run in stages and of one without.
+struct Pair {
+    std::string staged, whole;
+    int groups;
+};
+const std::vector<Pair> kPairs{{"staged", "alone", 2}, {"both", "shared", 1}};
+
+void expect_near(const storage::StoredTensor& got, const storage::StoredTensor& want) {
+    ASSERT_EQ(got.shape, want.shape) << want.name;
+    if (want.type != storage::ElementType::f32) {
+        EXPECT_TRUE(std::ranges::equal(got.bytes, want.bytes)) << want.name;
+        return;
+    }
+    const std::vector<float> wanted = numbers(want), have = numbers(got);
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        largest = std::max<double>(largest, std::abs(wanted[i]));
+        difference = std::max<double>(difference, std::abs(have[i] - wanted[i]));
+    }
+    EXPECT_LE(difference, 1e-4 * largest + 1e-6) << want.name;  // fp32, three steps
+}
+
+TEST_F(PipelineRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
+    for (const Pair& pair : kPairs) {
+        for (int group = 0; group < pair.groups; ++group) {
+            const std::string file = fmt::format("groups/{}/weights.safetensors", group);
+            const auto staged = storage::read_safetensors(result(pair.staged) / file);
+            const auto whole = storage::read_safetensors(result(pair.whole) / file);
+            ASSERT_EQ(staged.tensors().size(), whole.tensors().size());
+            for (const storage::StoredTensor& tensor : whole.tensors()) {
+                const storage::StoredTensor* got = staged.find(tensor.name);
+                ASSERT_NE(got, nullptr) << tensor.name;
+                expect_near(*got, tensor);
+            }
+        }
+    }
+}
+
+TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
+    for (const Pair& pair : kPairs) {
+        const auto staged = storage::read_npy(result(pair.staged) / "evaluation/ensemble.npy");
+        const auto whole = storage::read_npy(result(pair.whole) / "evaluation/ensemble.npy");
+        ASSERT_EQ(staged.shape(), whole.shape());
+        for (std::size_t i = 0; i < whole.as<float>().size(); ++i) {
+            EXPECT_NEAR(staged.as<float>()[i], whole.as<float>()[i], 1e-3) << i;
+        }
+    }
+}
+
+TEST_F(PipelineRun, JudgesTheSamplesThatABootstrapLeftOut) {
+    const nlohmann::json staged = json_of(result("both/result.json"))["quality"];
+    const nlohmann::json whole = json_of(result("shared/result.json"))["quality"];
+    EXPECT_GT(staged["out_of_bag_samples"], 0);
+    EXPECT_EQ(staged["out_of_bag_samples"], whole["out_of_bag_samples"]);
+    EXPECT_NEAR(staged["out_of_bag"].get<double>(), whole["out_of_bag"].get<double>(),
+                0.12);  // one of about nine
+}
+
+TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
+    const nlohmann::json both = json_of(result("both/result.json"));
+    EXPECT_GT(both["work"]["groups"][0]["audit"]["passed"], 0);
+    const double gradients = both["communication"]["gradient_bytes"];
+    // The larger of two stages; with two ranks each sends as many bytes as there are.
+    const double all = json_of(result("shared/result.json"))["communication"]["gradient_bytes"];
+    EXPECT_GT(gradients, all / 2);
+    EXPECT_LT(gradients, all);
+    EXPECT_NEAR(both["communication"]["sent_bytes_per_step"].get<double>(), gradients, 4096);
+    EXPECT_EQ(both["communication"]["backend"], "mpi");
+    const nlohmann::json staged = json_of(result("staged/result.json"));
+    EXPECT_EQ(staged["work"]["groups"][0]["audit"]["passed"], 0);
+    EXPECT_EQ(staged["communication"]["backend"], "none");
+}
+
+TEST_F(PipelineRun, RecordsHowItWasCut) {
+    const nlohmann::json staged = json_of(result("staged/result.json"));
+    const nlohmann::json parallel = staged["parallel"];
+    EXPECT_EQ(parallel["mode"], "pipeline");
+    EXPECT_EQ(parallel["data_degree"], 1);
+    EXPECT_EQ(parallel["pipeline_degree"], 2);
+    EXPECT_EQ(parallel["micro_batches"], 2);
+    EXPECT_EQ(parallel["schedule"], "1f1b");
+    EXPECT_NEAR(parallel["bubble_fraction"].get<double>(), 1.0 / 3, 1e-6);
+    EXPECT_GT(parallel["message_bytes_per_step"], 0);
+    EXPECT_GT(parallel["message_wait_seconds"], 0);
+    EXPECT_EQ(staged["work"]["samples_trained"],
+              json_of(result("alone/result.json"))["work"]["samples_trained"]);
+    EXPECT_THAT(text_of(result("staged/summary.txt")),
+                HasSubstr("2 stages x 1 ranks, 2 micro-batches, 1f1b, bubble 0.333"));
+    const nlohmann::json alone = json_of(result("alone/result.json"))["parallel"];
+    EXPECT_EQ(alone["mode"], "data");
+    EXPECT_EQ(alone["micro_batches"], 2);
+    EXPECT_TRUE(alone["bubble_fraction"].is_null());
+}
+
+TEST_F(PipelineRun, EndsAGroupWhoseFirstStageMeetsABadPicture) {
+    const fs::path broken = *folder_ / "broken";
+    fs::copy(*folder_ / "set", broken, fs::copy_options::recursive);
+    for (const auto& entry : fs::recursive_directory_iterator(broken / "train")) {
+        if (!entry.is_directory()) write(entry.path(), "no picture");
+    }
+    const Outcome outcome = run_ranks(
+        folder_->path(), 2,
+        {"bagging.M=1", "bagging.P_degree=2", "parallel.mode=pipeline", "data.path=broken/train"},
+        "failed");
+    EXPECT_EQ(outcome.exit_code, static_cast<int>(ExitCode::data)) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("group 0: "));
+    EXPECT_THAT(outcome.out, HasSubstr("on_bad_sample"));
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
