@@ -99,11 +99,12 @@ void check_statistics_span(const config::TrainingConfig& training, const Layout&
     const bool is_part = span >= 1 && rows % span == 0;
     const bool is_several =
         span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
-    require(is_part || is_several, ExitCode::usage,
-            "training.batch_norm_samples: expected a divisor of the {} samples that each of the {} "
-            "ranks of a group computes at once, or k times as many for a k that divides the ranks, "
-            "got {}",
-            rows, layout.data_degree(), span);
+    require(
+        is_part || is_several, ExitCode::usage,
+        "training.batch_norm_samples: expected a divisor of the {} samples that a rank computes "
+        "at once, or k times as many for a k that divides the {} ranks that share a batch, got "
+        "{}",
+        rows, layout.data_degree(), span);
 }
 
 }  // namespace

@@ -44,11 +44,9 @@ const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
 }
 
 std::string message(const Divergence& divergence) {
-    return fmt::format(
-        "replica audit after step {}: {} differ, group ranks {} of the {} that "
-        "compare",
-        divergence.step, fmt::join(divergence.parts, " and "),
-        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
+    return fmt::format("replica audit after step {}: {} differ, group ranks {} of {} compared",
+                       divergence.step, fmt::join(divergence.parts, " and "),
+                       fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
 
 /// A rank that ends tells the others to wait no more: none may before all have every hash, or some

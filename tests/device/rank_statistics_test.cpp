@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <barrier>
+#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -13,11 +14,13 @@
 namespace hpcai::device {
 namespace {
 
-/// What threads in the place of ranks share: where each one's values are while all wait.
+/// What threads in the place of ranks share: where each one's values are while all wait, and whose
+/// turn it is otherwise, as the stand-in of a GPU serves one thread at a time.
 struct Team {
     explicit Team(int ranks) : meeting(ranks), values(static_cast<std::size_t>(ranks)) {}
     std::barrier<> meeting;
     std::vector<std::span<const double>> values;
+    std::mutex turn;
 };
 
 class TeamSum final : public StatisticsSum {
@@ -26,12 +29,14 @@ public:
     int ranks() const override { return static_cast<int>(team_.values.size()); }
     void sum(std::span<double> values) override {
         team_.values[rank_] = values;
+        team_.turn.unlock();
         team_.meeting.arrive_and_wait();
         std::vector<double> sums(values.size());
         for (const auto& part : team_.values) {
             for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
         }
         team_.meeting.arrive_and_wait();
+        team_.turn.lock();
         std::ranges::copy(sums, values.begin());
     }
 
@@ -74,6 +79,7 @@ protected:
         std::vector<std::jthread> threads;
         for (int rank = 0; rank < ranks; ++rank) {
             threads.emplace_back([&, rank] {
+                const std::lock_guard turn(team.turn);
                 const naive::Problem share = share_of(whole, rank, ranks);
                 TeamSum sum(team, static_cast<std::size_t>(rank));
                 solutions[static_cast<std::size_t>(rank)] =

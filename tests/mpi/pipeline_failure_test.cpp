@@ -105,6 +105,33 @@ TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     }
 }
 
+/// Sums of gradients that the failing rank has begun are under way then, and others wait for its
+/// statistics.
+TEST(Pipeline, ARankThatFailsInABackwardPassFreesThoseThatTakeStatisticsWithIt) {
+    const int ranks = world().everyone.size();
+    if (ranks == 1) GTEST_SKIP() << "of some ranks";
+    constexpr int kLastSumOfSecondStep = 8;  // two normalizations, forward and backward
+    for (const bool shares_batch_alone : {true, false}) {
+        const auto group = world().everyone.split(0, world().everyone.rank());
+        int sums = 0;
+        const auto fail = [&] {
+            if (++sums == kLastSumOfSecondStep && group->rank() + 1 == ranks) {
+                throw std::runtime_error("out of memory");
+            }
+        };
+        PipelinedModel model(*group, {.statistics_ranks = ranks,
+                                      .shares_batch_alone = shares_batch_alone,
+                                      .before_statistics = fail});
+        ToySource source = model.source();
+        try {
+            model.trainer->train_epoch(0, source, [](const StepReport&) {});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const std::exception& error) {
+            EXPECT_STREQ(error.what(), "out of memory");
+        }
+    }
+}
+
 TEST(Pipeline, ARankThatGivesUpBetweenStepsFreesItsStageAndTheOthers) {
     const int ranks = world().everyone.size();
     if (ranks == 1) GTEST_SKIP() << "of some ranks";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,6 +33,24 @@ struct Shape {
     comm::SumAlgorithm algorithm = comm::SumAlgorithm::all_reduce;
     comm::WireFormat format = comm::WireFormat::fp32;
     int statistics_ranks = 1;
+    bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
+    std::function<void()> before_statistics = {};
+};
+
+/// Statistics of several ranks, before which something happens.
+class GuardedStatistics final : public device::StatisticsSum {
+public:
+    GuardedStatistics(comm::StatisticsSpan& span, std::function<void()> before)
+        : span_(span), before_(std::move(before)) {}
+    int ranks() const override { return span_.ranks(); }
+    void sum(std::span<double> values) override {
+        if (before_) before_();
+        span_.sum(values);
+    }
+
+private:
+    comm::StatisticsSpan& span_;
+    std::function<void()> before_;
 };
 
 /// What a training leaves to compare, the same on all ranks.
@@ -59,13 +78,15 @@ public:
           group_(group),
           replicas(group.split(layout.stage_of(group.rank()), group.rank())),
           reducer(comm::make_exchange_reducer(
-              *replicas, nullptr,
+              shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,
                .format = shape.format,
                .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})),
-          span(shape.statistics_ranks) {
+          span(shape.statistics_ranks),
+          statistics(span, shape.before_statistics) {
         config.communication.bucket_mib = 1.0 / 256;  // several
-        span.connect(*replicas, std::vector<int>(static_cast<std::size_t>(replicas->size())));
+        span.connect(shape.shares_batch_alone ? group : *replicas,
+                     std::vector<int>(static_cast<std::size_t>(replicas->size())));
         config.parallel.mode = config::ParallelMode::pipeline;
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
@@ -73,7 +94,8 @@ public:
         config.run.audit_steps = audit_steps;
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
-        const graph::NetworkOptions options{.compute = shape.compute, .statistics_sum = &span};
+        const graph::NetworkOptions options{.compute = shape.compute,
+                                            .statistics_sum = &statistics};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
@@ -85,8 +107,9 @@ public:
         for (const auto& network : networks) pointers.push_back(network.get());
         share = std::make_unique<PipelineShare>(PipelineShare{layout, pointers, group, *replicas});
         trainer = std::make_unique<Trainer>(
-            TrainerSetup{config, *networks.front(), kSteps, *reducer, share.get()}, *device, store,
-            group);
+            TrainerSetup{config, *networks.front(), kSteps, *reducer,
+                         shape.shares_batch_alone ? nullptr : share.get()},
+            *device, store, group);
     }
 
     /// Of this rank's replica.
@@ -123,6 +146,7 @@ public:
     std::unique_ptr<comm::Communicator> replicas;
     std::unique_ptr<comm::GradientReducer> reducer;
     comm::StatisticsSpan span;
+    GuardedStatistics statistics;
     std::vector<std::unique_ptr<graph::Network>> networks;
     std::unique_ptr<PipelineShare> share;
     std::unique_ptr<Trainer> trainer;
@@ -165,7 +189,10 @@ inline std::vector<int> stage_counts() {
     constexpr int kStagesOfModel = 5;
     std::vector<int> counts;
     for (int stages = 1; stages <= kStagesOfModel; ++stages) {
-        if (mpi_tests::world().everyone.size() % stages == 0) counts.push_back(stages);
+        const int ranks = mpi_tests::world().everyone.size();
+        // With four micro-batches.
+        const bool shares_batch = ranks % stages == 0 && kBatch % (4 * (ranks / stages)) == 0;
+        if (shares_batch) counts.push_back(stages);
     }
     return counts;
 }

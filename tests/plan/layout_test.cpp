@@ -165,8 +165,8 @@ TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
     for (const int ranks : {2, 3, 6}) EXPECT_EQ(statistics_of(8 * ranks), std::to_string(ranks));
     EXPECT_EQ(
         statistics_of(32),
-        "training.batch_norm_samples: expected a divisor of the 8 samples that each of the 6 "
-        "ranks of a group computes at once, or k times as many for a k that divides the ranks, "
+        "training.batch_norm_samples: expected a divisor of the 8 samples that a rank computes "
+        "at once, or k times as many for a k that divides the 6 ranks that share a batch, "
         "got 32");
     for (const int samples : {0, -8, 3, 12, 96}) {
         EXPECT_NE(statistics_of(samples).find("got " + std::to_string(samples)), std::string::npos);

@@ -77,8 +77,7 @@ TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
     const ReplicaDivergence error(*find_divergence(held, 4, 12));
     EXPECT_STREQ(error.what(),
                  "replica audit after step 12: parameters and optimizer state differ, group ranks "
-                 "2 of the 4 "
-                 "that compare");
+                 "2 of 4 compared");
     EXPECT_EQ(error.code(), ExitCode::invalid);
 }
 

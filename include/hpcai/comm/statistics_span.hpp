@@ -27,8 +27,8 @@ class StatisticsSpan final : public device::StatisticsSum {
 public:
     explicit StatisticsSpan(int ranks);
 
-    /// Before the first sum. `group`, whose size is a multiple of ranks(), outlives this; its ranks
-    /// are on these nodes.
+    /// Before the first sum. `group`, whose size is a multiple of ranks() and which outlives all
+    /// sums; its ranks are on these nodes.
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }

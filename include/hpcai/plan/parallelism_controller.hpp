@@ -40,7 +40,7 @@ struct Layout {
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
-/// Consecutive ranks of a group of `layout`, which make_layout() made of `training`, that take
+/// Consecutive ranks of a stage of `layout`, which make_layout() made of `training`, that take
 /// their BatchNorm statistics together.
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
