@@ -39,9 +39,13 @@ void Network::Builder::plan_kernels() {
         rounding.node = static_cast<std::uint32_t>(bindings_.size());
         auto kernel = network_.device_.build(
             node.operation,
-            {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
-             !graph_.is_first_layer(node), options_.tf32, options_.int8, rounding,
-             options_.statistics_sum});
+            {.compute = options_.compute,
+             .mode = is_trained(node) ? device::Mode::training : device::Mode::inference,
+             .needs_input_gradient = !graph_.is_first_layer(node),
+             .tf32 = options_.tf32,
+             .int8 = options_.int8,
+             .rounding = rounding,
+             .statistics_sum = options_.statistics_sum});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;

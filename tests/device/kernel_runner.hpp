@@ -51,8 +51,12 @@ public:
           problem_(problem),
           device_(row.make()),
           kernel_(device_->build(problem.operation,
-                                 {compute_, problem.training ? Mode::training : Mode::inference,
-                                  true, row.tf32, row.int8, row.rounding, statistics_sum})) {
+                                 {.compute = compute_,
+                                  .mode = problem.training ? Mode::training : Mode::inference,
+                                  .tf32 = row.tf32,
+                                  .int8 = row.int8,
+                                  .rounding = row.rounding,
+                                  .statistics_sum = statistics_sum})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
                                     carries_sums(problem.operation)));

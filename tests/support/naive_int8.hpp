@@ -60,32 +60,53 @@ Rounded round_to_nearest(const Tensor& x, std::int64_t groups, const GroupOf& gr
     return rounded;
 }
 
-/// The 16 random bits for pixel p and channel c of image n of (N, H, W, C).
+/// Which step of training rounds, in which of its micro-batches.
+struct Moment {
+    std::uint32_t step = 0, micro_batch = 0;
+};
+
+/// The 16 random bits for pixel p and channel c of image n of (N, H, W, C). A sample's blocks
+/// follow those of the one before, over all micro-batches; 2^32 of them, of whole samples, have one
+/// first word of the counter.
 inline std::uint32_t random_bits(const Shape& shape, std::array<std::int64_t, 3> npc,
-                                 const device::RoundingKey& key, std::uint32_t step) {
+                                 const device::RoundingKey& key, const Moment& moment) {
     const auto [n, p, c] = npc;
-    const std::int64_t tile = n * (shape[3] / 16) + c / 16;
     const std::int64_t groups = (shape[1] * shape[2] + 7) / 8;  // of 8 pixels with 16 channels
     const std::int64_t element = p % 8 * 16 + c % 16;
-    const std::int64_t block = (tile * groups + p / 8) * 16 + element % 16;
+    const std::int64_t of_sample = (c / 16 * groups + p / 8) * 16 + element % 16;
+    const std::int64_t sample_blocks = shape[3] / 16 * groups * 16;
+    const std::int64_t sample = moment.micro_batch * shape[0] + n;
+    const std::int64_t samples = (std::int64_t{1} << 32) / sample_blocks;
     const auto words = philox4x32(
-        {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | key.node,
-         static_cast<std::uint32_t>(block), step, key.model << 16 | key.rank},
+        {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 |
+             static_cast<std::uint32_t>(sample / samples) << 16 | key.node,
+         static_cast<std::uint32_t>(sample % samples * sample_blocks + of_sample), moment.step,
+         key.model << 16 | key.rank},
         {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
     return words[static_cast<std::size_t>(element / 32)] >> (element / 16 % 2 * 16) & 0xffff;
 }
 
-/// An image of gradients, with one step, rounded up or down by chance.
+inline std::int64_t elements_of_sample(const Tensor& x) {
+    return x.shape.elements() / x.shape[0];
+}
+
+/// Samples with a step each, rounded to the nearest.
+inline Rounded round_samples(const Tensor& x) {
+    return round_to_nearest(x, x.shape[0], [&](auto i) { return i / elements_of_sample(x); });
+}
+
+/// Gradients of samples with a step each, rounded up or down by chance.
 inline Rounded round_by_chance(const Tensor& x, const device::RoundingKey& key,
-                               std::uint32_t step) {
-    Rounded rounded{x, steps_of(x, 1, [](auto) { return 0; })};
+                               const Moment& moment) {
+    Rounded rounded{x, steps_of(x, x.shape[0], [&](auto i) { return i / elements_of_sample(x); })};
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
         const std::int64_t c = i % x.shape[3], pixel = i / x.shape[3];
         const std::int64_t pixels = x.shape[1] * x.shape[2];
         const std::uint32_t bits =
-            random_bits(x.shape, {pixel / pixels, pixel % pixels, c}, key, step);
+            random_bits(x.shape, {pixel / pixels, pixel % pixels, c}, key, moment);
         const float shift = (static_cast<float>(bits) + 0.5f) / 65536 - 0.5f;
-        rounded.values[i] = to_int8(in_steps(x[i], rounded.step.front()) + shift);
+        rounded.values[i] =
+            to_int8(in_steps(x[i], rounded.step[static_cast<std::size_t>(i)]) + shift);
     }
     return rounded;
 }
@@ -97,13 +118,11 @@ struct Int8Solution {
 };
 
 inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& problem,
-                               const device::RoundingKey& key, std::uint32_t step) {
+                               const device::RoundingKey& key, const Moment& moment) {
     const Tensor &x = problem.inputs[0], &dy = problem.output_gradients[0];
     const Tensor& filters = problem.parameters[0];
     const std::int64_t channels = op.input[3], of_filter = op.kernel * op.kernel * channels;
-    const auto whole = [](auto) { return 0; };
-    const Rounded qx = round_to_nearest(x, 1, whole);
-    const Rounded qdy = round_by_chance(dy, key, step);
+    const Rounded qx = round_samples(x), qdy = round_by_chance(dy, key, moment);
     const Rounded by_filter =
         round_to_nearest(filters, op.filters, [&](auto i) { return i / of_filter; });
     const Rounded by_channel =
@@ -114,16 +133,18 @@ inline Int8Solution solve_int8(const ops::Convolution& op, const Problem& proble
     integers.output_gradients = {qdy.values};
     solution.input_gradient = solve(integers).input_gradients[0];
     solution.filter_gradient = solve(problem).parameter_gradients[0];
-    const auto scale = [](Tensor& sums, float image_step, const Rounded& factors, auto index_of) {
+    const auto scale = [](Tensor& sums, const Rounded& image, const Rounded& factors,
+                          auto index_of) {
+        const std::int64_t of_result = elements_of_sample(sums);
+        const std::int64_t of_image = elements_of_sample(image.values);
         for (std::int64_t i = 0; i < sums.shape.elements(); ++i) {
+            const float image_step = image.step[static_cast<std::size_t>(i / of_result * of_image)];
             const float factor = image_step * factors.step[static_cast<std::size_t>(index_of(i))];
             sums[i] = static_cast<float>(sums[i]) * factor;
         }
     };
-    scale(solution.output, qx.step.front(), by_filter,
-          [&](auto i) { return i % op.filters * of_filter; });
-    scale(solution.input_gradient, qdy.step.front(), by_channel,
-          [&](auto i) { return i % channels; });
+    scale(solution.output, qx, by_filter, [&](auto i) { return i % op.filters * of_filter; });
+    scale(solution.input_gradient, qdy, by_channel, [&](auto i) { return i % channels; });
     return solution;
 }
 

@@ -22,13 +22,14 @@ namespace hpcai::device {
 
 enum class Mode { training, inference };
 
-/// Names the random numbers by which a kernel rounds gradients to int8, together with the step:
-/// StepNumbers::taken_steps and skipped_steps.
+/// Names the random numbers by which a kernel rounds gradients to int8, together with the step, of
+/// StepNumbers::taken_steps and skipped_steps, and the sample's place among those of the rank in
+/// all micro-batches of the step.
 struct RoundingKey {
     std::uint64_t seed = 0;
     std::uint32_t model = 0;  // below 2^16
     std::uint32_t rank = 0;   // in the model's group, below 2^16
-    std::uint32_t node = 0;   // of the graph as it is built, below 2^24
+    std::uint32_t node = 0;   // of the graph as it is built, below 2^16
 };
 
 /// What a kernel is planned for, beside its operation.

@@ -50,6 +50,7 @@ struct NetworkMemory {
 class Network {
 public:
     /// Plans and binds everything; the graph is copied, device and store must outlive the network.
+    /// Throws Error(internal) where the device does not serve an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A further one of the twin's graph, device and store, for another batch at the same time. It

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <hpcai/ops/int8.hpp>
 
@@ -66,15 +67,17 @@ public:
                                       [&](std::int64_t samples) { return plan_forward(samples); });
             forward_filters_ = WorkingCopy(master, forward_layout_, context);
         }
+        if (options.mode == Mode::training && options.needs_input_gradient) {
+            int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
+        }
+        if (int8_forward_) plan_int8_filters();
         if (options.mode == Mode::inference) return;
         const auto gradients = batch_parts(context, op.input[0], master.get_size());
         weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
         });
         gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
-        if (!options.needs_input_gradient) return;
-        int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
-        if (int8_input_gradient_) return;
+        if (!options.needs_input_gradient || int8_input_gradient_) return;
         input_gradient_ = BatchPrimitive(
             context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
@@ -87,10 +90,14 @@ public:
         bytes.workspace_bytes = std::max({forward_.workspace_bytes(),
                                           gradient_.bytes() + weight_gradient_.workspace_bytes(),
                                           input_gradient_.workspace_bytes()});
-        for (const auto* part : {&int8_forward_, &int8_input_gradient_}) {
-            if (!*part) continue;
-            bytes.prepared_bytes += (*part)->prepared_bytes();
-            bytes.workspace_bytes = std::max(bytes.workspace_bytes, (*part)->workspace_bytes());
+        if (int8_filters_) {
+            bytes.prepared_bytes += int8_filters_->prepared_bytes();
+            bytes.workspace_bytes =
+                std::max(bytes.workspace_bytes, int8_filters_->workspace_bytes());
+        }
+        for (const auto* pass : {&int8_forward_, &int8_input_gradient_}) {
+            if (!*pass) continue;
+            bytes.workspace_bytes = std::max(bytes.workspace_bytes, (*pass)->workspace_bytes());
         }
         return bytes;
     }
@@ -111,8 +118,11 @@ public:
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
         void* filters = nullptr;
         if (int8_forward_) {
-            int8_forward_->bind(int8_places(tensors, tensors.inputs[0], tensors.output, prepared));
-            prepared += int8_forward_->prepared_bytes();
+            int8_filters_->bind(tensors.parameters[0], prepared, workspace);
+            prepared += int8_filters_->prepared_bytes();
+            int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
+                                 static_cast<float*>(tensors.output), int8_filters_->plain(),
+                                 workspace, tensors.step});
         } else {
             filters = forward_filters_.bind(tensors.parameters[0], prepared);
             prepared += forward_filters_.bytes();
@@ -129,8 +139,9 @@ public:
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
         if (int8_input_gradient_) {
-            int8_input_gradient_->bind(int8_places(tensors, tensors.output_gradients[0],
-                                                   tensors.input_gradients[0], prepared));
+            int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
+                                        static_cast<float*>(tensors.input_gradients[0]),
+                                        int8_filters_->turned(), workspace, tensors.step});
             return;
         }
         if (filters == nullptr || backward_layout_ != forward_layout_) {
@@ -145,32 +156,32 @@ public:
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:
-                int8_forward_ ? int8_forward_->prepare() : forward_filters_.refresh(context_);
-                int8_input_gradient_ ? int8_input_gradient_->prepare()
-                                     : backward_filters_.refresh(context_);
+                if (int8_filters_) int8_filters_->prepare();
+                forward_filters_.refresh(context_);
+                backward_filters_.refresh(context_);
                 break;
             case ops::Pass::forward:
-                int8_forward_ ? int8_forward_->run() : forward_.run();
+                if (int8_forward_) return int8_forward_->run();
+                forward_.run();
                 break;
             case ops::Pass::weight_gradient:
                 weight_gradient_.run();
                 gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
-                int8_input_gradient_ ? int8_input_gradient_->run() : input_gradient_.run();
+                if (int8_input_gradient_) return int8_input_gradient_->run();
+                input_gradient_.run();
                 break;
         }
     }
 
 private:
-    static Int8Convolution::Places int8_places(const KernelTensors& tensors, const void* image,
-                                               void* result, void* prepared) {
-        return {static_cast<const float*>(image),
-                static_cast<float*>(result),
-                tensors.parameters[0],
-                prepared,
-                tensors.workspace,
-                tensors.step};
+    /// A gradient in int8 comes with a forward pass in int8.
+    void plan_int8_filters() {
+        std::optional<Desc> turned;
+        if (int8_input_gradient_) turned = int8_input_gradient_->packed_filters();
+        int8_filters_ =
+            std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), turned, context_);
     }
 
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
@@ -240,6 +251,7 @@ private:
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // in place of the former
+    std::unique_ptr<Int8Filters> int8_filters_;                            // of both
     WorkingCopy forward_filters_,
         backward_filters_;  // the latter unused where layouts are equal
     ParameterGradient gradient_;

@@ -2,13 +2,10 @@
 #include "int8_convolution.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
+#include <array>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
-
-#include "working_copy.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -19,78 +16,65 @@ using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
 constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kLargest = 127;
+constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
 constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
-constexpr std::uint32_t kBlocksForThem = 16;
+constexpr std::int64_t kBlocksForThem = 16;
 
-/// One step of rounding for numbers of which the largest has these bits. No less than the smallest
-/// normal number, so that its inverse is finite.
-float step_of(std::uint32_t largest_bits) {
-    const float largest = std::bit_cast<float>(largest_bits);
-    if (!(largest <= std::numeric_limits<float>::max())) {
-        return std::numeric_limits<float>::quiet_NaN();
-    }
-    return std::max(largest / static_cast<float>(kLargest), std::numeric_limits<float>::min());
-}
-
-std::uint32_t largest_of(const std::array<std::uint32_t, kLanes>& bits) {
-    return *std::ranges::max_element(bits);
-}
-
-/// Of `count` numbers that lie side by side, a multiple of kLanes.
-std::uint32_t largest_of(const Loops& loops, const float* x, std::int64_t count) {
-    std::array<std::uint32_t, kLanes> bits{};
-    loops.largest_bits({count / kLanes, kLanes, kLanes}, x, bits.data());
-    return largest_of(bits);
-}
-
-std::array<float, kLanes> filled(float value) {
-    std::array<float, kLanes> lanes;
-    lanes.fill(value);
-    return lanes;
+std::int64_t divided_up(std::int64_t count, std::int64_t by) {
+    return (count + by - 1) / by;
 }
 
 std::size_t aligned(std::int64_t bytes) {
-    return (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
+    return static_cast<std::size_t>(divided_up(bytes, 64)) * 64;
+}
+
+std::int64_t elements_of_sample(const Shape& image) {
+    return image.elements() / image[0];
 }
 
 }  // namespace
 
 Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
                                  const RoundingKey& rounding, const Context& context)
-    : context_(context),
-      is_gradient_(pass == ops::Pass::input_gradient),
-      rounding_(rounding),
-      filters_(op.filters),
-      taps_(op.kernel * op.kernel),
-      channels_(op.input[3]),
-      image_(is_gradient_ ? output_shape(op) : op.input),
-      result_(is_gradient_ ? op.input : output_shape(op)) {
-    ensure(rounding.model < 1u << 16 && rounding.rank < 1u << 16 && rounding.node < 1u << 24,
-           "no random numbers to round with for model {}, rank {}, node {}", rounding.model,
-           rounding.rank, rounding.node);
-    plan(op);
-    pack_ = Reorder(plain_filters_, packed_filters_, context);
+    : context_(context), image_(op.input), result_(output_shape(op)) {
+    std::int64_t padding = op.padding;
+    if (pass == ops::Pass::input_gradient) {
+        std::swap(image_, result_);
+        padding = op.kernel - 1 - op.padding;
+        chance_ = rounding;
+    }
+    image_grid_ = tile_grid(context.layouts, image_, DType::f32);
+    result_grid_ = tile_grid(context.layouts, result_, DType::f32);
+    ensure(image_grid_.tile.lanes == kLanes && result_grid_.tile.lanes == kLanes,
+           "int8 of images in blocks of {} channels", context.layouts.channel_block);
+    plan(op, padding);
+    parts_ = divided_up(elements_of_sample(image_), kPart);
+    sample_blocks_ = image_grid_.tiles * kBlocksForThem *
+                     divided_up(image_grid_.tile.pixels * kLanes, kDitheredElements);
+    if (chance_) check_random_numbers();
+    step_bytes_ = aligned(image_[0] * std::int64_t{sizeof(float)});
+    largest_bytes_ = aligned(image_[0] * parts_ * std::int64_t{sizeof(std::uint32_t)});
     image_bytes_ = aligned(image_.elements());
     sums_bytes_ = aligned(result_.elements() * std::int64_t{sizeof(std::int32_t)});
-    plain_bytes_ = aligned(filters_ * taps_ * channels_);
-    packed_bytes_ = aligned_bytes(packed_filters_);
-    step_bytes_ = aligned(result_[3] * std::int64_t{sizeof(float)});
+}
+
+void Int8Convolution::check_random_numbers() const {
+    ensure(chance_->model < 1u << 16 && chance_->rank < 1u << 16 && chance_->node < 1u << 16 &&
+               sample_blocks_ < std::int64_t{1} << 32,
+           "no random numbers to round {} with for model {}, rank {}, node {}", to_string(image_),
+           chance_->model, chance_->rank, chance_->node);
 }
 
 /// oneDNN has convolutions in int8 between images with channels last only.
-void Int8Convolution::plan(const ops::Convolution& op) {
+void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
     const auto image = [](const Shape& shape, type dtype) {
         return Desc({shape[0], shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
     };
-    const Dims dims{result_[3], image_[3], op.kernel, op.kernel};
-    // The master's order, in which the gradient's result channels come last.
-    plain_filters_ = Desc(dims, type::s8, is_gradient_ ? tag::ihwo : tag::ohwi);
-    const std::int64_t padding = is_gradient_ ? op.kernel - 1 - op.padding : op.padding;
+    const Desc filters({result_[3], image_[3], op.kernel, op.kernel}, type::s8, tag::any);
     const dnnl::convolution_forward::primitive_desc plan(
         {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-         image(image_, type::s8), Desc(dims, type::s8, tag::any), image(result_, type::s32),
-         Dims{op.stride, op.stride}, Dims{padding, padding}, Dims{padding, padding}},
+         image(image_, type::s8), filters, image(result_, type::s32), Dims{op.stride, op.stride},
+         Dims{padding, padding}, Dims{padding, padding}},
         caller_scratchpad(), context_.engine);
     packed_filters_ = plan.weights_desc();
     primitive_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
@@ -100,132 +84,101 @@ void Int8Convolution::plan(const ops::Convolution& op) {
 }
 
 std::size_t Int8Convolution::workspace_bytes() const {
-    return std::max(step_bytes_ + image_bytes_ + sums_bytes_ + primitive_.scratchpad_bytes(),
-                    plain_bytes_);
+    return step_bytes_ + largest_bytes_ + image_bytes_ + sums_bytes_ +
+           primitive_.scratchpad_bytes();
 }
 
 void Int8Convolution::bind(const Places& places) {
     places_ = places;
-    auto* prepared = static_cast<std::byte*>(places.prepared);
-    auto* workspace = static_cast<std::byte*>(places.workspace);
-    plain_ = reinterpret_cast<std::int8_t*>(workspace);
-    scales_ = reinterpret_cast<float*>(workspace);
-    rounded_ = reinterpret_cast<std::int8_t*>(workspace + step_bytes_);
-    sums_ = reinterpret_cast<std::int32_t*>(workspace + step_bytes_ + image_bytes_);
-    steps_ = reinterpret_cast<float*>(prepared + packed_bytes_);
-    pack_.set(plain_, prepared);
-    primitive_.set_scratchpad(workspace + step_bytes_ + image_bytes_ + sums_bytes_);
+    auto* place = static_cast<std::byte*>(places.workspace);
+    const auto take = [&](std::size_t bytes) { return std::exchange(place, place + bytes); };
+    steps_ = reinterpret_cast<float*>(take(step_bytes_));
+    largest_ = reinterpret_cast<std::uint32_t*>(take(largest_bytes_));
+    rounded_ = reinterpret_cast<std::int8_t*>(take(image_bytes_));
+    sums_ = reinterpret_cast<std::int32_t*>(take(sums_bytes_));
+    primitive_.set_scratchpad(place);
     primitive_.set(DNNL_ARG_SRC, rounded_);
-    primitive_.set(DNNL_ARG_WEIGHTS, prepared);
+    primitive_.set(DNNL_ARG_WEIGHTS, places.filters.filters);
     primitive_.set(DNNL_ARG_DST, sums_);
 }
 
-void Int8Convolution::prepare() {
-    if (is_gradient_) {
-#pragma omp parallel for schedule(static)
-        for (std::int64_t channel = 0; channel < channels_; channel += kLanes) find_steps(channel);
-    }
-#pragma omp parallel for schedule(static)
-    for (std::int64_t filter = 0; filter < filters_; ++filter) {
-        is_gradient_ ? prepare_turned_filter(filter) : prepare_filter(filter);
-    }
-    pack_.run(context_);
-}
-
-void Int8Convolution::prepare_filter(std::int64_t filter) const {
-    const std::int64_t first = filter * taps_ * channels_;
-    const float* master = places_.filters + first;
-    steps_[filter] = step_of(largest_of(*context_.loops, master, taps_ * channels_));
-    const auto inverse = filled(1 / steps_[filter]);
-    context_.loops->round_to_int8({taps_ * channels_ / kLanes, kLanes, kLanes},
-                                  {master, inverse.data(), plain_ + first, kLanes});
-}
-
-/// Of kLanes input channels.
-void Int8Convolution::find_steps(std::int64_t first_channel) const {
-    std::array<std::uint32_t, kLanes> bits{};
-    context_.loops->largest_bits({filters_ * taps_, channels_, kLanes},
-                                 places_.filters + first_channel, bits.data());
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        steps_[first_channel + lane] = step_of(bits[static_cast<std::size_t>(lane)]);
-    }
-}
-
-void Int8Convolution::prepare_turned_filter(std::int64_t filter) const {
-    const std::int64_t first = filter * taps_ * channels_;
-    const std::int64_t last = first + (taps_ - 1) * channels_;
-    for (std::int64_t channel = 0; channel < channels_; channel += kLanes) {
-        std::array<float, kLanes> inverse;
-        for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-            inverse[static_cast<std::size_t>(lane)] = 1 / steps_[channel + lane];
-        }
-        context_.loops->round_to_int8({taps_, channels_, kLanes},
-                                      {places_.filters + first + channel, inverse.data(),
-                                       plain_ + channel + last, -channels_});
-    }
-}
-
 void Int8Convolution::run() {
-    const float image_step = round_image();
+    find_steps();
+    round_image();
     primitive_.run(context_);
-    for (std::int64_t channel = 0; channel < result_[3]; ++channel) {
-        scales_[channel] = image_step * steps_[channel];
-    }
-    const TileGrid grid = tile_grid(context_.layouts, result_, DType::f32);
-    const std::int64_t pixels = grid.tile.pixels, channels = result_[3];
+    scale_sums();
+}
+
+void Int8Convolution::find_steps() const {
+    const std::int64_t elements = elements_of_sample(image_);
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t image = 0; image < grid.images; ++image) {
-        for (std::int64_t index = 0; index < grid.tiles; ++index) {
-            const std::int64_t channel = index * grid.tile.lanes;
-            const std::int32_t* sums = sums_ + image * pixels * channels + channel;
-            auto* y = static_cast<float*>(grid.at(places_.result, image, index));
-            context_.loops->scale_sums(grid.tile, {sums, channels, scales_ + channel, y});
+    for (std::int64_t image = 0; image < image_[0]; ++image) {
+        for (std::int64_t part = 0; part < parts_; ++part) {
+            const std::int64_t first = part * kPart, count = std::min(kPart, elements - first);
+            std::array<std::uint32_t, kLanes> bits{};
+            context_.loops->largest_bits({count / kLanes, kLanes, kLanes},
+                                         places_.image + image * elements + first, bits.data());
+            largest_[image * parts_ + part] = *std::ranges::max_element(bits);
         }
+    }
+    for (std::int64_t image = 0; image < image_[0]; ++image) {
+        const std::uint32_t* of_parts = largest_ + image * parts_;
+        steps_[image] = int8_step(*std::max_element(of_parts, of_parts + parts_));
     }
 }
 
-/// Gives the image's step.
-float Int8Convolution::round_image() const {
-    constexpr std::int64_t kPart = 1 << 14;
-    const std::int64_t elements = image_.elements();
-    std::uint32_t largest = 0;
-#pragma omp parallel for schedule(static) reduction(max : largest)
-    for (std::int64_t first = 0; first < elements; first += kPart) {
-        largest = std::max(largest, largest_of(*context_.loops, places_.image + first,
-                                               std::min(kPart, elements - first)));
-    }
-    const float step = step_of(largest);
-    const auto inverse = filled(1 / step);
-    const TileGrid grid = tile_grid(context_.layouts, image_, DType::f32);
-    const std::int64_t pixels = grid.tile.pixels, channels = image_[3];
+void Int8Convolution::round_image() const {
+    const std::int64_t pixels = image_grid_.tile.pixels, channels = image_[3];
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t image = 0; image < grid.images; ++image) {
-        for (std::int64_t index = 0; index < grid.tiles; ++index) {
-            std::int8_t* to = rounded_ + image * pixels * channels + index * grid.tile.lanes;
-            const RoundTile task{static_cast<const float*>(grid.at(
-                                     static_cast<const void*>(places_.image), image, index)),
-                                 inverse.data(), to, channels};
-            if (is_gradient_) {
-                context_.loops->dither_to_int8(grid.tile, task,
-                                               dither_of_tile(image * grid.tiles + index));
+    for (std::int64_t image = 0; image < image_grid_.images; ++image) {
+        for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
+            std::array<float, kLanes> inverse;
+            inverse.fill(1 / steps_[image]);
+            const void* x = image_grid_.at(static_cast<const void*>(places_.image), image, index);
+            std::int8_t* to = rounded_ + image * pixels * channels + index * kLanes;
+            const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
+            if (chance_) {
+                context_.loops->dither_to_int8(image_grid_.tile, task,
+                                               dither_of_tile(image, index));
             } else {
-                context_.loops->round_to_int8(grid.tile, task);
+                context_.loops->round_to_int8(image_grid_.tile, task);
             }
         }
     }
-    return step;
 }
 
-/// Random numbers that no other tile, kernel, step, rank or model has, nor any CounterStream.
-Dither Int8Convolution::dither_of_tile(std::int64_t tile) const {
-    const std::int64_t elements = image_[1] * image_[2] * kLanes;
-    const std::int64_t groups = (elements + kDitheredElements - 1) / kDitheredElements;
-    return {{static_cast<std::uint32_t>(rounding_.seed),
-             static_cast<std::uint32_t>(rounding_.seed >> 32)},
-            {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | rounding_.node,
+void Int8Convolution::scale_sums() const {
+    const std::int64_t pixels = result_grid_.tile.pixels, channels = result_[3];
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t image = 0; image < result_grid_.images; ++image) {
+        for (std::int64_t index = 0; index < result_grid_.tiles; ++index) {
+            const std::int64_t channel = index * kLanes;
+            std::array<float, kLanes> scale;
+            for (std::size_t lane = 0; lane < scale.size(); ++lane) {
+                scale[lane] = steps_[image] * places_.filters.steps[channel + std::int64_t(lane)];
+            }
+            const std::int32_t* sums = sums_ + image * pixels * channels + channel;
+            auto* y = static_cast<float*>(result_grid_.at(places_.result, image, index));
+            context_.loops->scale_sums(result_grid_.tile, {sums, channels, scale.data(), y});
+        }
+    }
+}
+
+/// Random numbers that no other tile, sample of the rank, kernel, step, rank or model has, nor any
+/// CounterStream. A step's samples are counted over its micro-batches, whatever their order.
+Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
+    const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
+    const std::int64_t sample = places_.step->micro_batch * image_[0] + image;
+    const auto high = static_cast<std::uint32_t>(sample / samples_of_2_to_32_blocks);
+    const std::int64_t low = sample % samples_of_2_to_32_blocks * sample_blocks_ +
+                             index * (sample_blocks_ / image_grid_.tiles);
+    return {{static_cast<std::uint32_t>(chance_->seed),
+             static_cast<std::uint32_t>(chance_->seed >> 32)},
+            {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | (high & 0xff) << 16 |
+                 chance_->node,
              places_.step->taken_steps + places_.step->skipped_steps,
-             rounding_.model << 16 | rounding_.rank},
-            static_cast<std::uint32_t>(tile * groups) * kBlocksForThem};
+             chance_->model << 16 | chance_->rank},
+            static_cast<std::uint32_t>(low)};
 }
 
 }  // namespace hpcai::device::cpu

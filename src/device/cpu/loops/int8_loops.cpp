@@ -75,16 +75,47 @@ inline void store_rounded(Numbers values, std::int8_t* to) {
     __builtin_memcpy(to, &bytes, sizeof bytes);
 }
 
+inline Words load_words(const std::uint32_t* from) {
+    Words words;
+    __builtin_memcpy(&words, from, sizeof words);
+    return words;
+}
+
+inline void store_words(std::uint32_t* to, Words words) {
+    __builtin_memcpy(to, &words, sizeof words);
+}
+
+/// The larger of `most` and the bits of |x|.
+inline Words larger(Words most, const float* x) {
+    const auto bits = (Words)load<kLanes>(x) & 0x7fffffffu;
+    return bits > most ? bits : most;
+}
+
 }  // namespace
 
 void largest_bits(const Tile& tile, const float* x, std::uint32_t* largest) {
-    Words most;
-    __builtin_memcpy(&most, largest, sizeof most);
+    Words most = load_words(largest);
     for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-        const auto bits = (Words)load<kLanes>(x + pixel * tile.stride) & 0x7fffffffu;
-        most = bits > most ? bits : most;
+        most = larger(most, x + pixel * tile.stride);
     }
-    __builtin_memcpy(largest, &most, sizeof most);
+    store_words(largest, most);
+}
+
+std::uint32_t largest_of_filter(const FilterRows& filter, std::uint32_t* of_channels) {
+    Words most = {};
+    const float* row = filter.values;
+    for (std::int64_t tap = 0; tap < filter.taps; ++tap, row += filter.channels) {
+        for (std::int64_t channel = 0; channel < filter.channels; channel += kLanes) {
+            most = larger(most, row + channel);
+            store_words(of_channels + channel,
+                        larger(load_words(of_channels + channel), row + channel));
+        }
+    }
+    std::uint32_t largest = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+        largest = most[lane] > largest ? most[lane] : largest;
+    }
+    return largest;
 }
 
 void round_to_int8(const Tile& tile, const RoundTile& task) {
@@ -92,6 +123,16 @@ void round_to_int8(const Tile& tile, const RoundTile& task) {
     for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
         store_rounded(load<kLanes>(task.x + pixel * tile.stride) * inverse,
                       task.to + pixel * task.to_stride);
+    }
+}
+
+void round_turned(const FilterRows& filter, const float* inverse_steps, std::int8_t* to) {
+    for (std::int64_t tap = filter.taps - 1; tap >= 0; --tap, to += filter.channels) {
+        const float* row = filter.values + tap * filter.channels;
+        for (std::int64_t channel = 0; channel < filter.channels; channel += kLanes) {
+            store_rounded(load<kLanes>(row + channel) * load<kLanes>(inverse_steps + channel),
+                          to + channel);
+        }
     }
 }
 

@@ -8,7 +8,9 @@
 namespace hpcai::device::cpu::HPCAI_ISA {
 
 void largest_bits(const Tile& tile, const float* x, std::uint32_t* largest);
+std::uint32_t largest_of_filter(const FilterRows& filter, std::uint32_t* of_channels);
 void round_to_int8(const Tile& tile, const RoundTile& task);
+void round_turned(const FilterRows& filter, const float* inverse_steps, std::int8_t* to);
 void dither_to_int8(const Tile& tile, const RoundTile& task, const Dither& dither);
 void scale_sums(const Tile& tile, const SumsTile& task);
 

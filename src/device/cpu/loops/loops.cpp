@@ -287,7 +287,9 @@ constexpr Loops kTable{
     scatter_region,
     overlaps,
     largest_bits,
+    largest_of_filter,
     round_to_int8,
+    round_turned,
     dither_to_int8,
     scale_sums,
 };
