@@ -15,7 +15,10 @@ protected:
             GTEST_SKIP() << "this CPU does not multiply int8";
         }
         make_pictures(folder_.path());
-        write(folder_ / "tiny.yaml", kConfig);
+        std::string config = kConfig;
+        const std::string fp32 = "precision: fp32";
+        config.replace(config.find(fp32), fp32.size(), "precision: int8");
+        write(folder_ / "tiny.yaml", config);
     }
 
     struct Result {
@@ -26,7 +29,7 @@ protected:
     /// Of one group of `ranks`, in folder `output`.
     Result run_with(int ranks, std::vector<std::string> changes, const std::string& output) {
         changes.insert(changes.begin(), {"bagging.M=1", "bagging.P_degree=" + std::to_string(ranks),
-                                         "run.deterministic=true", "training.precision=int8"});
+                                         "run.deterministic=true"});
         const Outcome outcome = run_ranks(folder_.path(), ranks, changes, output);
         EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
         return {json_of(folder_ / (output + "/result.json")),
@@ -38,7 +41,7 @@ protected:
 
 TEST_F(Int8Run, HasTheSameBitsInEveryRunAndWithAnyThreads) {
     const Result first = run_with(2, {}, "first");
-    EXPECT_EQ(first.record["precision"], "int8");
+    EXPECT_EQ(first.record["workload"]["precision"], "int8");
     for (const std::string threads : {"1", "2"}) {
         const Result other = run_with(2, {"device.threads=" + threads}, "threads" + threads);
         EXPECT_EQ(other.digest(), first.digest()) << threads;
