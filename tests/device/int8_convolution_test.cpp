@@ -356,5 +356,19 @@ TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
           {.input = {2, 96, 96, 256}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
+// Of five large samples, one thread takes one at a time, two take two and three three.
+TEST(Int8Convolutions, EqualIntegerSumsWhereSamplesAreTakenInParts) {
+    const std::vector<DeviceRow> rows = int8_rows();
+    if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";
+    const ops::Convolution op{.input = {5, 64, 64, 32}, .filters = 32, .kernel = 3, .padding = 1};
+    const naive::Problem problem = problem_of(op);
+    const naive::Int8Solution want = solve_int8(op, problem, kKey, kMoment);
+    for (const DeviceRow& row : rows) {
+        const naive::Solution got = KernelRunner(row, problem).run();
+        EXPECT_EQ(got.output.values, want.output.values) << row.name;
+        EXPECT_EQ(got.input_gradients[0].values, want.input_gradient.values) << row.name;
+    }
+}
+
 }  // namespace
 }  // namespace hpcai::device

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include <omp.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 
@@ -16,6 +18,7 @@ using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
 constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
 constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
 constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
 constexpr std::int64_t kBlocksForThem = 16;
@@ -30,6 +33,14 @@ std::size_t aligned(std::int64_t bytes) {
 
 std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
+}
+
+/// As many as leave what a pass makes of them in the cache of their threads.
+std::int64_t samples_at_a_time(const Shape& image, const Shape& result) {
+    const std::int64_t cache = kCachedBytes * omp_get_max_threads();
+    const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
+    const std::int64_t most = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
+    return divided_up(image[0], divided_up(image[0], most));
 }
 
 }  // namespace
@@ -47,15 +58,17 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
     ensure(image_grid_.tile.lanes == kLanes && result_grid_.tile.lanes == kLanes,
            "int8 of images in blocks of {} channels", context.layouts.channel_block);
+    samples_ = samples_at_a_time(image_, result_);
     plan(op, padding);
     parts_ = divided_up(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kBlocksForThem *
                      divided_up(image_grid_.tile.pixels * kLanes, kDitheredElements);
     if (chance_) check_random_numbers();
-    step_bytes_ = aligned(image_[0] * std::int64_t{sizeof(float)});
-    largest_bytes_ = aligned(image_[0] * parts_ * std::int64_t{sizeof(std::uint32_t)});
-    image_bytes_ = aligned(image_.elements());
-    sums_bytes_ = aligned(result_.elements() * std::int64_t{sizeof(std::int32_t)});
+    step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
+    largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});
+    image_bytes_ = aligned(samples_ * elements_of_sample(image_));
+    sums_bytes_ =
+        aligned(samples_ * elements_of_sample(result_) * std::int64_t{sizeof(std::int32_t)});
 }
 
 void Int8Convolution::check_random_numbers() const {
@@ -67,8 +80,8 @@ void Int8Convolution::check_random_numbers() const {
 
 /// oneDNN has convolutions in int8 between images with channels last only.
 void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
-    const auto image = [](const Shape& shape, type dtype) {
-        return Desc({shape[0], shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
+    const auto image = [&](const Shape& shape, type dtype) {
+        return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
     };
     const Desc filters({result_[3], image_[3], op.kernel, op.kernel}, type::s8, tag::any);
     const dnnl::convolution_forward::primitive_desc plan(
@@ -103,43 +116,49 @@ void Int8Convolution::bind(const Places& places) {
 }
 
 void Int8Convolution::run() {
-    find_steps();
-    round_image();
-    primitive_.run(context_);
-    scale_sums();
+    for (std::int64_t next = 0; next < image_[0]; next += samples_) {
+        // The last ones may be computed twice, to the same bits.
+        const std::int64_t first = std::min(next, image_[0] - samples_);
+        find_steps(first);
+        round_samples(first);
+        primitive_.run(context_);
+        scale_sums(first);
+    }
 }
 
-void Int8Convolution::find_steps() const {
+void Int8Convolution::find_steps(std::int64_t first_sample) const {
     const std::int64_t elements = elements_of_sample(image_);
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t image = 0; image < image_[0]; ++image) {
+    for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t part = 0; part < parts_; ++part) {
             const std::int64_t first = part * kPart, count = std::min(kPart, elements - first);
             std::array<std::uint32_t, kLanes> bits{};
             context_.loops->largest_bits({count / kLanes, kLanes, kLanes},
-                                         places_.image + image * elements + first, bits.data());
+                                         places_.image + (first_sample + image) * elements + first,
+                                         bits.data());
             largest_[image * parts_ + part] = *std::ranges::max_element(bits);
         }
     }
-    for (std::int64_t image = 0; image < image_[0]; ++image) {
+    for (std::int64_t image = 0; image < samples_; ++image) {
         const std::uint32_t* of_parts = largest_ + image * parts_;
         steps_[image] = int8_step(*std::max_element(of_parts, of_parts + parts_));
     }
 }
 
-void Int8Convolution::round_image() const {
+void Int8Convolution::round_samples(std::int64_t first) const {
     const std::int64_t pixels = image_grid_.tile.pixels, channels = image_[3];
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t image = 0; image < image_grid_.images; ++image) {
+    for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
             std::array<float, kLanes> inverse;
             inverse.fill(1 / steps_[image]);
-            const void* x = image_grid_.at(static_cast<const void*>(places_.image), image, index);
+            const void* x =
+                image_grid_.at(static_cast<const void*>(places_.image), first + image, index);
             std::int8_t* to = rounded_ + image * pixels * channels + index * kLanes;
             const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
             if (chance_) {
                 context_.loops->dither_to_int8(image_grid_.tile, task,
-                                               dither_of_tile(image, index));
+                                               dither_of_tile(first + image, index));
             } else {
                 context_.loops->round_to_int8(image_grid_.tile, task);
             }
@@ -147,10 +166,10 @@ void Int8Convolution::round_image() const {
     }
 }
 
-void Int8Convolution::scale_sums() const {
+void Int8Convolution::scale_sums(std::int64_t first) const {
     const std::int64_t pixels = result_grid_.tile.pixels, channels = result_[3];
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t image = 0; image < result_grid_.images; ++image) {
+    for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t index = 0; index < result_grid_.tiles; ++index) {
             const std::int64_t channel = index * kLanes;
             std::array<float, kLanes> scale;
@@ -158,7 +177,7 @@ void Int8Convolution::scale_sums() const {
                 scale[lane] = steps_[image] * places_.filters.steps[channel + std::int64_t(lane)];
             }
             const std::int32_t* sums = sums_ + image * pixels * channels + channel;
-            auto* y = static_cast<float*>(result_grid_.at(places_.result, image, index));
+            auto* y = static_cast<float*>(result_grid_.at(places_.result, first + image, index));
             context_.loops->scale_sums(result_grid_.tile, {sums, channels, scale.data(), y});
         }
     }

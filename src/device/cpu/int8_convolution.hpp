@@ -42,9 +42,9 @@ public:
 private:
     void plan(const ops::Convolution& op, std::int64_t padding);
     void check_random_numbers() const;
-    void find_steps() const;
-    void round_image() const;
-    void scale_sums() const;
+    void find_steps(std::int64_t first) const;
+    void round_samples(std::int64_t first) const;
+    void scale_sums(std::int64_t first) const;
     Dither dither_of_tile(std::int64_t image, std::int64_t index) const;
 
     const Context& context_;
@@ -53,15 +53,16 @@ private:
     std::optional<RoundingKey> chance_;  // none: to the nearest
     dnnl::memory::desc packed_filters_;
     Primitive primitive_;
+    std::int64_t samples_ = 0;        // at a time
     std::int64_t parts_ = 0;          // of a sample, for its largest number
     std::int64_t sample_blocks_ = 0;  // of random numbers
     std::size_t step_bytes_ = 0, largest_bytes_ = 0, image_bytes_ = 0, sums_bytes_ = 0;
 
     Places places_{};
-    float* steps_ = nullptr;            // (N), of samples
-    std::uint32_t* largest_ = nullptr;  // (N, parts), bits of |x|
-    std::int8_t* rounded_ = nullptr;    // (N, H, W, C)
-    std::int32_t* sums_ = nullptr;      // (N, P, Q, K)
+    float* steps_ = nullptr;            // (samples)
+    std::uint32_t* largest_ = nullptr;  // (samples, parts), bits of |x|
+    std::int8_t* rounded_ = nullptr;    // (samples, H, W, C)
+    std::int32_t* sums_ = nullptr;      // (samples, P, Q, K)
 };
 
 }  // namespace hpcai::device::cpu
