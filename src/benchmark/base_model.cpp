@@ -91,8 +91,14 @@ void BaseModel::build_networks() {
     const plan::Layout& layout = start_.controller.layout();
     const auto stage = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
     const graph::Graph& graph = stages_.empty() ? graph_ : stages_[stage].graph;
-    const graph::NetworkOptions options{device::Mode::training, start_.precision.compute,
-                                        start_.precision.tf32, &statistics_span_};
+    const graph::NetworkOptions options{
+        .compute = start_.precision.compute,
+        .tf32 = start_.precision.tf32,
+        .int8 = start_.precision.int8,
+        .rounding = {.seed = start_.config.run.seed,
+                     .model = number_,
+                     .rank = static_cast<std::uint32_t>(start_.place.group_rank)},
+        .statistics_sum = &statistics_span_};
     networks_.push_back(std::make_unique<graph::Network>(
         config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
         *start_.device, *store_, options));
@@ -138,8 +144,9 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
         source.begin();
         const graph::Graph graph = models::make_inference_model(
             start_.config, {.batch = settings.batch_size, .dtype = samples->format().dtype});
-        const graph::NetworkOptions options{device::Mode::inference, start_.precision.compute,
-                                            start_.precision.tf32};
+        const graph::NetworkOptions options{.mode = device::Mode::inference,
+                                            .compute = start_.precision.compute,
+                                            .tf32 = start_.precision.tf32};
         graph::Network network(
             start_.config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
             *start_.device, *store_, options);

@@ -149,7 +149,7 @@ private:
     static constexpr double kRate = 1e-4;
 
     graph::NetworkOptions options() const {
-        return {device::Mode::training, precision_.compute, precision_.tf32};
+        return {.compute = precision_.compute, .tf32 = precision_.tf32, .int8 = precision_.int8};
     }
 
     void upload() { batch_.feed(network_); }

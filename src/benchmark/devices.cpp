@@ -22,6 +22,8 @@ device::Precision requested(config::Precision wanted) {
             return {tensor::DType::f16, false};
         case config::Precision::bf16:
             return {tensor::DType::bf16, false};
+        case config::Precision::int8:
+            return {.int8 = true};
         case config::Precision::fp32:
         case config::Precision::automatic:
             break;
@@ -107,6 +109,7 @@ device::Precision choose_precision(config::Precision wanted, const device::Devic
             available.push_back({compute, true});
         available.push_back({compute, false});
     }
+    if (device.has_int8()) available.push_back({.int8 = true});
     if (wanted == config::Precision::automatic) return available.front();
     const auto found = std::ranges::find(available, requested(wanted));
     std::vector<std::string_view> names;

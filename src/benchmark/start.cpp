@@ -160,7 +160,7 @@ data::SampleSets open_samples(const config::Config& config,
 
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
-    const double number = mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
+    const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> ends{number, -number};
     everyone.all_reduce_max(ends);
     return ends[0] == -ends[1] ? mine : device::Precision{};

@@ -147,11 +147,14 @@ std::vector<Key> engine_keys(const Builder& training) {
               {Precision::fp32, "fp32"},
               {Precision::tf32, "tf32"},
               {Precision::mixed, "mixed"},
-              {Precision::bf16, "bf16"}},
-             {"fp16", "int8"}},
+              {Precision::bf16, "bf16"},
+              {Precision::int8, "int8"}},
+             {"fp16"}},
             {.meaning = "Number format of activations and gradients; mixed (fp16) and bf16 keep "
-                        "fp32 master weights and statistics, tf32 cuts the factors of products; "
-                        "auto is mixed on a GPU, bf16 on a CPU that has it, else fp32."}),
+                        "fp32 master weights and statistics, tf32 cuts the factors of products, "
+                        "int8 is fp32 whose convolutions, while they train, multiply integers of 8 "
+                        "bits but for the gradients of filters; auto is mixed on a GPU, bf16 on a "
+                        "CPU that has it, else fp32."}),
         training.integer(
             "loss_scale", &TrainingConfig::loss_scale,
             {.meaning = "Factor on the loss that keeps small gradients from vanishing; "

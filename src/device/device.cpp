@@ -26,6 +26,7 @@ private:
 
 std::string_view name_of(const Precision& precision) {
     if (precision.compute == tensor::DType::f16) return "mixed";
+    if (precision.int8) return "int8";
     return precision.tf32 ? "tf32" : tensor::name_of(precision.compute);
 }
 

@@ -34,8 +34,11 @@ public:
 
 private:
     bool accepts(const ops::Operation& operation, const Node& node) const {
-        return accepts_(operation, {options_.compute, device::Mode::training,
-                                    !graph_.is_first_layer(node), options_.tf32});
+        return accepts_(operation, {.compute = options_.compute,
+                                    .mode = device::Mode::training,
+                                    .needs_input_gradient = !graph_.is_first_layer(node),
+                                    .tf32 = options_.tf32,
+                                    .int8 = options_.int8});
     }
 
     /// The BatchNorm, as it is now, that makes `value` and has no other reader than `reader`.

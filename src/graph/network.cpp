@@ -26,6 +26,7 @@ Network::Network(const Network& twin, ParameterStore& store)
 }
 
 void Network::build(ParameterStore& store) {
+    ensure(!options_.int8 || device_.has_int8(), "a network in int8 for a device without");
     Builder(*this, store, options_).build();
     std::size_t largest_input_bytes = 0;
     for (const auto& [name, place] : inputs_) {

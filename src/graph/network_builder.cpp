@@ -35,10 +35,17 @@ void Network::Builder::build() {
 void Network::Builder::plan_kernels() {
     std::size_t prepared = 0;
     for (const Node& node : graph_.nodes()) {
+        device::RoundingKey rounding = options_.rounding;
+        rounding.node = static_cast<std::uint32_t>(bindings_.size());
         auto kernel = network_.device_.build(
             node.operation,
-            {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
-             !graph_.is_first_layer(node), options_.tf32, options_.statistics_sum});
+            {.compute = options_.compute,
+             .mode = is_trained(node) ? device::Mode::training : device::Mode::inference,
+             .needs_input_gradient = !graph_.is_first_layer(node),
+             .tf32 = options_.tf32,
+             .int8 = options_.int8,
+             .rounding = rounding,
+             .statistics_sum = options_.statistics_sum});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
@@ -251,6 +258,7 @@ void Network::Builder::bind() {
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
         tensors.loss_scale = &network_.step_numbers()->loss_scale;
+        tensors.step = network_.step_numbers();
         if (binding.sum_into >= 0) {
             tensors.output = store_.gradient(binding.sum_into).data();
             tensors.inputs.insert(tensors.inputs.begin(), tensors.output);

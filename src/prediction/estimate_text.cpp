@@ -124,21 +124,23 @@ void print_memory(Page& page, const Estimate& estimate) {
     const auto line = [&](const char* name, double bytes, const std::string& meaning) {
         page.line(name, fmt::format("{:<12}{}", bytes_text(bytes), meaning));
     };
+    const bool is_int8 = memory.precision == "int8";
+    const std::string values = is_int8 ? "fp32" : memory.precision;
     page.title("memory of one rank, without library scratch");
     line("parameters", memory.parameters, "fp32");
     line("gradients", memory.gradients, "fp32");
     line("optimizer state", memory.optimizer_state, "fp32");
     line("statistics", memory.statistics, "fp32, running means and variances");
     line("working copies", memory.working_copies,
-         memory.precision + ", filters and weights for forward and for backward");
+         memory.precision + (is_int8 ? " or fp32" : "") +
+             ", filters and weights for forward and for backward");
     line("activations", memory.activations,
-         memory.precision + ", what the backward pass reads; gradients under way come on top");
+         values + ", what the backward pass reads; gradients under way come on top");
     line("input", memory.input, "prefetched batches, cache of decoded pictures");
     if (memory.exchange > 0) {
         line("exchange", memory.exchange, "messages on their way; with int8 also residuals");
     }
-    line("evaluation", memory.evaluation,
-         memory.precision + ", the network that predicts, after training");
+    line("evaluation", memory.evaluation, values + ", the network that predicts, after training");
     line("total", memory.total(), "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
 }

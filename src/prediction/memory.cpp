@@ -9,6 +9,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/ops/int8.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
 namespace hpcai::prediction {
@@ -74,15 +75,30 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     return static_cast<double>(bytes);
 }
 
+/// Bytes of an element of filters or weights, once for forward and once for backward.
+std::int64_t bytes_of_copies(const graph::Node& node, const ComputePrecision& precision) {
+    const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
+    const auto bytes_for = [&](ops::Pass pass) {
+        const bool int8 =
+            precision.int8 && convolution != nullptr && computes_in_int8(*convolution, pass);
+        return int8 ? std::int64_t{1} : precision.bytes;
+    };
+    return bytes_for(ops::Pass::forward) + bytes_for(ops::Pass::input_gradient);
+}
+
 double working_copies(const graph::Graph& graph, const ComputePrecision& precision) {
-    std::int64_t elements = 0;
-    for (const graph::Parameter& parameter : graph.parameters()) {
-        if (parameter.kind == graph::ParameterKind::filters ||
-            parameter.kind == graph::ParameterKind::linear_weight) {
-            elements += parameter.shape.elements();
+    std::int64_t bytes = 0;
+    std::set<graph::ParameterId> counted;
+    for (const graph::Node& node : graph.nodes()) {
+        for (const graph::ParameterId id : node.parameters) {
+            const graph::Parameter& parameter = graph.parameters()[static_cast<std::size_t>(id)];
+            const bool has_copies = parameter.kind == graph::ParameterKind::filters ||
+                                    parameter.kind == graph::ParameterKind::linear_weight;
+            if (!has_copies || !counted.insert(id).second) continue;
+            bytes += parameter.shape.elements() * bytes_of_copies(node, precision);
         }
     }
-    return 2 * static_cast<double>(elements * precision.bytes);
+    return static_cast<double>(bytes);
 }
 
 /// The most that values take at a time while one sample is predicted; each lives from the node that
@@ -135,7 +151,8 @@ double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
-    const ComputePrecision precision = compute_precision(config);
+    ComputePrecision precision = compute_precision(config);
+    precision.int8 = false;
     const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
     return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
@@ -168,6 +185,8 @@ ComputePrecision compute_precision(const config::Config& config) {
     switch (config.training.precision) {
         case config::Precision::bf16:
             return {"bf16", 2, false};
+        case config::Precision::int8:
+            return {"int8", 4, false, true};
         case config::Precision::mixed:
             return {"mixed", 2, false};
         case config::Precision::tf32:

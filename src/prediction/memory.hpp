@@ -11,11 +11,14 @@
 
 namespace hpcai::prediction {
 
-/// The number format of activations, as far as it is known without a device.
+/// The number format of computation, as far as it is known without a device.
 struct ComputePrecision {
-    std::string name;  // "fp32"
-    std::int64_t bytes = 4;
-    bool assumed = false;  // training.precision is `auto`: the larger format is taken
+    std::string name;        // "fp32"
+    std::int64_t bytes = 4;  // of an activation
+    bool assumed = false;    // training.precision is `auto`: the larger format is taken
+    bool int8 = false;       // see ops::computes_in_int8
+    /// Of activations.
+    std::string values() const { return int8 ? "fp32" : name; }
 };
 
 ComputePrecision compute_precision(const config::Config& config);

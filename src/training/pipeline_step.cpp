@@ -239,6 +239,8 @@ void PipelineStep::Worker::backward(int micro_batch) {
     graph::Network& network = network_of(micro_batch);
     wait_until([&] { return boundary_.has_gradients(); });
     boundary_.take_gradients(network);
+    set_number(device_, network, &device::StepNumbers::micro_batch,
+               static_cast<std::uint32_t>(micro_batch));
     if (micro_batch + 1 == layout().micro_batches) {
         LastProgress progress(boundary_, buckets_);
         buckets_.ready(store_.ranges().size());  // the status

@@ -17,10 +17,11 @@ using tensor::DType;
 /// A device of which only the precisions are known.
 class PaperDevice final : public device::Device {
 public:
-    explicit PaperDevice(std::vector<DType> dtypes, bool has_tf32 = false)
-        : dtypes_(std::move(dtypes)), has_tf32_(has_tf32) {}
+    explicit PaperDevice(std::vector<DType> dtypes, bool has_tf32 = false, bool has_int8 = false)
+        : dtypes_(std::move(dtypes)), has_tf32_(has_tf32), has_int8_(has_int8) {}
 
     bool has_tf32() const override { return has_tf32_; }
+    bool has_int8() const override { return has_int8_; }
 
     std::vector<DType> compute_dtypes() const override { return dtypes_; }
     std::string description() const override { return "paper"; }
@@ -54,7 +55,7 @@ public:
 private:
     [[noreturn]] static void refuse() { throw Error(ExitCode::internal, "paper does not compute"); }
     std::vector<DType> dtypes_;
-    bool has_tf32_;
+    bool has_tf32_, has_int8_;
 };
 
 device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
@@ -62,7 +63,7 @@ device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
 }
 
 constexpr device::Precision kFp32{DType::f32, false}, kTf32{DType::f32, true},
-    kMixed{DType::f16, false}, kBf16{DType::bf16, false};
+    kMixed{DType::f16, false}, kBf16{DType::bf16, false}, kInt8{.int8 = true};
 
 TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
     using config::Precision;
@@ -78,6 +79,10 @@ TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     EXPECT_EQ(chosen(Precision::tf32, all), kTf32);
     EXPECT_EQ(chosen(Precision::mixed, all), kMixed);
     EXPECT_EQ(chosen(Precision::bf16, all), kBf16);
+    const PaperDevice integers({DType::f32}, false, true);
+    EXPECT_EQ(chosen(Precision::int8, integers), kInt8);
+    EXPECT_EQ(chosen(Precision::fp32, integers), kFp32);
+    EXPECT_EQ(chosen(Precision::automatic, integers), kFp32);
 }
 
 TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
@@ -92,6 +97,7 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(message.find("'mixed'"), std::string::npos) << message;
     EXPECT_NE(message.find("(bf16, fp32)"), std::string::npos) << message;
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
+    EXPECT_NE(refusal(Precision::int8).find("(bf16, fp32), got 'int8'"), std::string::npos);
 }
 
 std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {

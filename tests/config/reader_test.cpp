@@ -58,9 +58,10 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_EQ(message_of("training:\n  precision: int8\n"),
-              "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, got "
-              "'int8', which this version does not have");
+    EXPECT_EQ(
+        message_of("training:\n  precision: fp16\n"),
+        "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, int8, "
+        "got 'fp16', which this version does not have");
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
               "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
               "audit_steps, loss_steps, "
@@ -126,8 +127,8 @@ TEST(Reader, RefusesValuesOfAnotherType) {
     EXPECT_THAT(message_of("training:\n  schedule_epochs: [1.5]\n"), HasSubstr("got '1.5'"));
     EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a text, got nothing"));
     EXPECT_THAT(message_of("training:\n  precision: fp23\n"),
-                EndsWith("expected one of auto, fp32, tf32, mixed, bf16, got 'fp23'; did you mean "
-                         "'fp32'?"));
+                EndsWith("expected one of auto, fp32, tf32, mixed, bf16, int8, got 'fp23'; did you "
+                         "mean 'fp32'?"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\x1b[31m\"\n"),
                 EndsWith("run.output: expected text, got the control character '\\x1b'"));
     for (const std::string& name :

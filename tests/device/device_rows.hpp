@@ -39,6 +39,9 @@ struct DeviceRow {
     tensor::DType compute = tensor::DType::f32;
     Tolerance tolerance;
     bool tf32 = false;  // see KernelOptions
+    bool int8 = false;  // likewise
+    RoundingKey rounding{};
+    StepNumbers step{};
 };
 
 inline const std::string& to_string(const DeviceRow& row) {

@@ -51,8 +51,12 @@ public:
           problem_(problem),
           device_(row.make()),
           kernel_(device_->build(problem.operation,
-                                 {compute_, problem.training ? Mode::training : Mode::inference,
-                                  true, row.tf32, statistics_sum})) {
+                                 {.compute = compute_,
+                                  .mode = problem.training ? Mode::training : Mode::inference,
+                                  .tf32 = row.tf32,
+                                  .int8 = row.int8,
+                                  .rounding = row.rounding,
+                                  .statistics_sum = statistics_sum})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
                                     carries_sums(problem.operation)));
@@ -69,6 +73,7 @@ public:
         tensors_.inner_running_mean = plain(problem.running_mean);
         tensors_.inner_running_variance = plain(problem.running_variance);
         tensors_.loss_scale = plain(naive::Tensor({1}, problem.loss_scale));
+        tensors_.step = stored(row.step);
         const KernelMemory memory = kernel_->memory();
         tensors_.saved = bytes(memory.saved_bytes);
         tensors_.prepared = bytes(memory.prepared_bytes);
@@ -152,6 +157,11 @@ private:
         return static_cast<Number*>(to);
     }
     float* plain(const naive::Tensor& tensor) { return plain<float>(tensor); }
+    StepNumbers* stored(const StepNumbers& step) {
+        void* to = bytes(sizeof(StepNumbers));
+        device_->upload(to, std::as_bytes(std::span(&step, 1)));
+        return static_cast<StepNumbers*>(to);
+    }
 
     /// What input `index` is stored in.
     tensor::DType input_dtype(std::size_t index) const {

@@ -69,6 +69,19 @@ TEST(Pipeline, EndsWithTheSameBitsInAllSchedulesAndInEveryRun) {
     }
 }
 
+TEST(Pipeline, NumbersTheMicroBatchesOfItsBackwardPassesInAllSchedules) {
+    comm::Communicator& group = world().everyone;
+    for (const int stages : stage_counts()) {
+        for (const PipelineSchedule schedule :
+             {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward}) {
+            PipelinedModel model(group,
+                                 {.stages = stages, .micro_batches = 4, .schedule = schedule});
+            model.train();
+            EXPECT_EQ(model.networks.front()->read_step_numbers().micro_batch, 3u) << stages;
+        }
+    }
+}
+
 TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
     comm::Communicator& group = world().everyone;
     for (const int stages : stage_counts()) {

@@ -94,8 +94,8 @@ public:
         config.run.audit_steps = audit_steps;
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
-        const graph::NetworkOptions options{device::Mode::training, shape.compute, false,
-                                            &statistics};
+        const graph::NetworkOptions options{.compute = shape.compute,
+                                            .statistics_sum = &statistics};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(

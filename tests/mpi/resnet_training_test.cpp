@@ -92,7 +92,7 @@ Course train(comm::Communicator& group, const Options& options) {
     comm::StatisticsSpan span(std::max(1, options.statistics * group.size() / kBatch));
     span.connect(group, std::vector<int>(static_cast<std::size_t>(group.size())));
     graph::Network network(graph, *device, store,
-                           {device::Mode::training, options.compute, false, &span});
+                           {.compute = options.compute, .statistics_sum = &span});
     initialize(graph, 1, 0, store);
     const auto reducer = comm::make_mpi_reducer(group);
     Trainer trainer({config, network, options.steps, *reducer}, *device, store, group);

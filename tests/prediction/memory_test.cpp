@@ -82,6 +82,22 @@ TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
     EXPECT_EQ(bf16.parameters, fp32.parameters) << "masters stay fp32";
 }
 
+// Of ResNet-50's 23 454 912 filters, 9 408 are the stem's; the input gradients of 6 strided
+// convolutions, of 3 x 3 of 128, 256 and 512 channels and of the shortcuts, stay in fp32.
+TEST(Memory, OfWorkingCopiesIsAByteEachWhereInt8Multiplies) {
+    config::Config config = small();
+    const MemoryEstimate fp32 = memory_of(config);
+    config.training.precision = config::Precision::int8;
+    const MemoryEstimate int8 = memory_of(config);
+    const double filters = 23'454'912, stem = 9'408, weights = 10 * 2048;
+    const double strided =
+        9 * (128 * 128 + 256 * 256 + 512 * 512) + 256 * 512 + 512 * 1024 + 1024 * 2048;
+    EXPECT_EQ(int8.precision, "int8");
+    EXPECT_EQ(int8.working_copies, 2 * (filters - stem) + 3 * strided + 8 * (stem + weights));
+    EXPECT_EQ(int8.activations, fp32.activations);
+    EXPECT_EQ(int8.evaluation, fp32.evaluation);
+}
+
 TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
     config::Config config = small();
     config.training.precision = config::Precision::automatic;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -23,8 +24,15 @@ struct NetworkResult {
 
 class Network {
 public:
+    /// How the node of this number is computed.
+    using Solve = std::function<Solution(const Problem&, std::size_t node)>;
+
     explicit Network(const graph::Graph& graph, tensor::DType stored = tensor::DType::f32)
-        : graph_(graph), stored_(stored) {
+        : Network(graph, [](const Problem& problem, std::size_t) { return solve(problem); }) {
+        stored_ = stored;
+    }
+    Network(const graph::Graph& graph, Solve solve_node)
+        : graph_(graph), solve_(std::move(solve_node)) {
         problems_.resize(graph.nodes().size());
     }
 
@@ -66,7 +74,7 @@ private:
             const graph::Node& node = graph_.nodes()[i];
             problems_[i] = problem_of(node, values, parameters);
             problems_[i].loss_scale = loss_scale;
-            Solution solution = solve(problems_[i]);
+            Solution solution = solve_(problems_[i], i);
             if (!is_fp32(node)) round(solution.output);
             values[index(node.output)] = std::move(solution.output);
             if (i + 1 == problems_.size()) result.losses = solution.losses.values;
@@ -93,7 +101,7 @@ private:
         for (std::size_t i = problems_.size(); i-- > 0;) {
             const graph::Node& node = graph_.nodes()[i];
             problems_[i].output_gradients = std::move(gradients[index(node.output)]);
-            Solution solution = solve(problems_[i]);
+            Solution solution = solve_(problems_[i], i);
             for (std::size_t input = 0; input < solution.input_gradients.size(); ++input) {
                 round(solution.input_gradients[input]);
                 gradients[index(node.inputs[input])].push_back(solution.input_gradients[input]);
@@ -106,7 +114,8 @@ private:
     }
 
     const graph::Graph& graph_;
-    tensor::DType stored_;
+    tensor::DType stored_ = tensor::DType::f32;
+    Solve solve_;
     std::vector<Problem> problems_;
 };
 

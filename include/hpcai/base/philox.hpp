@@ -40,6 +40,7 @@ enum class RandomPurpose : std::uint8_t {
     test = 8,            // tests and self-checks
     climate = 9,         // the climate generator
     regions = 10,        // anchors and regions of one training sample that the losses look at
+    rounding = 11,       // of gradients to int8
 };
 
 /// The endless-looking sequence of random numbers named by (seed, purpose, a, b, c). Two streams

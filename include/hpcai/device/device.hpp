@@ -22,12 +22,24 @@ namespace hpcai::device {
 
 enum class Mode { training, inference };
 
+/// Names the random numbers by which a kernel rounds gradients to int8, together with the step, of
+/// StepNumbers::taken_steps and skipped_steps, and the sample's place among those of the rank in
+/// all micro-batches of the step.
+struct RoundingKey {
+    std::uint64_t seed = 0;
+    std::uint32_t model = 0;  // below 2^16
+    std::uint32_t rank = 0;   // in the model's group, below 2^16
+    std::uint32_t node = 0;   // of the graph as it is built, below 2^16
+};
+
 /// What a kernel is planned for, beside its operation.
 struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
-    bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
+    bool tf32 = false;       // fp32 factors of convolutions and linear layers may lose 13 bits
+    bool int8 = false;       // convolutions in f32 multiply what ops::computes_in_int8 says
+    RoundingKey rounding{};  // int8 in training only
     // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
     StatisticsSum* statistics_sum = nullptr;
 };
@@ -72,10 +84,11 @@ public:
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;  // see KernelOptions
+    bool int8 = false;  // likewise, of the network that trains
     bool operator==(const Precision&) const = default;
 };
 
-/// As training.precision has it: "fp32", "tf32", "mixed" (fp16) or "bf16".
+/// As training.precision has it: "fp32", "tf32", "mixed" (fp16), "bf16" or "int8".
 std::string_view name_of(const Precision& precision);
 
 /// What a device promises of the bits of its results.
@@ -184,6 +197,9 @@ public:
     /// SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13). mix is one to one, so a change
     /// within one word never goes unseen. Waits for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
+
+    /// Whether it serves KernelOptions::int8.
+    virtual bool has_int8() const { return false; }
 };
 
 /// Bytes of a tensor without padding, what most devices need for it.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/pass.hpp>
 
 namespace hpcai::device {
@@ -38,6 +39,7 @@ struct KernelTensors {
     void* prepared = nullptr;
     void* workspace = nullptr;
     const float* loss_scale = nullptr;  // loss gradients are multiplied by this one number
+    const StepNumbers* step = nullptr;  // whose random numbers rounding takes
 };
 
 /// A parameter as a kernel keeps it in the compute type: the master's elements in their order,

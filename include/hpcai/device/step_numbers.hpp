@@ -6,7 +6,8 @@
 namespace hpcai::device {
 
 /// The numbers of a training step that live in device memory, so that a recorded step reads them
-/// anew each time it runs. The host writes learning_rate and clears loss_sum; steps do the rest.
+/// anew each time it runs. The host writes learning_rate and micro_batch and clears loss_sum; steps
+/// do the rest.
 struct StepNumbers {
     float learning_rate = 0;
     float loss_scale = 1;          // the gradients of the row losses are multiplied by it
@@ -15,6 +16,7 @@ struct StepNumbers {
     std::uint32_t good_steps = 0;  // since the loss scale changed or a step was skipped
     std::uint32_t skipped_steps = 0;  // since the start
     std::uint32_t taken_steps = 0;    // since the start
+    std::uint32_t micro_batch = 0;    // of the step, whose backward pass runs; the host writes it
     double loss_sum = 0;              // of the rows' losses since the host cleared it
 };
 

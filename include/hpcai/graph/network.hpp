@@ -34,6 +34,8 @@ struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;                                // see device::KernelOptions
+    bool int8 = false;                                // likewise
+    device::RoundingKey rounding{};                   // but for the node
     device::StatisticsSum* statistics_sum = nullptr;  // likewise
 };
 
@@ -48,6 +50,7 @@ struct NetworkMemory {
 class Network {
 public:
     /// Plans and binds everything; the graph is copied, device and store must outlive the network.
+    /// Throws Error(internal) where the device does not serve an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A further one of the twin's graph, device and store, for another batch at the same time. It

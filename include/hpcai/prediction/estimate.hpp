@@ -50,7 +50,7 @@ struct WorkEstimate {
 /// pyramid levels have large gradients, 5 to 20 %, and half as large again where no stage of the
 /// backbone is trained.
 struct MemoryEstimate {
-    std::string precision;       // of activations and working copies
+    std::string precision;       // of activations and working copies; activations of int8 are fp32
     double parameters = 0;       // fp32 masters
     double gradients = 0;        // fp32; twice where micro-batches are summed
     double optimizer_state = 0;  // fp32

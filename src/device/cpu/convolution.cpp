@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <hpcai/ops/int8.hpp>
 
 #include "batch_primitive.hpp"
+#include "int8_convolution.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -33,6 +38,13 @@ struct Values {
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
+/// That pass in int8, if it is to be.
+std::unique_ptr<Int8Convolution> in_int8(const ops::Convolution& op, ops::Pass pass,
+                                         const KernelOptions& options, const Context& context) {
+    if (!options.int8 || !computes_in_int8(op, pass)) return nullptr;
+    return std::make_unique<Int8Convolution>(op, pass, options.rounding, context);
+}
+
 class ConvolutionKernel final : public Kernel {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
@@ -49,16 +61,23 @@ public:
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto parts = batch_parts(context, op.input[0]);
-        forward_ = BatchPrimitive(context, parts,
-                                  [&](std::int64_t samples) { return plan_forward(samples); });
-        forward_filters_ = WorkingCopy(master, forward_layout_, context);
+        int8_forward_ = in_int8(op, ops::Pass::forward, options, context);
+        if (!int8_forward_) {
+            forward_ = BatchPrimitive(context, parts,
+                                      [&](std::int64_t samples) { return plan_forward(samples); });
+            forward_filters_ = WorkingCopy(master, forward_layout_, context);
+        }
+        if (options.mode == Mode::training && options.needs_input_gradient) {
+            int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
+        }
+        if (int8_forward_) plan_int8_filters();
         if (options.mode == Mode::inference) return;
         const auto gradients = batch_parts(context, op.input[0], master.get_size());
         weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
         });
         gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
-        if (!options.needs_input_gradient) return;
+        if (!options.needs_input_gradient || int8_input_gradient_) return;
         input_gradient_ = BatchPrimitive(
             context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         if (backward_layout_ == forward_layout_) return;
@@ -71,6 +90,15 @@ public:
         bytes.workspace_bytes = std::max({forward_.workspace_bytes(),
                                           gradient_.bytes() + weight_gradient_.workspace_bytes(),
                                           input_gradient_.workspace_bytes()});
+        if (int8_filters_) {
+            bytes.prepared_bytes += int8_filters_->prepared_bytes();
+            bytes.workspace_bytes =
+                std::max(bytes.workspace_bytes, int8_filters_->workspace_bytes());
+        }
+        for (const auto* pass : {&int8_forward_, &int8_input_gradient_}) {
+            if (!*pass) continue;
+            bytes.workspace_bytes = std::max(bytes.workspace_bytes, (*pass)->workspace_bytes());
+        }
         return bytes;
     }
 
@@ -88,11 +116,21 @@ public:
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
-        void* filters = forward_filters_.bind(tensors.parameters[0], prepared);
-        forward_.bind_workspace(workspace);
-        forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
-        forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
-        forward_.bind(DNNL_ARG_DST, tensors.output);
+        void* filters = nullptr;
+        if (int8_forward_) {
+            int8_filters_->bind(tensors.parameters[0], prepared, workspace);
+            prepared += int8_filters_->prepared_bytes();
+            int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
+                                 static_cast<float*>(tensors.output), int8_filters_->plain(),
+                                 workspace, tensors.step});
+        } else {
+            filters = forward_filters_.bind(tensors.parameters[0], prepared);
+            prepared += forward_filters_.bytes();
+            forward_.bind_workspace(workspace);
+            forward_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
+            forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
+            forward_.bind(DNNL_ARG_DST, tensors.output);
+        }
         if (options_.mode != Mode::training) return;
         gradient_.bind(workspace, tensors.parameter_gradients[0]);
         weight_gradient_.bind_workspace(workspace + gradient_.bytes());
@@ -100,9 +138,14 @@ public:
         weight_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_WEIGHTS, gradient_);
         if (!options_.needs_input_gradient) return;
-        if (backward_layout_ != forward_layout_) {
-            filters =
-                backward_filters_.bind(tensors.parameters[0], prepared + forward_filters_.bytes());
+        if (int8_input_gradient_) {
+            int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
+                                        static_cast<float*>(tensors.input_gradients[0]),
+                                        int8_filters_->turned(), workspace, tensors.step});
+            return;
+        }
+        if (filters == nullptr || backward_layout_ != forward_layout_) {
+            filters = backward_filters_.bind(tensors.parameters[0], prepared);
         }
         input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, tensors.output_gradients[0]);
@@ -113,10 +156,12 @@ public:
     void run(ops::Pass pass) override {
         switch (pass) {
             case ops::Pass::prepare:
+                if (int8_filters_) int8_filters_->prepare();
                 forward_filters_.refresh(context_);
                 backward_filters_.refresh(context_);
                 break;
             case ops::Pass::forward:
+                if (int8_forward_) return int8_forward_->run();
                 forward_.run();
                 break;
             case ops::Pass::weight_gradient:
@@ -124,12 +169,21 @@ public:
                 gradient_.run(context_);
                 break;
             case ops::Pass::input_gradient:
+                if (int8_input_gradient_) return int8_input_gradient_->run();
                 input_gradient_.run();
                 break;
         }
     }
 
 private:
+    /// A gradient in int8 comes with a forward pass in int8.
+    void plan_int8_filters() {
+        std::optional<Desc> turned;
+        if (int8_input_gradient_) turned = int8_input_gradient_->packed_filters();
+        int8_filters_ =
+            std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), turned, context_);
+    }
+
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
 
     Values values_of(std::int64_t samples) const {
@@ -196,6 +250,8 @@ private:
     Dims strides_, padding_;
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
+    std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // in place of the former
+    std::unique_ptr<Int8Filters> int8_filters_;                            // of both
     WorkingCopy forward_filters_,
         backward_filters_;  // the latter unused where layouts are equal
     ParameterGradient gradient_;

@@ -91,6 +91,8 @@ public:
         return {tensor::DType::f32};
     }
 
+    bool has_int8() const override { return multiplies_int8(); }
+
     int threads() const override { return threads_; }
 
     Determinism determinism() const override {

@@ -13,4 +13,8 @@ const Loops& loops_for_this_cpu();
 /// fp32.
 bool multiplies_bf16();
 
+/// Whether it sums products of integers of 8 bits in 32 bits (AVX-512 VNNI), and oneDNN may use
+/// that. Without, oneDNN would cut sums to 16 bits.
+bool multiplies_int8();
+
 }  // namespace hpcai::device::cpu

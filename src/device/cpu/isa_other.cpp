@@ -11,4 +11,8 @@ bool multiplies_bf16() {
     return false;
 }
 
+bool multiplies_int8() {
+    return false;
+}
+
 }  // namespace hpcai::device::cpu

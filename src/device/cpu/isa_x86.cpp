@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dnnl.hpp>
+
 #include "isa.hpp"
 
 namespace hpcai::device::cpu {
@@ -16,6 +18,13 @@ const Loops& loops_for_this_cpu() {
 bool multiplies_bf16() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512bf16");
+}
+
+bool multiplies_int8() {
+    // A set of oneDNN's has the bits of those that it extends.
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+    return (isa & wanted) == wanted;
 }
 
 }  // namespace hpcai::device::cpu

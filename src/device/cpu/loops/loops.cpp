@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detection_loops.hpp"
+#include "int8_loops.hpp"
 #include "optimizer_loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
@@ -285,6 +286,12 @@ constexpr Loops kTable{
     gather_region,
     scatter_region,
     overlaps,
+    largest_bits,
+    largest_of_filter,
+    round_to_int8,
+    round_turned,
+    dither_to_int8,
+    scale_sums,
 };
 
 }  // namespace

@@ -171,6 +171,38 @@ struct RegionBins {
     std::int64_t width;  // of the image, in pixels
 };
 
+/// q = x / step as an integer from -127 to 127. No number where x or inverse_step is none.
+struct RoundTile {
+    const float* x;
+    const float* inverse_step;  // (lanes)
+    std::int8_t* to;
+    std::int64_t to_stride;  // of a pixel
+};
+
+/// One filter's numbers, row after row.
+struct FilterRows {
+    const float* values;
+    std::int64_t taps;
+    std::int64_t channels;  // of a row, a multiple of 16
+};
+
+/// A tile's random numbers: Philox with counters (counter[0], b, counter[1], counter[2]), b
+/// counting from first_block on. 16 blocks serve 128 elements, pixel after pixel: element e takes
+/// half (e / 16) % 2, the lower one first, of word e / 32 of block e % 16.
+struct Dither {
+    std::uint32_t key[2];
+    std::uint32_t counter[3];
+    std::uint32_t first_block;
+};
+
+/// y = scale times a sum.
+struct SumsTile {
+    const std::int32_t* sums;
+    std::int64_t sums_stride;  // of a pixel
+    const float* scale;        // (lanes)
+    float* y;
+};
+
 /// Boxes side by side, with their areas.
 struct BoxColumns {
     float* x1;
@@ -220,6 +252,20 @@ struct Loops {
     void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
     /// Whether the IoU (ops::iou_of) of `box` and one of the boxes is above its largest_iou.
     bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
+    // The next six for fp32 and, of tiles, 16 lanes.
+    /// largest[l] = the larger of itself and the bits of any |x|: those of a number that is not
+    /// finite are larger than all others.
+    void (*largest_bits)(const Tile&, const float* x, std::uint32_t* largest);
+    /// The same of a whole filter, and of its channels in `of_channels`.
+    std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* of_channels);
+    /// To the nearest integer, ties to even.
+    void (*round_to_int8)(const Tile&, const RoundTile&);
+    /// Likewise, with a step for each channel, and the last tap first.
+    void (*round_turned)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
+    /// To the nearest integer of x / step + (h + 1/2) / 2^16 - 1/2 for random h of 16 bits: up or
+    /// down, as likely as x / step is near.
+    void (*dither_to_int8)(const Tile&, const RoundTile&, const Dither&);
+    void (*scale_sums)(const Tile&, const SumsTile&);
 };
 
 namespace baseline {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "int8_convolution.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <omp.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+
+namespace hpcai::device::cpu {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+using tag = dnnl::memory::format_tag;
+using type = dnnl::memory::data_type;
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
+constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
+constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
+constexpr std::int64_t kBlocksForThem = 16;
+
+std::int64_t divided_up(std::int64_t count, std::int64_t by) {
+    return (count + by - 1) / by;
+}
+
+std::size_t aligned(std::int64_t bytes) {
+    return static_cast<std::size_t>(divided_up(bytes, 64)) * 64;
+}
+
+std::int64_t elements_of_sample(const Shape& image) {
+    return image.elements() / image[0];
+}
+
+/// As many as leave what a pass makes of them in the cache of their threads.
+std::int64_t samples_at_a_time(const Shape& image, const Shape& result) {
+    const std::int64_t cache = kCachedBytes * omp_get_max_threads();
+    const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
+    const std::int64_t most = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
+    return divided_up(image[0], divided_up(image[0], most));
+}
+
+}  // namespace
+
+Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
+                                 const RoundingKey& rounding, const Context& context)
+    : context_(context), image_(op.input), result_(output_shape(op)) {
+    std::int64_t padding = op.padding;
+    if (pass == ops::Pass::input_gradient) {
+        std::swap(image_, result_);
+        padding = op.kernel - 1 - op.padding;
+        chance_ = rounding;
+    }
+    image_grid_ = tile_grid(context.layouts, image_, DType::f32);
+    result_grid_ = tile_grid(context.layouts, result_, DType::f32);
+    ensure(image_grid_.tile.lanes == kLanes && result_grid_.tile.lanes == kLanes,
+           "int8 of images in blocks of {} channels", context.layouts.channel_block);
+    samples_ = samples_at_a_time(image_, result_);
+    plan(op, padding);
+    parts_ = divided_up(elements_of_sample(image_), kPart);
+    sample_blocks_ = image_grid_.tiles * kBlocksForThem *
+                     divided_up(image_grid_.tile.pixels * kLanes, kDitheredElements);
+    if (chance_) check_random_numbers();
+    step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
+    largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});
+    image_bytes_ = aligned(samples_ * elements_of_sample(image_));
+    sums_bytes_ =
+        aligned(samples_ * elements_of_sample(result_) * std::int64_t{sizeof(std::int32_t)});
+}
+
+void Int8Convolution::check_random_numbers() const {
+    ensure(chance_->model < 1u << 16 && chance_->rank < 1u << 16 && chance_->node < 1u << 16 &&
+               sample_blocks_ < std::int64_t{1} << 32,
+           "no random numbers to round {} with for model {}, rank {}, node {}", to_string(image_),
+           chance_->model, chance_->rank, chance_->node);
+}
+
+/// oneDNN has convolutions in int8 between images with channels last only.
+void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
+    const auto image = [&](const Shape& shape, type dtype) {
+        return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
+    };
+    const Desc filters({result_[3], image_[3], op.kernel, op.kernel}, type::s8, tag::any);
+    const dnnl::convolution_forward::primitive_desc plan(
+        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+         image(image_, type::s8), filters, image(result_, type::s32), Dims{op.stride, op.stride},
+         Dims{padding, padding}, Dims{padding, padding}},
+        caller_scratchpad(), context_.engine);
+    packed_filters_ = plan.weights_desc();
+    primitive_ = Primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(), context_);
+    primitive_.add(DNNL_ARG_SRC, plan.src_desc(), context_);
+    primitive_.add(DNNL_ARG_WEIGHTS, packed_filters_, context_);
+    primitive_.add(DNNL_ARG_DST, plan.dst_desc(), context_);
+}
+
+std::size_t Int8Convolution::workspace_bytes() const {
+    return step_bytes_ + largest_bytes_ + image_bytes_ + sums_bytes_ +
+           primitive_.scratchpad_bytes();
+}
+
+void Int8Convolution::bind(const Places& places) {
+    places_ = places;
+    auto* place = static_cast<std::byte*>(places.workspace);
+    const auto take = [&](std::size_t bytes) { return std::exchange(place, place + bytes); };
+    steps_ = reinterpret_cast<float*>(take(step_bytes_));
+    largest_ = reinterpret_cast<std::uint32_t*>(take(largest_bytes_));
+    rounded_ = reinterpret_cast<std::int8_t*>(take(image_bytes_));
+    sums_ = reinterpret_cast<std::int32_t*>(take(sums_bytes_));
+    primitive_.set_scratchpad(place);
+    primitive_.set(DNNL_ARG_SRC, rounded_);
+    primitive_.set(DNNL_ARG_WEIGHTS, places.filters.filters);
+    primitive_.set(DNNL_ARG_DST, sums_);
+}
+
+void Int8Convolution::run() {
+    for (std::int64_t next = 0; next < image_[0]; next += samples_) {
+        // The last ones may be computed twice, to the same bits.
+        const std::int64_t first = std::min(next, image_[0] - samples_);
+        find_steps(first);
+        round_samples(first);
+        primitive_.run(context_);
+        scale_sums(first);
+    }
+}
+
+void Int8Convolution::find_steps(std::int64_t first_sample) const {
+    const std::int64_t elements = elements_of_sample(image_);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t image = 0; image < samples_; ++image) {
+        for (std::int64_t part = 0; part < parts_; ++part) {
+            const std::int64_t first = part * kPart, count = std::min(kPart, elements - first);
+            std::array<std::uint32_t, kLanes> bits{};
+            context_.loops->largest_bits({count / kLanes, kLanes, kLanes},
+                                         places_.image + (first_sample + image) * elements + first,
+                                         bits.data());
+            largest_[image * parts_ + part] = *std::ranges::max_element(bits);
+        }
+    }
+    for (std::int64_t image = 0; image < samples_; ++image) {
+        const std::uint32_t* of_parts = largest_ + image * parts_;
+        steps_[image] = int8_step(*std::max_element(of_parts, of_parts + parts_));
+    }
+}
+
+void Int8Convolution::round_samples(std::int64_t first) const {
+    const std::int64_t pixels = image_grid_.tile.pixels, channels = image_[3];
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t image = 0; image < samples_; ++image) {
+        for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
+            std::array<float, kLanes> inverse;
+            inverse.fill(1 / steps_[image]);
+            const void* x =
+                image_grid_.at(static_cast<const void*>(places_.image), first + image, index);
+            std::int8_t* to = rounded_ + image * pixels * channels + index * kLanes;
+            const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
+            if (chance_) {
+                context_.loops->dither_to_int8(image_grid_.tile, task,
+                                               dither_of_tile(first + image, index));
+            } else {
+                context_.loops->round_to_int8(image_grid_.tile, task);
+            }
+        }
+    }
+}
+
+void Int8Convolution::scale_sums(std::int64_t first) const {
+    const std::int64_t pixels = result_grid_.tile.pixels, channels = result_[3];
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t image = 0; image < samples_; ++image) {
+        for (std::int64_t index = 0; index < result_grid_.tiles; ++index) {
+            const std::int64_t channel = index * kLanes;
+            std::array<float, kLanes> scale;
+            for (std::size_t lane = 0; lane < scale.size(); ++lane) {
+                scale[lane] = steps_[image] * places_.filters.steps[channel + std::int64_t(lane)];
+            }
+            const std::int32_t* sums = sums_ + image * pixels * channels + channel;
+            auto* y = static_cast<float*>(result_grid_.at(places_.result, first + image, index));
+            context_.loops->scale_sums(result_grid_.tile, {sums, channels, scale.data(), y});
+        }
+    }
+}
+
+/// Random numbers that no other tile, sample of the rank, kernel, step, rank or model has, nor any
+/// CounterStream. A step's samples are counted over its micro-batches, whatever their order.
+Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
+    const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
+    const std::int64_t sample = places_.step->micro_batch * image_[0] + image;
+    const auto high = static_cast<std::uint32_t>(sample / samples_of_2_to_32_blocks);
+    const std::int64_t low = sample % samples_of_2_to_32_blocks * sample_blocks_ +
+                             index * (sample_blocks_ / image_grid_.tiles);
+    return {{static_cast<std::uint32_t>(chance_->seed),
+             static_cast<std::uint32_t>(chance_->seed >> 32)},
+            {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | (high & 0xff) << 16 |
+                 chance_->node,
+             places_.step->taken_steps + places_.step->skipped_steps,
+             chance_->model << 16 | chance_->rank},
+            static_cast<std::uint32_t>(low)};
+}
+
+}  // namespace hpcai::device::cpu

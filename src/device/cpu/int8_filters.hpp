@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "context.hpp"
+
+namespace hpcai::device::cpu {
+
+/// What a convolution in int8 reads: filters in the layout of its primitive, and their steps, one
+/// for each channel of the result.
+struct Int8Factors {
+    void* filters;
+    const float* steps;
+};
+
+/// One step of rounding to int8 for numbers of which the largest |x| has these bits: the 127th part
+/// of it, NaN where it is not finite. No less than the smallest normal number, so that its inverse
+/// is finite.
+float int8_step(std::uint32_t largest_bits);
+
+/// The filters of a convolution rounded to int8, to the nearest multiples of steps: as they are,
+/// with a step for each filter, and turned round for the input gradient, with a step for each
+/// channel.
+class Int8Filters {
+public:
+    /// For primitives that take filters in layout `plain` and, where there is an input gradient in
+    /// int8, `turned`; both of s8.
+    Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
+                const std::optional<dnnl::memory::desc>& turned, const Context& context);
+
+    std::size_t prepared_bytes() const;
+    std::size_t workspace_bytes() const;
+    /// `master` is (K, R, S, C) f32.
+    void bind(const float* master, void* prepared, void* workspace);
+    const Int8Factors& plain() const { return plain_.factors; }
+    const Int8Factors& turned() const { return turned_.factors; }
+    /// Called when the filters have changed.
+    void prepare();
+
+private:
+    struct Copy {
+        std::size_t packed_bytes = 0, step_bytes = 0;
+        Reorder pack;
+        float* steps = nullptr;
+        Int8Factors factors{};
+
+        void plan(const dnnl::memory::desc& rounded, const dnnl::memory::desc& packed,
+                  const Context& context);
+        std::size_t bytes() const { return packed_bytes + step_bytes; }
+        void bind(std::int8_t* rounded, std::byte* prepared);
+    };
+
+    FilterRows rows(std::int64_t filter) const;
+    void round_filters(std::int64_t block) const;
+    void find_turned_steps(std::int64_t first_channel) const;
+
+    const Context& context_;
+    std::int64_t filters_, taps_, channels_;  // K, R S, C
+    bool is_turned_;
+    Copy plain_, turned_;
+    std::size_t rounded_bytes_ = 0, inverse_bytes_ = 0;
+
+    const float* master_ = nullptr;
+    std::int8_t* rounded_ = nullptr;    // (K, R S, C), at first as they are, then turned round
+    float* inverse_ = nullptr;          // (C), of the steps of filters that are turned round
+    std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
+};
+
+}  // namespace hpcai::device::cpu

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/benchmark/base_model.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "support/recording_device.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+using device::KernelOptions;
+using device::RecordingDevice;
+
+/// What the convolutions of a rank's training network are built for, by the nodes' order.
+std::vector<KernelOptions> convolutions_of(const Start& start) {
+    std::vector<KernelOptions> all;
+    for (const auto& build : static_cast<RecordingDevice&>(*start.device).builds()) {
+        if (std::holds_alternative<ops::Convolution>(build.operation)) {
+            all.push_back(build.options);
+        }
+    }
+    return all;
+}
+
+/// As the start-up leaves it on rank `world_rank` of two groups of two.
+Start start_of(int world_rank, device::Precision precision) {
+    config::Config config;
+    config.workload.classes = 4;
+    config.workload.image_size = 32;
+    config.training.batch_size = 8;
+    config.run.seed = 77;
+    config.data.kind = config::DataKind::synthetic;
+    plan::ParallelismController controller({4, 2, 2}, plan::fill_nodes(4, 4));
+    const plan::RankPlace place = controller.place(world_rank);
+    Start start{.config = config, .controller = std::move(controller), .place = place};
+    for (const data::Split split : {data::Split::training, data::Split::validation}) {
+        auto& set =
+            split == data::Split::training ? start.samples.training : start.samples.validation;
+        set = data::make_synthetic_samples(config, split);
+    }
+    start.device = std::make_unique<RecordingDevice>(true);
+    start.precision = precision;
+    return start;
+}
+
+TEST(BaseModel, RoundsToInt8WithRandomNumbersOfItsModelRankAndNodes) {
+    const Start start = start_of(3, {.int8 = true});
+    const BaseModel model(start);
+    const std::vector<KernelOptions> convolutions = convolutions_of(start);
+    ASSERT_EQ(convolutions.size(), 53u) << "of ResNet-50";
+    std::uint32_t next_node = 0;
+    for (const KernelOptions& options : convolutions) {
+        EXPECT_TRUE(options.int8);
+        EXPECT_EQ(options.mode, device::Mode::training);
+        EXPECT_EQ(options.rounding.seed, 77u);
+        EXPECT_EQ(options.rounding.model, 1u);
+        EXPECT_EQ(options.rounding.rank, 1u);
+        EXPECT_GE(options.rounding.node, next_node) << "each node has its own";
+        next_node = options.rounding.node + 1;
+    }
+}
+
+TEST(BaseModel, EvaluatesInFp32WhatTrainsInInt8) {
+    const Start start = start_of(0, {.int8 = true});
+    BaseModel model(start);
+    static_cast<RecordingDevice&>(*start.device).forget_builds();
+    const auto alone = comm::make_self_communicator();
+    model.predict(start.samples.validation, *alone);
+    const std::vector<KernelOptions> convolutions = convolutions_of(start);
+    ASSERT_EQ(convolutions.size(), 53u);
+    for (const KernelOptions& options : convolutions) EXPECT_FALSE(options.int8);
+}
+
+}  // namespace
+}  // namespace hpcai::benchmark
