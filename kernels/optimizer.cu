@@ -125,6 +125,7 @@ __device__ void step_pack(const UpdateArguments& of, const Rule& rule, const OfR
     for (int lane = 0; lane < N; ++lane) {
         float states[2] = {first.lane[lane], second.lane[lane]};
         rule.step(weight.lane[lane], gradient.lane[lane], states, by, range);
+        if (of.rounds_parameters) weight.lane[lane] = to_float(from_float<T>(weight.lane[lane]));
         first.lane[lane] = states[0];
         second.lane[lane] = states[1];
     }

@@ -34,6 +34,7 @@ struct UpdateArguments {
     const float* gradients = nullptr;
     float* states[2] = {};  // as many as the rule has, in its formula's order
     tensor::DType working_dtype = tensor::DType::f16;  // of working copies; or bf16, or f32
+    bool rounds_parameters = false;  // w is rounded to working_dtype before it is written
     std::int64_t count = 0;
 
     const UpdateRange* ranges = nullptr;  // in device memory, ascending, apart

@@ -34,6 +34,11 @@ void over_elements(const UpdateArguments& of, const Step& step) {
             }
             step(element);
             of.parameters[i] = static_cast<float>(element.weight);
+            if (of.rounds_parameters) {
+                std::uint32_t stored = 0;
+                put(of.working_dtype, &stored, 0, of.parameters[i]);
+                of.parameters[i] = static_cast<float>(get(of.working_dtype, &stored, 0));
+            }
             for (int state = 0; state < 2; ++state) {
                 if (of.states[state] == nullptr) continue;
                 of.states[state][i] = static_cast<float>(element.states[state]);

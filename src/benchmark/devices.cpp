@@ -19,7 +19,9 @@ device::Precision requested(config::Precision wanted) {
         case config::Precision::tf32:
             return {tensor::DType::f32, true};
         case config::Precision::mixed:
-            return {tensor::DType::f16, false};
+            return {.compute = tensor::DType::f16};
+        case config::Precision::fp16:
+            return {.compute = tensor::DType::f16, .is_pure = true};
         case config::Precision::bf16:
             return {tensor::DType::bf16, false};
         case config::Precision::int8:
@@ -108,6 +110,8 @@ device::Precision choose_precision(config::Precision wanted, const device::Devic
         if (compute == tensor::DType::f32 && device.has_tf32())
             available.push_back({compute, true});
         available.push_back({compute, false});
+        if (compute == tensor::DType::f16)
+            available.push_back({.compute = compute, .is_pure = true});
     }
     if (device.has_int8()) available.push_back({.int8 = true});
     if (wanted == config::Precision::automatic) return available.front();

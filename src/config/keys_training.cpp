@@ -146,19 +146,20 @@ std::vector<Key> engine_keys(const Builder& training) {
             {{{Precision::automatic, "auto"},
               {Precision::fp32, "fp32"},
               {Precision::tf32, "tf32"},
+              {Precision::fp16, "fp16"},
               {Precision::mixed, "mixed"},
               {Precision::bf16, "bf16"},
-              {Precision::int8, "int8"}},
-             {"fp16"}},
+              {Precision::int8, "int8"}}},
             {.meaning = "Number format of activations and gradients; mixed (fp16) and bf16 keep "
-                        "fp32 master weights and statistics, tf32 cuts the factors of products, "
+                        "fp32 master weights and statistics, fp16 has weights in fp16 too, rounded "
+                        "after each step, tf32 cuts the factors of products, "
                         "int8 is fp32 whose convolutions, while they train, multiply integers of 8 "
                         "bits but for the gradients of filters; auto is mixed on a GPU, bf16 on a "
                         "CPU that has it, else fp32."}),
         training.integer(
             "loss_scale", &TrainingConfig::loss_scale,
             {.meaning = "Factor on the loss that keeps small gradients from vanishing; "
-                        "0 lets precision mixed find it, doubling and halving, and "
+                        "0 lets precisions mixed and fp16 find it, doubling and halving, and "
                         "leaves it out in the others.",
              .bounds = between(0, 65536)}),
         training.boolean("fusion", &TrainingConfig::fusion,

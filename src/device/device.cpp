@@ -25,7 +25,7 @@ private:
 }  // namespace
 
 std::string_view name_of(const Precision& precision) {
-    if (precision.compute == tensor::DType::f16) return "mixed";
+    if (precision.compute == tensor::DType::f16) return precision.is_pure ? "fp16" : "mixed";
     if (precision.int8) return "int8";
     return precision.tf32 ? "tf32" : tensor::name_of(precision.compute);
 }

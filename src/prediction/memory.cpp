@@ -187,6 +187,8 @@ ComputePrecision compute_precision(const config::Config& config) {
             return {"bf16", 2, false};
         case config::Precision::int8:
             return {"int8", 4, false, true};
+        case config::Precision::fp16:
+            return {"fp16", 2, false};
         case config::Precision::mixed:
             return {"mixed", 2, false};
         case config::Precision::tf32:

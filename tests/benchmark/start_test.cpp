@@ -63,7 +63,8 @@ device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
 }
 
 constexpr device::Precision kFp32{DType::f32, false}, kTf32{DType::f32, true},
-    kMixed{DType::f16, false}, kBf16{DType::bf16, false}, kInt8{.int8 = true};
+    kMixed{DType::f16, false}, kFp16{.compute = DType::f16, .is_pure = true},
+    kBf16{DType::bf16, false}, kInt8{.int8 = true};
 
 TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
     using config::Precision;
@@ -78,6 +79,8 @@ TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     EXPECT_EQ(chosen(Precision::fp32, all), kFp32);
     EXPECT_EQ(chosen(Precision::tf32, all), kTf32);
     EXPECT_EQ(chosen(Precision::mixed, all), kMixed);
+    EXPECT_EQ(chosen(Precision::fp16, all), kFp16);
+    EXPECT_EQ(chosen(Precision::automatic, all), kMixed);
     EXPECT_EQ(chosen(Precision::bf16, all), kBf16);
     const PaperDevice integers({DType::f32}, false, true);
     EXPECT_EQ(chosen(Precision::int8, integers), kInt8);
@@ -97,6 +100,7 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(message.find("'mixed'"), std::string::npos) << message;
     EXPECT_NE(message.find("(bf16, fp32)"), std::string::npos) << message;
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
+    EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
     EXPECT_NE(refusal(Precision::int8).find("(bf16, fp32), got 'int8'"), std::string::npos);
 }
 

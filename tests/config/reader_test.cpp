@@ -58,18 +58,13 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_EQ(
-        message_of("training:\n  precision: fp16\n"),
-        "f.yaml:2:14: training.precision: expected one of auto, fp32, tf32, mixed, bf16, int8, "
-        "got 'fp16', which this version does not have");
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
               "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
               "audit_steps, loss_steps, "
               "level), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
-    for (const char* line :
-         {"parallel: {mode: model}", "training: {precision: fp16}", "parallel: {mode: mixed}"}) {
+    for (const char* line : {"parallel: {mode: model}", "parallel: {mode: mixed}"}) {
         EXPECT_THAT(message_of(line), EndsWith("which this version does not have")) << line;
     }
 }

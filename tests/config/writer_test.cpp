@@ -150,7 +150,6 @@ TEST(Explain, ShowsOneKeyOneSectionOrAll) {
               "    Samples in one step of one base model, over all its ranks.\n"
               "    default: 256   legal: an integer at least 1 and at most 1048576   unit: "
               "samples\n");
-    EXPECT_THAT(explain("training"), HasSubstr("not in this version: fp16\n"));
     EXPECT_EQ(explain("training").find("bagging.M"), std::string::npos);
     for (const Key& key : keys()) EXPECT_THAT(explain(""), HasSubstr(key.full_name() + "\n"));
     for (const char* name : {"trainin", "training.bach_size", "batch_size", "run.", "."}) {
@@ -173,7 +172,7 @@ TEST(Schema, RestrictsEveryKeyAsTheReaderDoes) {
     EXPECT_EQ(training["batch_size"]["default"], 256);
     EXPECT_EQ(training["momentum"]["exclusiveMaximum"], 1.0);
     EXPECT_EQ(training["precision"]["enum"],
-              (json{"auto", "fp32", "tf32", "mixed", "bf16", "int8"}));
+              (json{"auto", "fp32", "tf32", "fp16", "mixed", "bf16", "int8"}));
     for (const char* name : {"batch_norm_samples", "epsilon", "momentum_correction"}) {
         EXPECT_EQ(training[name]["anyOf"][0]["const"], "auto");
     }

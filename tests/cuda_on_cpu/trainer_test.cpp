@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hpcai/tensor/half.hpp"
 #include "src/device/cuda/cuda_device.hpp"
 #include "storage/temporary_folder.hpp"
 #include "training/networks.hpp"
@@ -107,6 +108,22 @@ TEST_F(RecordedTrainer, FindsALossScaleInMixedPrecisionAndLearns) {
     const Course got = train(gpu), want = train(cpu);
     EXPECT_LT(got.skipped_steps, 10) << "of fifty";
     EXPECT_NEAR(got.epochs.back().mean_loss, want.epochs.back().mean_loss, 0.05);
+}
+
+TEST_F(RecordedTrainer, KeepsParametersInFp16AloneInPureFp16) {
+    const auto in_fp16 = [](const Course& course) {
+        return std::ranges::count_if(course.parameters, [](float value) {
+            return tensor::from_f16(tensor::to_f16(value)) == value;
+        });
+    };
+    SmallModel mixed = on_gpu(config_, DType::f16);
+    const Course with_master = train(mixed);
+    config_.training.precision = config::Precision::fp16;
+    SmallModel pure = on_gpu(config_, DType::f16), cpu = on_cpu(config_);
+    const Course got = train(pure), want = train(cpu);
+    EXPECT_EQ(in_fp16(got), std::ssize(got.parameters));
+    EXPECT_LT(in_fp16(with_master), std::ssize(with_master.parameters) / 2);
+    EXPECT_NEAR(got.epochs.back().mean_loss, want.epochs.back().mean_loss, 0.1);
 }
 
 TEST_F(RecordedTrainer, BlamesALossScaleThatIsTooLarge) {

@@ -125,6 +125,29 @@ TEST_P(OptimizerKernels, AgreeWithTheirTwins) {
     for (const std::int64_t count : {1, 7, 8, 9, 1000, 4101}) expect_twins(count, {{0, count}});
 }
 
+TEST_P(OptimizerKernels, RoundParametersWhereThereIsNoMaster) {
+    for (const Steps& steps : every_step()) {
+        State got(GetParam(), 1000, contents_), twin = got, with_master = got;
+        UpdateArguments arguments = got.arguments({{0, 1000}});
+        steps.kernel(with_master.arguments({{0, 1000}}));
+        arguments.rounds_parameters = true;
+        steps.kernel(arguments);
+        arguments = twin.arguments({{0, 1000}});
+        arguments.rounds_parameters = true;
+        steps.twin(arguments);
+        Buffer rounded(GetParam(), 1000);
+        for (std::int64_t i = 0; i < 1000; ++i) {
+            rounded.set(i, with_master.parameters[i]);
+            ASSERT_EQ(got.parameters[i], rounded[i]) << i;
+        }
+        // A sum that lies between two numbers may go to either.
+        EXPECT_TRUE(near(twin.parameters, got.parameters, 2 * tolerance_of(GetParam())));
+        EXPECT_TRUE(same(got.first, with_master.first));
+        expect_rounded(got);
+        expect_rounded(twin);
+    }
+}
+
 const std::vector<UpdateRange> kRanges{{16, 17, false},        {24, 64, true, true},
                                        {64, 131, false, true}, {136, 136, true},
                                        {136, 400, false},      {408, 500, true, true}};

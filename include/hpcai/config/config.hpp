@@ -26,7 +26,7 @@ enum class StagingCleanup { keep, remove, remove_on_success, remove_on_failure }
 enum class BadSamplePolicy { fail, skip, count };
 enum class Optimizer { sgd, lars, lamb, adam, adamw, adagrad };
 enum class Schedule { constant, step, cosine, polynomial };
-enum class Precision { automatic, fp32, tf32, mixed, bf16, int8 };
+enum class Precision { automatic, fp32, tf32, fp16, mixed, bf16, int8 };
 enum class CommunicationBackend { automatic, mpi, nccl };
 enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
 enum class CommunicationPrecision { fp32, bf16, fp16, int8 };

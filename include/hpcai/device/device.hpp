@@ -83,12 +83,14 @@ public:
 /// What a network computes in; masters, statistics and sums are fp32.
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // see KernelOptions
-    bool int8 = false;  // likewise, of the network that trains
+    bool tf32 = false;     // see KernelOptions
+    bool int8 = false;     // likewise, of the network that trains
+    bool is_pure = false;  // parameters are numbers of `compute`, too: Optimizer::rounds_parameters
     bool operator==(const Precision&) const = default;
 };
 
-/// As training.precision has it: "fp32", "tf32", "mixed" (fp16), "bf16" or "int8".
+/// As training.precision has it: "fp32", "tf32", "fp16", "mixed" (fp16),
+/// "bf16" or "int8".
 std::string_view name_of(const Precision& precision);
 
 /// What a device promises of the bits of its results.

@@ -78,6 +78,9 @@ struct Optimizer {
     };
     std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
     tensor::DType compute = tensor::DType::f32;  // of working copies
+    // Whether w, too, is a number of `compute` after each step, rounded to nearest even: then there
+    // is no fp32 master (Micikevicius et al. 2018, section 3.1, has what that costs).
+    bool rounds_parameters = false;
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.

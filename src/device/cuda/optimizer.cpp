@@ -36,6 +36,7 @@ public:
                       .gradients = tensors.gradients.data(),
                       .states = {tensors.states[0].data(), tensors.states[1].data()},
                       .working_dtype = optimizer.compute,
+                      .rounds_parameters = optimizer.rounds_parameters,
                       .count = static_cast<std::int64_t>(tensors.parameters.size()),
                       .ranges = static_cast<const kernels::UpdateRange*>(in_memory_->data()),
                       .range_count = static_cast<std::int64_t>(ranges_.size()),
