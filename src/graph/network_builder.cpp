@@ -38,7 +38,7 @@ void Network::Builder::plan_kernels() {
         auto kernel = network_.device_.build(
             node.operation,
             {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
-             !graph_.is_first_layer(node), options_.tf32});
+             !graph_.is_first_layer(node), options_.tf32, options_.exchange});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;

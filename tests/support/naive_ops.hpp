@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/shape.hpp>
 
@@ -237,6 +239,11 @@ struct Solver {
     void operator()(const ops::RoiAlign& op);
     void operator()(const ops::RoiLoss& op);
     void operator()(const ops::Detections& op);
+    /// What joins the parts of a network, which one alone cannot compute.
+    template <typename Exchange>
+    void operator()(const Exchange& op) {
+        throw Error(ExitCode::internal, std::string(name_of(ops::Operation(op))));
+    }
 };
 
 /// The pixels of one channel in one span of samples that share statistics.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <hpcai/device/channel_exchange.hpp>
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
@@ -27,6 +28,7 @@ struct KernelOptions {
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
     bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
+    ChannelExchange* exchange = nullptr;  // of a part of a network; outlives the kernel
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -181,6 +183,10 @@ public:
     /// SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13). mix is one to one, so a change
     /// within one word never goes unseen. Waits for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
+
+    /// Whether it computes a part of a network: ops::AllGather and ops::ReduceScatter, and trust
+    /// ratios over the parts.
+    virtual bool computes_parts() const { return false; }
 };
 
 /// Bytes of a tensor without padding, what most devices need for it.

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <hpcai/device/channel_exchange.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
@@ -78,6 +79,9 @@ struct Optimizer {
     };
     std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
     tensor::DType compute = tensor::DType::f32;  // of working copies
+    // Where every range with a trust ratio is this part's share of a parameter: the norms are of
+    // all parts. Outlives what is built from it. Null: the ranges are whole.
+    ChannelExchange* exchange = nullptr;
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.

@@ -33,7 +33,8 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // see device::KernelOptions
+    bool tf32 = false;                            // see device::KernelOptions
+    device::ChannelExchange* exchange = nullptr;  // likewise
 };
 
 /// Bytes a built network holds on its device.
@@ -61,6 +62,8 @@ public:
     const NetworkMemory& memory() const { return memory_; }
     /// The type of activations and their gradients.
     tensor::DType compute() const { return options_.compute; }
+    /// With the other parts, where it is a part of a network; else null.
+    device::ChannelExchange* exchange() const { return options_.exchange; }
 
     /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
     /// is taken. Every input is set anew before each forward pass, which may use its memory for

@@ -91,6 +91,7 @@ public:
         return {tensor::DType::f32};
     }
 
+    bool computes_parts() const override { return true; }
     int threads() const override { return threads_; }
 
     Determinism determinism() const override {

@@ -92,7 +92,9 @@ private:
 class TrustRatios {
 public:
     explicit TrustRatios(const Optimizer& optimizer)
-        : ranges_(optimizer.ranges), ratios_(optimizer.ranges.size(), 1.0F) {}
+        : ranges_(optimizer.ranges),
+          exchange_(optimizer.exchange),
+          ratios_(optimizer.ranges.size(), 1.0F) {}
 
     /// `ratio(|w|, |other|)` where a range has one and neither is 0, else 1. `of_parts` are the
     /// sums of the parts, in their order.
@@ -105,6 +107,7 @@ public:
             sum.parameters += of_parts[index].parameters;
             sum.others += of_parts[index].others;
         }
+        if (exchange_ != nullptr) add_other_parts();
         for (std::size_t index = 0; index < ranges_.size(); ++index) {
             if (!ranges_[index].has_trust_ratio) continue;
             const auto& [parameters, others] = sums_[index];
@@ -118,7 +121,21 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
+    /// Of the network, which have their own channels of each parameter.
+    void add_other_parts() {
+        std::vector<double> sums;
+        for (const SquareSums& sum : sums_) {
+            sums.push_back(sum.parameters);
+            sums.push_back(sum.others);
+        }
+        sum_over_parts(*exchange_, sums);
+        for (std::size_t index = 0; index < sums_.size(); ++index) {
+            sums_[index] = {sums[2 * index], sums[2 * index + 1]};
+        }
+    }
+
     std::vector<Optimizer::Range> ranges_;
+    ChannelExchange* exchange_;
     std::vector<SquareSums> sums_;
     std::vector<float> ratios_;  // by range
 };

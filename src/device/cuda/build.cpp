@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+
 #include "context.hpp"
 
 namespace hpcai::device::cuda {
@@ -70,6 +74,12 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
         return build_detections(op, options, context);
+    }
+    /// What joins the parts of a network.
+    template <typename Other>
+    std::unique_ptr<Kernel> operator()(const Other& op) const {
+        throw Error(ExitCode::internal,
+                    fmt::format("the CUDA engine has no {}", ops::name_of(ops::Operation(op))));
     }
 };
 
