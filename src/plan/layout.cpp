@@ -57,28 +57,46 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// P_degree in stages and the ranks of each.
+/// What `others` leave of P_degree.
+int rest_of(int degree, const std::optional<int>& one, const std::optional<int>& other) {
+    const std::int64_t taken = std::int64_t{one.value_or(1)} * other.value_or(1);
+    return static_cast<int>(std::int64_t{degree} / std::max<std::int64_t>(1, taken));
+}
+
+/// P_degree in stages, their parts and the ranks of each.
 void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
-    const bool is_pipeline = parallel.mode == config::ParallelMode::pipeline;
-    if (parallel.pipeline_degree) {
-        layout.stages = *parallel.pipeline_degree;
-    } else if (is_pipeline) {
-        layout.stages = layout.degree / std::max(1, parallel.data_degree.value_or(1));
+    const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel;
+    if (mode == config::ParallelMode::mixed) {
+        const int given = data.has_value() + stages.has_value() + parts.has_value();
+        require(given >= 2, ExitCode::usage,
+                "parallel.mode mixed: expected two or three of parallel.data_degree, "
+                "parallel.pipeline_degree and parallel.model_degree, got {}",
+                given);
     }
-    const int data_degree =
-        parallel.data_degree.value_or(layout.degree / std::max(1, layout.stages));
-    require(layout.stages >= 1 && std::int64_t{layout.stages} * data_degree == layout.degree,
-            ExitCode::launch,
-            "parallel.data_degree={} x parallel.pipeline_degree={} must be P_degree={}; change one "
-            "of them, or leave it auto",
-            data_degree, layout.stages, layout.degree);
-    layout.micro_batches = parallel.micro_batches;
+    const bool has_rest_in_stages =
+        mode == config::ParallelMode::pipeline || (mode == config::ParallelMode::mixed && parts);
+    layout.stages = stages.value_or(has_rest_in_stages ? rest_of(layout.degree, data, parts) : 1);
+    const bool has_rest_in_parts =
+        mode == config::ParallelMode::model || mode == config::ParallelMode::mixed;
+    layout.parts = parts.value_or(has_rest_in_parts ? rest_of(layout.degree, data, stages) : 1);
+    const int data_degree = data.value_or(rest_of(layout.degree, layout.stages, layout.parts));
+    const bool is_product = layout.stages >= 1 && layout.parts >= 1 &&
+                            layout.degree % layout.stages == 0 &&
+                            layout.degree / layout.stages % layout.parts == 0 &&
+                            layout.degree / layout.stages / layout.parts == data_degree;
+    require(is_product, ExitCode::launch,
+            "parallel.data_degree={} x parallel.pipeline_degree={}{} must be P_degree={}; change "
+            "one of them, or leave it auto",
+            data_degree, layout.stages,
+            layout.parts == 1 ? "" : fmt::format(" x parallel.model_degree={}", layout.parts),
+            layout.degree);
+    layout.micro_batches = micro_batches;
 }
 
 void check_batch(int batch_size, const Layout& layout) {
     const std::int64_t parts = std::int64_t{layout.data_degree()} * layout.micro_batches;
     const bool is_shared = batch_size >= 1 && batch_size % parts == 0;
-    require(is_shared || (layout.micro_batches == 1 && layout.stages == 1), ExitCode::launch,
+    require(is_shared || (layout.micro_batches == 1 && layout.slices() == 1), ExitCode::launch,
             "training.batch_size={} cannot be shared evenly by {} ranks x "
             "parallel.micro_batches={}; make it a multiple of {}",
             batch_size, layout.data_degree(), layout.micro_batches, parts);

@@ -25,20 +25,25 @@ constexpr std::byte kNoPixel{0};
 constexpr std::byte kNoLabel{0xFF};
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
-    const int stage = layout.stage_of(group_rank), replica = layout.replica_of(group_rank);
+    const int stage = layout.stage_of(group_rank);
+    const auto of_stage = [&](int other) {
+        return layout.group_rank_of(other, layout.replica_of(group_rank),
+                                    layout.part_of(group_rank));
+    };
     Neighbours neighbours;
-    if (stage > 0) neighbours.before = layout.group_rank_of(stage - 1, replica);
-    if (stage + 1 < layout.stages) neighbours.behind = layout.group_rank_of(stage + 1, replica);
+    if (stage > 0) neighbours.before = of_stage(stage - 1);
+    if (stage + 1 < layout.stages) neighbours.behind = of_stage(stage + 1);
     return neighbours;
 }
 
 /// The labels of a rank's share of a batch go from the first stage to the last.
 Route label_route(const PipelineSetup& setup, bool is_outgoing) {
     const plan::Layout& layout = setup.share.layout;
-    const int replica = layout.replica_of(setup.share.group.rank());
+    const int rank = setup.share.group.rank();
     const int rows = layout.rows(setup.config.training.batch_size) * layout.micro_batches;
-    return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, replica), kLabelTag,
-            static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
+    return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, layout.replica_of(rank),
+                                 layout.part_of(rank)),
+            kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
 }  // namespace
@@ -81,6 +86,8 @@ private:
     const plan::Layout& layout() const { return share_.layout; }
     bool is_first() const { return stage_ == 0; }
     bool is_last() const { return stage_ + 1 == layout().stages; }
+    /// Every part reads the same samples and has the same losses, which count once.
+    bool counts_samples() const { return layout().part_of(share_.group.rank()) == 0; }
     graph::Network& first_network() const { return *share_.networks.front(); }
     graph::Network& network_of(int micro_batch) const {
         return *share_.networks[static_cast<std::size_t>(micro_batch) % share_.networks.size()];
@@ -168,6 +175,7 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
     reducer_.end_step();
     wait_until([&] { return boundary_.test() && label_outbox_.test(); });
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
+    if (share_.exchange != nullptr) accounting_.parts = share_.exchange->accounting();
     ++accounting_.steps;
 }
 
@@ -182,7 +190,7 @@ void PipelineStep::Worker::begin(const data::Batch* batch) {
     boundary_.begin(layout().micro_batches);
     if (is_last() && !is_first()) labels_in_.begin(1);
     if (!is_first()) return;
-    if (batch != nullptr) unread_samples_ += batch->samples;
+    if (batch != nullptr && counts_samples()) unread_samples_ += batch->samples;
     const auto write = [&](std::span<std::byte> to) {
         if (batch == nullptr) {
             std::ranges::fill(to, kNoLabel);
@@ -229,7 +237,7 @@ void PipelineStep::Worker::forward(int micro_batch, const data::Batch* batch) {
     boundary_.take_values(network);
     network.forward(progress);
     for (const std::span<const float> losses : network.losses()) {
-        device_.add_losses(losses, network.step_numbers());
+        if (counts_samples()) device_.add_losses(losses, network.step_numbers());
     }
     boundary_.send_values(network);
 }

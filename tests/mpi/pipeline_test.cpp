@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <hpcai/graph/fuse_for.hpp>
-#include <hpcai/graph/stages.hpp>
-#include <hpcai/training/stage_parameters.hpp>
-
-#include "training/networks.hpp"
-#include "world.hpp"
+#include "pipelined_model.hpp"
 
 /// One model trained in stages by all ranks of the world, against one rank with the same
 /// micro-batches.
@@ -24,134 +18,6 @@ using config::PipelineSchedule;
 using mpi_tests::world;
 using tensor::DType;
 
-constexpr int kBatch = 64;  // of the model
-constexpr std::int64_t kSteps = 4;
-
-struct Shape {
-    int stages = 1;
-    int micro_batches = 1;
-    PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-    DType compute = DType::f32;
-    config::Optimizer optimizer = config::Optimizer::sgd;
-};
-
-/// What a training leaves to compare, the same on all ranks.
-struct Trained {
-    std::vector<double> losses;  // of the model's whole batch, by step
-    std::vector<float> parameters;
-    std::vector<float> statistics;
-    double mean_loss = 0;
-    MessageAccounting messages;
-};
-
-/// One rank of a pipeline over all ranks of a group.
-class PipelinedModel {
-public:
-    PipelinedModel(comm::Communicator& group, const Shape& shape, int audit_steps = 0)
-        : config(small_config(kBatch, 1)),
-          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches},
-          device(device::make_cpu_device({})),
-          model_graph(small_graph(layout.rows(kBatch))),
-          model(model_graph, *device, 2),
-          stages(graph::cut(graph::fuse(model_graph), shape.stages)),
-          mine(stages[static_cast<std::size_t>(layout.stage_of(group.rank()))]),
-          store(mine.graph, *device, 2),
-          group_(group),
-          replicas(group.split(layout.stage_of(group.rank()), group.rank())),
-          reducer(comm::make_mpi_reducer(*replicas)) {
-        config.parallel.mode = config::ParallelMode::pipeline;
-        config.parallel.micro_batches = shape.micro_batches;
-        config.parallel.schedule = shape.schedule;
-        config.training.optimizer = shape.optimizer;
-        config.run.audit_steps = audit_steps;
-        initialize(model_graph, config.run.seed, 0, model);
-        copy_stage(mine, model, store);
-        const graph::NetworkOptions options{device::Mode::training, shape.compute};
-        networks.push_back(std::make_unique<graph::Network>(
-            graph::fuse_for(mine.graph, *device, options), *device, store, options));
-        const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
-            shape.schedule, layout.stages, layout.stage_of(group.rank()), layout.micro_batches));
-        while (static_cast<int>(networks.size()) < in_flight) {
-            networks.push_back(std::make_unique<graph::Network>(*networks.front(), store));
-        }
-        std::vector<graph::Network*> pointers;
-        for (const auto& network : networks) pointers.push_back(network.get());
-        share = std::make_unique<PipelineShare>(PipelineShare{layout, pointers, group, *replicas});
-        trainer = std::make_unique<Trainer>(
-            TrainerSetup{config, *networks.front(), kSteps, *reducer, share.get()}, *device, store,
-            group);
-    }
-
-    /// Of this rank's replica.
-    ToySource source() const {
-        const int rows = layout.rows(kBatch) * layout.micro_batches;
-        ToySource source(rows, kSteps);
-        source.set_place(layout.replica_of(group_.rank()) * rows, kBatch);
-        return source;
-    }
-
-    Trained train() {
-        Trained result;
-        ToySource batches = source();
-        const EpochReport report = trainer->train_epoch(
-            0, batches, [&](const StepReport& step) { result.losses.push_back(step.loss); });
-        result.mean_loss = report.mean_loss;
-        result.messages = trainer->messages();
-        trainer->average_statistics();
-        collect_stages(group_, layout, stages, store, model);
-        result.parameters = model.read(model.parameters());
-        result.statistics = model.read(model.statistics());
-        return result;
-    }
-
-    config::Config config;
-    plan::Layout layout;
-    std::unique_ptr<device::Device> device;
-    graph::Graph model_graph;
-    graph::ParameterStore model;
-    std::vector<graph::Stage> stages;
-    const graph::Stage& mine;
-    graph::ParameterStore store;
-    comm::Communicator& group_;
-    std::unique_ptr<comm::Communicator> replicas;
-    std::unique_ptr<comm::GradientReducer> reducer;
-    std::vector<std::unique_ptr<graph::Network>> networks;
-    std::unique_ptr<PipelineShare> share;
-    std::unique_ptr<Trainer> trainer;
-};
-
-Trained train(comm::Communicator& group, const Shape& shape) {
-    return PipelinedModel(group, shape).train();
-}
-
-/// Of one rank; the product's gradient accumulation.
-Trained train_alone(Shape shape, int data_degree = 1) {
-    const auto self = comm::make_self_communicator();
-    shape.stages = 1;
-    shape.micro_batches *= data_degree;
-    return train(*self, shape);
-}
-
-/// Largest difference relative to the length of `want`.
-double difference(const std::vector<float>& got, const std::vector<float>& want) {
-    EXPECT_EQ(got.size(), want.size());
-    double largest = 0, length = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-        largest = std::max(largest, std::abs(static_cast<double>(got[i]) - want[i]));
-        length += static_cast<double>(want[i]) * want[i];
-    }
-    return largest / std::sqrt(length);
-}
-
-void expect_same_training(const Trained& got, const Trained& want, double tolerance) {
-    EXPECT_LT(difference(got.parameters, want.parameters), tolerance);
-    ASSERT_EQ(got.losses.size(), want.losses.size());
-    for (std::size_t step = 0; step < want.losses.size(); ++step) {
-        EXPECT_NEAR(got.losses[step], want.losses[step], 10 * tolerance) << step;
-    }
-    EXPECT_NEAR(got.mean_loss, want.mean_loss, 10 * tolerance);
-}
-
 /// Stages among which this world can split.
 std::vector<int> stage_counts() {
     constexpr int kStagesOfModel = 5;
@@ -160,16 +26,6 @@ std::vector<int> stage_counts() {
         if (world().everyone.size() % stages == 0) counts.push_back(stages);
     }
     return counts;
-}
-
-/// Of the first `ranks`, of the next, and so on.
-std::unique_ptr<comm::Communicator> split_in_runs(int ranks) {
-    comm::Communicator& everyone = world().everyone;
-    return everyone.split(everyone.rank() / ranks, everyone.rank());
-}
-
-bool all_finite(std::span<const float> values) {
-    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 TEST(Pipeline, IsTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
@@ -260,7 +116,7 @@ TEST(Pipeline, CountsTheBytesOfItsMessages) {
     for (const int micro_batches : {1, 4}) {
         PipelinedModel model(group, {.stages = 2, .micro_batches = micro_batches});
         const std::int64_t crossing = graph::crossing_bytes(
-            graph::fuse(model.model_graph), model.stages[1].first_node, sizeof(float));
+            graph::fuse(model.model_graph), model.slices[1].first_node, sizeof(float));
         const std::int64_t labels = group.rank() == 0 ? kBatch * sizeof(std::int32_t) : 0;
         const MessageAccounting messages = model.train().messages;
         EXPECT_EQ(messages.steps, kSteps);

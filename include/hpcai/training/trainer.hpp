@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
@@ -101,6 +102,7 @@ private:
     comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
     std::unique_ptr<StepRunner> step_;
     Schedule schedule_;
+    std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;
 };
 

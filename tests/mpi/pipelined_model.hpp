@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/split.hpp>
+#include <hpcai/training/stage_parameters.hpp>
+
+#include "training/networks.hpp"
+#include "world.hpp"
+
+namespace hpcai::training {
+
+inline constexpr int kBatch = 64;  // of the model
+inline constexpr std::int64_t kSteps = 4;
+
+struct Shape {
+    int stages = 1;
+    int micro_batches = 1;
+    config::PipelineSchedule schedule = config::PipelineSchedule::one_forward_one_backward;
+    tensor::DType compute = tensor::DType::f32;
+    config::Optimizer optimizer = config::Optimizer::sgd;
+    int parts = 1;
+    // Of a micro-batch.
+    std::function<graph::Graph(std::int64_t)> graph = [](std::int64_t rows) {
+        return small_graph(rows);
+    };
+};
+
+/// What a training leaves to compare, the same on all ranks.
+struct Trained {
+    std::vector<double> losses;  // of the model's whole batch, by step
+    std::vector<float> parameters;
+    std::vector<float> statistics;
+    double mean_loss = 0;
+    MessageAccounting messages;
+};
+
+/// One rank of a pipeline over all ranks of a group.
+class PipelinedModel {
+public:
+    PipelinedModel(comm::Communicator& group, const Shape& shape, int audit_steps = 0)
+        : config(small_config(kBatch, 1)),
+          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.parts},
+          device(device::make_cpu_device({})),
+          model_graph(shape.graph(layout.rows(kBatch))),
+          model(model_graph, *device, 2),
+          slices(graph::cut(graph::fuse(model_graph), shape.stages, shape.parts)),
+          mine(slices[static_cast<std::size_t>(layout.slice_of(group.rank()))]),
+          store(mine.graph, *device, 2),
+          group_(group),
+          replicas(group.split(layout.slice_of(group.rank()), group.rank())),
+          reducer(comm::make_mpi_reducer(*replicas)),
+          exchange(shape.parts, layout.part_of(group.rank())) {
+        config.parallel.mode = config::ParallelMode::pipeline;
+        config.parallel.micro_batches = shape.micro_batches;
+        config.parallel.schedule = shape.schedule;
+        config.training.optimizer = shape.optimizer;
+        config.run.audit_steps = audit_steps;
+        initialize(model_graph, config.run.seed, 0, model);
+        copy_stage(mine, model, store);
+        connect_parts();
+        const graph::NetworkOptions options{device::Mode::training, shape.compute, false,
+                                            shape.parts > 1 ? &exchange : nullptr};
+        networks.push_back(std::make_unique<graph::Network>(
+            graph::fuse_for(mine.graph, *device, options), *device, store, options));
+        const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
+            shape.schedule, layout.stages, layout.stage_of(group.rank()), layout.micro_batches));
+        while (static_cast<int>(networks.size()) < in_flight) {
+            networks.push_back(std::make_unique<graph::Network>(*networks.front(), store));
+        }
+        std::vector<graph::Network*> pointers;
+        for (const auto& network : networks) pointers.push_back(network.get());
+        share = std::make_unique<PipelineShare>(
+            PipelineShare{layout, pointers, group, *replicas, &exchange});
+        trainer = std::make_unique<Trainer>(
+            TrainerSetup{config, *networks.front(), kSteps, *reducer, share.get()}, *device, store,
+            group);
+    }
+
+    /// Of this rank's replica.
+    ToySource source() const {
+        const int rows = layout.rows(kBatch) * layout.micro_batches;
+        ToySource source(rows, kSteps);
+        source.set_place(layout.replica_of(group_.rank()) * rows, kBatch);
+        return source;
+    }
+
+    Trained train() {
+        Trained result;
+        ToySource batches = source();
+        const EpochReport report = trainer->train_epoch(
+            0, batches, [&](const StepReport& step) { result.losses.push_back(step.loss); });
+        result.mean_loss = report.mean_loss;
+        result.messages = trainer->messages();
+        trainer->average_statistics();
+        collect_stages(group_, layout, slices, store, model);
+        result.parameters = model.read(model.parameters());
+        result.statistics = model.read(model.statistics());
+        return result;
+    }
+
+    /// Its ranks are those beside this one.
+    void connect_parts() {
+        const int first = group_.rank() / layout.parts * layout.parts;
+        std::vector<int> ranks(static_cast<std::size_t>(layout.parts));
+        std::iota(ranks.begin(), ranks.end(), first);
+        exchange.connect(group_, ranks);
+    }
+
+    config::Config config;
+    plan::Layout layout;
+    std::unique_ptr<device::Device> device;
+    graph::Graph model_graph;
+    graph::ParameterStore model;
+    std::vector<graph::Stage> slices;
+    const graph::Stage& mine;
+    graph::ParameterStore store;
+    comm::Communicator& group_;
+    std::unique_ptr<comm::Communicator> replicas;
+    std::unique_ptr<comm::GradientReducer> reducer;
+    comm::PartExchange exchange;
+    std::vector<std::unique_ptr<graph::Network>> networks;
+    std::unique_ptr<PipelineShare> share;
+    std::unique_ptr<Trainer> trainer;
+};
+
+inline Trained train(comm::Communicator& group, const Shape& shape) {
+    return PipelinedModel(group, shape).train();
+}
+
+/// Of one rank; the product's gradient accumulation.
+inline Trained train_alone(Shape shape, int data_degree = 1) {
+    const auto self = comm::make_self_communicator();
+    shape.stages = shape.parts = 1;
+    shape.micro_batches *= data_degree;
+    return train(*self, shape);
+}
+
+/// Largest difference relative to the length of `want`.
+inline double difference(const std::vector<float>& got, const std::vector<float>& want) {
+    EXPECT_EQ(got.size(), want.size());
+    double largest = 0, length = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(got[i]) - want[i]));
+        length += static_cast<double>(want[i]) * want[i];
+    }
+    return largest / std::sqrt(length);
+}
+
+inline void expect_same_training(const Trained& got, const Trained& want, double tolerance) {
+    EXPECT_LT(difference(got.parameters, want.parameters), tolerance);
+    ASSERT_EQ(got.losses.size(), want.losses.size());
+    for (std::size_t step = 0; step < want.losses.size(); ++step) {
+        EXPECT_NEAR(got.losses[step], want.losses[step], 10 * tolerance) << step;
+    }
+    EXPECT_NEAR(got.mean_loss, want.mean_loss, 10 * tolerance);
+}
+
+/// Of the first `ranks`, of the next, and so on.
+inline std::unique_ptr<comm::Communicator> split_in_runs(int ranks) {
+    comm::Communicator& everyone = mpi_tests::world().everyone;
+    return everyone.split(everyone.rank() / ranks, everyone.rank());
+}
+
+inline bool all_finite(std::span<const float> values) {
+    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace hpcai::training
