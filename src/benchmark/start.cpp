@@ -151,6 +151,13 @@ void check_residents(const config::Config& config, const device::Device& device)
             config.data.resident_mib);
 }
 
+void check_parts(const plan::Layout& layout, const device::Device& device) {
+    require(layout.parts == 1 || device.computes_parts(), ExitCode::usage,
+            "parallel.model_degree: expected 1, as {} computes no parts of layers yet, got {}; "
+            "parallel.mode data and pipeline do without, and device.kind cpu has parts",
+            device.description(), layout.parts);
+}
+
 /// The samples of the run, on each node's own disk where data.staging says so.
 data::SampleSets open_samples(const config::Config& config,
                               const plan::ParallelismController& controller,
@@ -194,6 +201,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
         precision = choose_precision(config.training.precision, *opened.device);
         check_backend(config, *opened.device);
         check_residents(config, *opened.device);
+        check_parts(layout, *opened.device);
     });
     precision = agree_on_precision(precision, everyone);
     std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);

@@ -125,7 +125,8 @@ private:
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
         for (int stage = 0; stage < made.stages; ++stage) {
             sums_.push_back(sum_options(config_.communication, controller,
-                                        static_cast<int>(widest - groups.begin()), stage));
+                                        static_cast<int>(widest - groups.begin()),
+                                        (stage + 1) * made.parts - 1));
         }
     }
 
@@ -270,7 +271,8 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    std::vector<comm::SumOptions> sums_;  // [stage] of the group that spans most nodes
+    // [stage] of the last part of the group that spans most nodes
+    std::vector<comm::SumOptions> sums_;
 };
 
 }  // namespace

@@ -94,7 +94,7 @@ void print_work(Page& page, const Estimate& estimate) {
 void print_pipeline(Page& page, const Estimate& estimate) {
     const PipelineEstimate& pipeline = estimate.pipeline;
     const plan::Layout& layout = estimate.layout.layout;
-    if (layout.stages == 1 && layout.micro_batches == 1) return;
+    if (layout.slices() == 1 && layout.micro_batches == 1) return;
     page.title(fmt::format("stages of one model, {} micro-batches of {} samples, {}",
                            layout.micro_batches, pipeline.samples, pipeline.schedule));
     for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
@@ -109,6 +109,10 @@ void print_pipeline(Page& page, const Estimate& estimate) {
                                            pipeline.largest_share, layout.stages));
     page.line("bubble",
               fmt::format("{:.3f} of a step, where stages take as long", pipeline.bubble_fraction));
+    if (layout.parts > 1) {
+        page.line("parts", fmt::format("{} of each layer, {} a step from each to the others",
+                                       layout.parts, bytes_text(pipeline.part_bytes)));
+    }
     page.line("messages", fmt::format("{} a step, by the rank that sends most",
                                       bytes_text(pipeline.message_bytes)));
 }

@@ -183,8 +183,10 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}};
-    parts.stages = graph::cut(parts.whole, layout.stages);
+    std::vector<graph::Stage> slices = graph::cut(parts.whole, layout.stages, layout.parts);
     for (int stage = 0; stage < layout.stages; ++stage) {
+        const int slice = (stage + 1) * layout.parts - 1;
+        parts.stages.push_back(std::move(slices[static_cast<std::size_t>(slice)]));
         parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
     }
@@ -216,7 +218,7 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
         // The whole model is there once its stage is not.
         const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
         const double model_bytes =
-            layout.stages == 1
+            layout.slices() == 1
                 ? stage_bytes
                 : 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
         memory.evaluation =
@@ -233,24 +235,33 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
         .samples = layout.rows(config.training.batch_size),
         .bubble_fraction = plan::bubble_fraction(layout.stages, layout.micro_batches)};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
-    double most_flops = 0, all_flops = 0, before = 0;
+    double most_flops = 0, before = 0;
     for (std::size_t index = 0; index < parts.stages.size(); ++index) {
         const graph::Stage& stage = parts.stages[index];
         const auto flops =
             static_cast<double>(graph::flops(stage.graph, metrics::kOfficialLedger).training());
-        const double behind =
-            pipeline.samples * static_cast<double>(graph::crossing_bytes(
-                                   parts.whole, stage.first_node + stage.nodes, element_bytes));
+        double behind = 0;
+        for (const graph::ValueId output : stage.graph.outputs()) {
+            behind += pipeline.samples * static_cast<double>(value_bytes(
+                                             stage.graph, output, compute_precision(config)));
+        }
         pipeline.stages.push_back({stage.graph.nodes().front().name, static_cast<int>(stage.nodes),
                                    flops, stage.graph.parameter_count(), behind,
                                    parts.in_flight[index]});
         pipeline.message_bytes =
             std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
+        pipeline.part_bytes =
+            std::max(pipeline.part_bytes,
+                     static_cast<double>(layout.micro_batches) * pipeline.samples *
+                         static_cast<double>(graph::exchanged_bytes(stage.graph, element_bytes)));
         before = behind;
         most_flops = std::max(most_flops, flops);
-        all_flops += flops;
     }
-    pipeline.largest_share = most_flops / all_flops;
+    const bool is_whole = layout.slices() == 1;
+    pipeline.largest_share =
+        is_whole ? 1
+                 : most_flops / static_cast<double>(
+                                    graph::flops(parts.whole, metrics::kOfficialLedger).training());
     return pipeline;
 }
 

@@ -37,7 +37,8 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
         int ranks_before = 0;
         for (const plan::NodeShare& share : shares) {
-            const bool reads_bootstrap = ranks_before < layout.layout.data_degree();
+            const bool reads_bootstrap =
+                ranks_before < layout.layout.data_degree() * layout.layout.parts;
             const double evaluated =
                 with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
             double& product = not_needed.try_emplace(share.node, 1).first->second;

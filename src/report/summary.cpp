@@ -179,6 +179,11 @@ void print_models(Page& page, const RunRecord& record) {
                   parallel.pipeline_degree, parallel.data_degree, parallel.micro_batches,
                   one_line(parallel.schedule), number(parallel.bubble_fraction, "{:.3f}"));
     }
+    if (parallel.model_degree > 1) {
+        page.line("parts of layers     : {} x {} stages x {} ranks, {} a step to the others",
+                  parallel.model_degree, parallel.pipeline_degree, parallel.data_degree,
+                  format_bytes(static_cast<std::uint64_t>(parallel.part_bytes_per_step)));
+    }
     if (record.parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;
         page.line("replica audits      : {} passed", passed);

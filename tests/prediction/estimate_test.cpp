@@ -72,11 +72,47 @@ TEST(Estimate, ShowsTheStagesOfAPipeline) {
     EXPECT_EQ(flops, kTrainingFlops);
     EXPECT_EQ(parameters, kParameters);
     EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
-    EXPECT_LT(pipeline.largest_share, 1.1 / 4);
+    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
     EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
     // The largest stage's work for half of a batch, and the bubble.
     EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
                      kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
+}
+
+TEST(Estimate, ShowsThePartsOfLayers) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    const Estimate whole = estimate(config, {.ranks = 1});
+    config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
+    const Estimate parts = estimate(config, {.ranks = 4, .flops_per_rank = 1e12});
+    EXPECT_NEAR(parts.pipeline.largest_share, 1.0 / 4, 1e-3);
+    EXPECT_NEAR(parts.memory.parameters, whole.memory.parameters / 4,
+                1e-3 * whole.memory.parameters);
+    EXPECT_DOUBLE_EQ(*parts.time.step_seconds.value,
+                     kTrainingFlops * 256 * parts.pipeline.largest_share / 1e12);
+    EXPECT_EQ(parts.pipeline.message_bytes, 0);
+    EXPECT_EQ(parts.traffic.per_step, 0);
+    EXPECT_GT(parts.pipeline.part_bytes, 0);
+    // A quarter of the batch at a time, of which each micro-batch sends as much.
+    config.parallel.micro_batches = 1;
+    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).pipeline.part_bytes, parts.pipeline.part_bytes);
+    EXPECT_EQ(whole.pipeline.part_bytes, 0);
+    EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
+}
+
+TEST(Estimate, RefusesMorePartsThanALayerHasChannels) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.training.batch_size = 128;
+    config.parallel.mode = config::ParallelMode::model;
+    try {
+        estimate(config, {.ranks = 128});
+        ADD_FAILURE() << "it was estimated";
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(),
+                     "parallel.model_degree: expected 1 to 64, as many channels as conv1 has, got "
+                     "128");
+    }
 }
 
 TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {

@@ -85,7 +85,9 @@ struct PipelineEstimate {
     int samples = 0;             // of a micro-batch
     double bubble_fraction = 0;  // of a step, by formula
     double message_bytes = 0;    // of a step between stages, by the rank that sends most
-    double largest_share = 1;    // of the model's FLOPs, of one stage
+    double part_bytes = 0;       // of a step, by the last part to the others, of the stage where
+                                 // that is most
+    double largest_share = 1;    // of the model's FLOPs, of one rank's stage and part
 };
 
 /// What the data duplicator will bring to the node that needs most.
