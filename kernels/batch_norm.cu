@@ -17,6 +17,12 @@ __device__ inline Moments moments_of(const Sums& differences, double pivot, doub
     return {pivot + offset, variance < 0 ? 0 : variance};
 }
 
+/// The channel that a thread of a final_grid() writes, of which there may be none.
+__device__ inline int final_channel() {
+    return static_cast<int>(blockIdx.x) * kFinalChannels +
+           static_cast<int>(threadIdx.x) % kFinalChannels;
+}
+
 __device__ inline void write_affine(const BatchNormParameters& parameters,
                                     const BatchNormStatistics& statistics, int channel,
                                     std::int64_t index, const Moments& moments) {
@@ -87,8 +93,7 @@ __global__ void __launch_bounds__(kFinalThreads)
     combine_kernel(const Tiling tiling, int spans, const BatchNormParameters parameters,
                    const BatchNormStatistics statistics, const float* workspace,
                    const float* pivots) {
-    const int channel = static_cast<int>(blockIdx.x) * kFinalChannels +
-                        static_cast<int>(threadIdx.x) % kFinalChannels;
+    const int channel = final_channel();
     const bool writes = threadIdx.x < kFinalChannels && channel < tiling.channels;
     const auto count = static_cast<double>(tiling.pixels);
     RunningStatistics running(parameters, spans, count);
@@ -101,6 +106,29 @@ __global__ void __launch_bounds__(kFinalThreads)
         running.add(moments);
     }
     if (writes) running.move(channel);
+}
+
+__global__ void __launch_bounds__(kFinalThreads)
+    moments_kernel(const Tiling tiling, const float* workspace, const float* pivots,
+                   double* moments) {
+    const int channel = final_channel();
+    const Sums sums = combine_partials(tiling, 0, channel, workspace);
+    if (threadIdx.x >= kFinalChannels || channel >= tiling.channels) return;
+    const Moments own = moments_of(sums, pivots[channel], static_cast<double>(tiling.pixels));
+    moments[channel] = own.mean;
+    moments[tiling.channels + channel] = own.variance + own.mean * own.mean;
+}
+
+__global__ void of_moments_kernel(const BatchNormShape shape, const double* moments, int ranks,
+                                  const BatchNormParameters parameters,
+                                  const BatchNormStatistics statistics) {
+    const int channel = static_cast<int>(first_item());
+    if (channel >= shape.channels) return;
+    const Moments all = moments_of({moments[channel], moments[shape.channels + channel]}, 0, ranks);
+    write_affine(parameters, statistics, channel, channel, all);
+    RunningStatistics running(parameters, 1, static_cast<double>(ranks * shape.pixels));
+    running.add(all);
+    running.move(channel);
 }
 
 struct EpilogueSums {
@@ -306,6 +334,23 @@ void batch_norm_statistics_of_sums(const BatchNormShape& shape,
     launch(of_sums_kernel, grid_over_channels(shape.channels, stream), shape,
            EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
            arguments.statistics);
+}
+
+void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
+                        Stream stream) {
+    using namespace batch_norm;
+    auto* workspace = static_cast<float*>(arguments.workspace);
+    sum_differences(shape, arguments.x, workspace, stream);
+    launch(moments_kernel, final_grid(shape.channels, stream), tiling_of(shape), workspace,
+           workspace + partial_floats(shape), arguments.moments);
+}
+
+void batch_norm_statistics_of_moments(const BatchNormShape& shape,
+                                      const BatchNormSharedMomentsArguments& arguments,
+                                      Stream stream) {
+    using namespace batch_norm;
+    launch(of_moments_kernel, grid_over_channels(shape.channels, stream), shape, arguments.moments,
+           arguments.ranks, arguments.parameters, arguments.statistics);
 }
 
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,

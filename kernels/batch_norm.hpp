@@ -77,6 +77,28 @@ void batch_norm_statistics_of_sums(const BatchNormShape& shape,
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream);
 
+struct BatchNormMomentsArguments {
+    const void* x = nullptr;
+    double* moments = nullptr;  // (2, C), written: mean, biased variance + mean^2
+    void* workspace = nullptr;
+};
+/// Of the one span of a rank that takes its statistics together with others: with spans of one size
+/// their moments are the mean of these over ranks, and doubles hold squares of fp32 numbers as well
+/// as differences. Sums are those of batch_norm_statistics(). Reads 1.
+void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
+                        Stream stream);
+
+struct BatchNormSharedMomentsArguments {
+    const double* moments = nullptr;  // (2, C), of batch_norm_moments(), summed over `ranks`
+    int ranks = 1;
+    BatchNormParameters parameters;
+    BatchNormStatistics statistics;  // written
+};
+/// As batch_norm_statistics(), of the spans of all `ranks`. Reads no activation.
+void batch_norm_statistics_of_moments(const BatchNormShape& shape,
+                                      const BatchNormSharedMomentsArguments& arguments,
+                                      Stream stream);
+
 struct BatchNormApplyArguments {
     const void* x = nullptr;
     const float* scale = nullptr;           // (spans, C)
@@ -116,6 +138,19 @@ struct BatchNormGradientArguments {
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 
+struct BatchNormCoefficientsArguments {
+    const double* sums = nullptr;  // (2, C): gradients of gamma and of beta, summed over `ranks`
+    int ranks = 1;
+    const float* gamma = nullptr;
+    BatchNormStatistics statistics;  // of the spans of all `ranks`
+    float* coefficients = nullptr;   // (3, 1, C), written
+};
+/// What batch_norm_gradient_apply() needs where ranks take their statistics together. Reads no
+/// activation.
+void batch_norm_gradient_coefficients(const BatchNormShape& shape,
+                                      const BatchNormCoefficientsArguments& arguments,
+                                      Stream stream);
+
 /// With n pixels in a span and xhat = (x - mean) / deviation,
 /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n). Follows
 /// batch_norm_gradient_sums() with the same arguments. With a mask, g is the residual's gradient.
@@ -131,10 +166,16 @@ void batch_norm_statistics_of_sums(const BatchNormShape& shape,
                                    const BatchNormSumsArguments& arguments, Stream);
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream);
+void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
+                        Stream);
+void batch_norm_statistics_of_moments(const BatchNormShape& shape,
+                                      const BatchNormSharedMomentsArguments& arguments, Stream);
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
                       Stream);
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream);
+void batch_norm_gradient_coefficients(const BatchNormShape& shape,
+                                      const BatchNormCoefficientsArguments& arguments, Stream);
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream);
 }  // namespace reference

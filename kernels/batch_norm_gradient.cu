@@ -103,12 +103,25 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     write_partial(tiling, place, sum, products, workspace);
 }
 
+/// dx = a g + b x + c.
+struct Coefficients {
+    double a, b, c;
+};
+
+/// `sums` are of g and of g xhat over `count` pixels.
+__device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
+                                               float mean, double count) {
+    const double a = gamma * inverse;
+    const double b = -a * inverse * sums.second / count;
+    return {a, b, -a * sums.first / count - b * mean};
+}
+
 struct ChannelGradients {
     const float *gamma, *mean, *inverse_deviation;
     float *gamma_gradient, *beta_gradient;
 };
 
-/// dx = a g + b x + c: a, b and c are the coefficients (3, spans, C).
+/// Coefficients are (3, spans, C).
 __global__ void __launch_bounds__(kFinalThreads)
     combine_gradients_kernel(const Tiling tiling, int spans, const ChannelGradients of,
                              const float* workspace, float* coefficients) {
@@ -124,18 +137,30 @@ __global__ void __launch_bounds__(kFinalThreads)
         const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
         const double inverse = of.inverse_deviation[index];
         const double products = sums.second * inverse;
-        const double a = of.gamma[channel] * inverse;
-        const double b = -a * inverse * products / count;
+        const auto [a, b, c] = coefficients_of({sums.first, products}, of.gamma[channel], inverse,
+                                               of.mean[index], count);
         coefficients[index] = static_cast<float>(a);
         coefficients[all + index] = static_cast<float>(b);
-        coefficients[2 * all + index] =
-            static_cast<float>(-a * sums.first / count - b * of.mean[index]);
+        coefficients[2 * all + index] = static_cast<float>(c);
         gamma_gradient += products;
         beta_gradient += sums.first;
     }
     if (!writes) return;
     of.gamma_gradient[channel] = static_cast<float>(gamma_gradient);
     of.beta_gradient[channel] = static_cast<float>(beta_gradient);
+}
+
+__global__ void coefficients_kernel(const BatchNormShape shape,
+                                    const BatchNormCoefficientsArguments of) {
+    for (std::int64_t channel = first_item(); channel < shape.channels; channel += item_stride()) {
+        const Sums sums{of.sums[shape.channels + channel], of.sums[channel]};
+        const auto [a, b, c] = coefficients_of(
+            sums, of.gamma[channel], of.statistics.inverse_deviation[channel],
+            of.statistics.mean[channel], static_cast<double>(of.ranks * shape.pixels));
+        of.coefficients[channel] = static_cast<float>(a);
+        of.coefficients[shape.channels + channel] = static_cast<float>(b);
+        of.coefficients[2 * shape.channels + channel] = static_cast<float>(c);
+    }
 }
 
 template <typename T, int kWidth, Gate kGate, bool kTwo>
@@ -230,6 +255,12 @@ void batch_norm_gradient_sums(const BatchNormShape& shape,
            ChannelGradients{arguments.gamma, statistics.mean, statistics.inverse_deviation,
                             arguments.gamma_gradient, arguments.beta_gradient},
            static_cast<const float*>(arguments.workspace), coefficients_at(shape, arguments));
+}
+
+void batch_norm_gradient_coefficients(const BatchNormShape& shape,
+                                      const BatchNormCoefficientsArguments& arguments,
+                                      Stream stream) {
+    launch(batch_norm::coefficients_kernel, grid_over(shape.channels, stream), shape, arguments);
 }
 
 void batch_norm_gradient_apply(const BatchNormShape& shape,

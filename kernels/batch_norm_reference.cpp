@@ -67,6 +67,20 @@ void write_statistics(const BatchNormShape& shape, const BatchNormParameters& pa
     }
 }
 
+Moments moments_of(const BatchNormShape& shape, const void* x, std::int64_t span,
+                   std::int64_t channel) {
+    const double count = static_cast<double>(shape.pixels);
+    Moments moments;
+    for_each_pixel(shape, span, channel, [&](std::int64_t element) {
+        moments.mean += get(shape.dtype, x, element) / count;
+    });
+    for_each_pixel(shape, span, channel, [&](std::int64_t element) {
+        const double difference = get(shape.dtype, x, element) - moments.mean;
+        moments.variance += difference * difference / count;
+    });
+    return moments;
+}
+
 /// The output's gradient behind ReLU.
 double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                    std::int64_t element, std::int64_t index) {
@@ -90,19 +104,30 @@ float& coefficient(const BatchNormShape& shape, const BatchNormGradientArguments
 
 void batch_norm_statistics(const BatchNormShape& shape, const BatchNormStatisticsArguments& of,
                            Stream) {
-    const double count = static_cast<double>(shape.pixels);
     const auto moments = [&](std::int64_t span, std::int64_t channel) {
-        double mean = 0, variance = 0;
-        for_each_pixel(shape, span, channel, [&](std::int64_t element) {
-            mean += get(shape.dtype, of.x, element) / count;
-        });
-        for_each_pixel(shape, span, channel, [&](std::int64_t element) {
-            const double difference = get(shape.dtype, of.x, element) - mean;
-            variance += difference * difference / count;
-        });
-        return Moments{mean, variance};
+        return moments_of(shape, of.x, span, channel);
     };
     write_statistics(shape, of.parameters, of.statistics, moments);
+}
+
+void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& of, Stream) {
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+        const auto [mean, variance] = moments_of(shape, of.x, 0, channel);
+        of.moments[channel] = mean;
+        of.moments[shape.channels + channel] = variance + mean * mean;
+    }
+}
+
+void batch_norm_statistics_of_moments(const BatchNormShape& shape,
+                                      const BatchNormSharedMomentsArguments& of, Stream) {
+    BatchNormShape all = shape;
+    all.pixels *= of.ranks;
+    const auto moments = [&](std::int64_t, std::int64_t channel) {
+        const double mean = of.moments[channel] / of.ranks;
+        const double square = of.moments[shape.channels + channel] / of.ranks;
+        return Moments{mean, std::max(square - mean * mean, 0.0)};
+    };
+    write_statistics(all, of.parameters, of.statistics, moments);
 }
 
 void batch_norm_statistics_of_sums(const BatchNormShape& shape, const BatchNormSumsArguments& of,
@@ -167,6 +192,20 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormGradie
         of.gamma_gradient[channel] += static_cast<float>(products);
         of.beta_gradient[channel] += static_cast<float>(sum);
     });
+}
+
+void batch_norm_gradient_coefficients(const BatchNormShape& shape,
+                                      const BatchNormCoefficientsArguments& of, Stream) {
+    const double count = static_cast<double>(of.ranks) * static_cast<double>(shape.pixels);
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+        const double products = of.sums[channel], sum = of.sums[shape.channels + channel];
+        const double inverse = of.statistics.inverse_deviation[channel];
+        const double a = of.gamma[channel] * inverse, b = -a * inverse * products / count;
+        of.coefficients[channel] = static_cast<float>(a);
+        of.coefficients[shape.channels + channel] = static_cast<float>(b);
+        of.coefficients[2 * shape.channels + channel] =
+            static_cast<float>(-a * sum / count - b * of.statistics.mean[channel]);
+    }
 }
 
 void batch_norm_gradient_apply(const BatchNormShape& shape, const BatchNormGradientArguments& of,

@@ -54,7 +54,8 @@ BaseModel::BaseModel(const Start& start)
       number_(static_cast<std::uint32_t>(start.place.group)),
       sampler_(start.config.bagging, start.config.run.seed,
                static_cast<std::uint32_t>(start.samples.training->samples())),
-      graph_(make_share(start)) {
+      graph_(make_share(start)),
+      statistics_span_(plan::statistics_ranks(start.config.training, start.controller.layout())) {
     const config::TrainingConfig& training = start.config.training;
     const int states = config::optimizer_states(training.optimizer);
     const bool is_whole = start.controller.layout().slices() == 1;
@@ -95,8 +96,10 @@ void BaseModel::build_networks() {
     const plan::Layout& layout = start_.controller.layout();
     const auto slice = static_cast<std::size_t>(layout.slice_of(start_.place.group_rank));
     const graph::Graph& graph = stages_.empty() ? graph_ : stages_[slice].graph;
-    const graph::NetworkOptions options{device::Mode::training, start_.precision.compute,
-                                        start_.precision.tf32, exchange_.get()};
+    const graph::NetworkOptions options{.compute = start_.precision.compute,
+                                        .tf32 = start_.precision.tf32,
+                                        .statistics_sum = &statistics_span_,
+                                        .exchange = exchange_.get()};
     networks_.push_back(std::make_unique<graph::Network>(
         config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
         *start_.device, *store_, options));

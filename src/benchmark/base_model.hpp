@@ -7,6 +7,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sample_set.hpp>
@@ -45,6 +46,8 @@ public:
     /// running statistics in place of its stage's, 8 bytes for each. After drop_training().
     /// Collective in the group.
     void collect(comm::Communicator& group);
+    /// Of the training network's BatchNorms; to be connected before it runs.
+    comm::StatisticsSpan& statistics_span() { return statistics_span_; }
     /// In the device's memory; null unless data.resident_mib asks for them.
     data::ResidentPictures* pictures() { return pictures_.get(); }
     /// Leaves the memory of the training network and of its pictures to the networks that evaluate.
@@ -72,6 +75,7 @@ private:
     std::vector<graph::Stage> stages_;  // [slice]; none where the model is whole
     std::unique_ptr<graph::ParameterStore> store_;
     std::unique_ptr<comm::PartExchange> exchange_;
+    comm::StatisticsSpan statistics_span_;
     std::vector<std::unique_ptr<graph::Network>> networks_;  // the first one's twins follow
     std::unique_ptr<data::ResidentPictures> pictures_;
 };

@@ -23,6 +23,10 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
         return "NCCL serves all_reduce in fp32, other sums go over MPI";
     }
     if (start.config.run.deterministic) return "NCCL does not promise what run.deterministic asks";
+    if (plan::statistics_ranks(start.config.training, start.controller.layout()) > 1) {
+        // The host would wait for a GPU that waits for other ranks.
+        return "training.batch_norm_samples are those of several ranks, which sum through the host";
+    }
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
     const std::string& host = start.hostnames[static_cast<std::size_t>(start.place.world_rank)];

@@ -14,9 +14,9 @@ namespace hpcai::benchmark {
 comm::SumOptions sum_options_of(const Start& start);
 
 /// What sums the gradients of `group`, the ranks of a stage: NCCL between GPUs of one rank each,
-/// unless communication.backend says otherwise, else MPI, through copies on the host where
-/// gradients lie on a GPU. Says in the log which and why. Throws Error(launch) when NCCL was asked
-/// for and cannot serve. Collective in the group.
+/// unless communication.backend says otherwise or BatchNorm statistics are of several ranks, else
+/// MPI, through copies on the host where gradients lie on a GPU. Says in the log which and why.
+/// Throws Error(launch) when NCCL was asked for and cannot serve. Collective in the group.
 std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
                                                          comm::Communicator& group, Logger& log);
 

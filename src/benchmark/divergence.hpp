@@ -14,7 +14,7 @@ namespace hpcai::benchmark {
 AuditRecord failed_audit(const Start& start, const training::Divergence& divergence);
 
 /// Why a group ends, in one line: the step, what differs, and on which of the `ranks` ranks that
-/// should hold the same.
+/// were compared with them.
 std::string describe_divergence(const AuditRecord& audit, int ranks);
 
 }  // namespace hpcai::benchmark

@@ -65,8 +65,11 @@ void report_residents(const data::ResidentPictures::Contents& held, Logger& log)
 }
 
 /// Of this rank's sums, which a device may have made by itself.
-Quantity exposed_seconds(const comm::BucketAccounting& sums, bool is_device_sum) {
-    if (!is_device_sum) return {sums.exposed_seconds + sums.interleaved_seconds, ""};
+Quantity exposed_seconds(const comm::BucketAccounting& sums,
+                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
+    if (!is_device_sum) {
+        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
+    }
     if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
     return {sums.timed->exposed, ""};
 }
@@ -78,20 +81,29 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
-/// All steps send the same bytes.
+/// After the last step. All steps send the same bytes.
 void record_traffic(const Start& start, comm::Communicator& group,
-                    const comm::GradientReducer& reducer, GroupResult& result) {
-    const auto sent = reducer.sent();
-    const bool are_counted = largest_of_ranks(group, sent ? 0 : 1) == 0;
-    const comm::SumTraffic bytes =
-        comm::gather_traffic(group, start.place.node, sent.value_or(comm::SentBytes{}));
+                    const comm::GradientReducer& reducer,
+                    const comm::StatisticsAccounting& statistics, GroupResult& result) {
+    const auto gradients = reducer.sent();
+    const bool are_counted = largest_of_ranks(group, gradients ? 0 : 1) == 0;
+    comm::SentBytes sent = gradients.value_or(comm::SentBytes{});
+    sent.all += statistics.sent.all;
+    sent.to_other_nodes += statistics.sent.to_other_nodes;
+    const comm::SumTraffic bytes = comm::gather_traffic(group, start.place.node, sent);
+    if (reducer.size() > 1) result.sum_backend = are_counted ? "mpi" : "nccl";
     const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
-        if (!are_counted) return {std::nullopt, "a library chooses the messages"};
+        if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
         return {static_cast<double>(bytes.*of / result.record.iterations), ""};
     };
     result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
     result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
     result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
+    result.statistics_sums_per_step =
+        largest_of_ranks(group, statistics.sums / result.record.iterations);
+    result.statistics_bytes_per_step =
+        largest_of_ranks(group, statistics.bytes / result.record.iterations);
+    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
 }
 
 /// The mean over the ranks is what a rank has waited; the most that one has sent.
@@ -179,17 +191,19 @@ void train(const Training& training, GroupResult& result) {
                         static_cast<double>(model.training_flops_per_sample()) / seconds,
                     ""};
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
+    const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
     *record.input_wait_seconds.value *= layout.stages;  // only the first reads
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
-    record.communication_seconds = mean_over_ranks(group, exposed_seconds(sums, is_device_sum));
+    record.communication_seconds =
+        mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
-    result.communicated_bytes = sums.bytes_reduced;
+    result.communicated_bytes = largest_of_ranks(group, sums.bytes_reduced);
     result.gradient_bytes =
         largest_of_ranks(group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
     result.buckets =
         largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
-    record_traffic(start, group, reducer, result);
+    record_traffic(start, group, reducer, statistics, result);
     record_messages(group, trainer.messages(), result);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
     trainer.average_statistics();
@@ -303,6 +317,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         connect_parts(start, group, model);
         comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
         reducer = connect_gradients(start, replicas, log);
+        model.statistics_span().connect(replicas, sum_options_of(start).node_of_rank);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }

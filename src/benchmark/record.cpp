@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
+#include <string>
+
+#include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
@@ -222,27 +226,38 @@ Quantity per_step(const GroupRecord& record) {
 void add_communication(const Start& start, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     CommunicationRecord& communication = record.communication;
-    communication.backend = start.controller.layout().degree > 1 ? "mpi" : "none";
+    std::set<std::string> backends;
     communication.algorithm = config::value_text(start.config, "communication.algorithm");
     communication.precision = config::value_text(start.config, "communication.precision");
+    communication.statistics_ranks =
+        plan::statistics_ranks(start.config.training, start.controller.layout());
     Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
-        bandwidth(false);
+        bandwidth(false), statistics(true);
     for (const GroupResult& group : groups) {
         communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
         communication.buckets = std::max(communication.buckets, group.buckets);
+        if (!group.sum_backend.empty()) backends.insert(group.sum_backend);
         sent.add(group.sent_bytes_per_step);
         exposed.add(group.record.communication_seconds);
         step.add(per_step(group.record));
         bandwidth.add(group.bandwidth_bytes_per_second);
         between.add(group.between_nodes_bytes_per_step);
         out_of_node.add(group.out_of_node_bytes_per_step);
+        statistics.add(group.statistics_seconds);
+        communication.statistics_sums_per_step =
+            std::max(communication.statistics_sums_per_step, group.statistics_sums_per_step);
+        communication.statistics_bytes_per_step =
+            std::max(communication.statistics_bytes_per_step, group.statistics_bytes_per_step);
     }
+    communication.backend =
+        backends.empty() ? "none" : fmt::format("{}", fmt::join(backends, " and "));
     communication.exposed_seconds = exposed.quantity();
     communication.exposed_seconds_per_step = step.quantity();
     communication.bandwidth_bytes_per_second = bandwidth.quantity();
     communication.sent_bytes_per_step = sent.quantity();
     communication.between_nodes_bytes_per_step = between.quantity();
     communication.out_of_node_bytes_per_step = out_of_node.quantity();
+    communication.statistics_seconds = statistics.quantity();
 }
 
 void add_parallel(const Start& start, const std::vector<GroupResult>& groups, RunRecord& record) {

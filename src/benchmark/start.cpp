@@ -128,7 +128,8 @@ void make_output(const fs::path& wanted, const std::string& config) {
     }
 }
 
-void check_backend(const config::Config& config, const device::Device& device) {
+void check_backend(const config::Config& config, const plan::Layout& layout,
+                   const device::Device& device) {
     if (config.communication.backend != config::CommunicationBackend::nccl) return;
     require(
         !device.uuid().empty(), ExitCode::usage,
@@ -142,6 +143,9 @@ void check_backend(const config::Config& config, const device::Device& device) {
             ExitCode::usage,
             "communication.backend: expected auto or mpi, as NCCL serves communication.algorithm "
             "all_reduce in communication.precision fp32, got 'nccl'");
+    require(plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
+            "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
+            "ranks, whose waits for one another go through the host, got 'nccl'");
 }
 
 void check_residents(const config::Config& config, const device::Device& device) {
@@ -199,7 +203,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::run_together(everyone, [&] {
         opened = open_device(config, cores, place_on_node);
         precision = choose_precision(config.training.precision, *opened.device);
-        check_backend(config, *opened.device);
+        check_backend(config, layout, *opened.device);
         check_residents(config, *opened.device);
         check_parts(layout, *opened.device);
     });

@@ -137,6 +137,7 @@ public:
     void check() override {}  // a sum that has been waited for has been made
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
+    void leave_out_step() override { is_left_out_ = true; }
 
     void wait_for(SumUnderWay& sum) {
         group_.wait_until([&] {
@@ -158,7 +159,7 @@ private:
     std::vector<SumUnderWay*> under_way_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
-    bool saw_not_finite_ = false;  // among the step's sums
+    bool is_left_out_ = false;  // the step: one of its sums is not finite, or it was said
 };
 
 class ExchangedSum final : public Request {
@@ -205,13 +206,13 @@ void ExchangeReducer::leave(SumUnderWay& sum) {
     sent_.all += sum.sent().all;
     sent_.to_other_nodes += sum.sent().to_other_nodes;
     if (options_.format != WireFormat::int8) return;
-    saw_not_finite_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+    is_left_out_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
 /// What rounding took away in a step that is left out is of no use to the next: its gradients may
 /// have been hundreds of times as large, and the loss scale changes behind it.
 void ExchangeReducer::end_step() {
-    if (!std::exchange(saw_not_finite_, false)) return;
+    if (!std::exchange(is_left_out_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
 }
 

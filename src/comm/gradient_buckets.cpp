@@ -71,10 +71,7 @@ void GradientBuckets::ready(std::size_t parameter_index) {
            parameter_index);
     parameter_ready_[parameter_index] = true;
     --buckets_[bucket_of_parameter_[parameter_index]].waiting_for;
-    if (overlap_ && reducer_.size() > 1) {
-        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-        start_ready_buckets();
-    }
+    if (overlap_ && reducer_.size() > 1) start_ready_buckets();
 }
 
 void GradientBuckets::progress() {
@@ -87,9 +84,10 @@ void GradientBuckets::finish() {
     for (std::size_t index = 0; index < parameter_ready_.size(); ++index) {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
-    if (reducer_.size() == 1) {
+    if (reducer_.size() == 1 || !overlap_) {
         for (const Bucket& bucket : buckets_) complete(bucket);
-    } else {
+    }
+    if (reducer_.size() > 1) {
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
         if (overlap_) {
             for (const auto& request : under_way_) request->wait();
@@ -129,9 +127,14 @@ void GradientBuckets::count_step() {
 }
 
 std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
-    complete(bucket);
     const Range& elements = bucket.elements;
     return reducer_.start_sum(gradients_.subspan(elements.begin, elements.end - elements.begin));
+}
+
+std::vector<Range> GradientBuckets::ranges() const {
+    std::vector<Range> ranges;
+    for (const Bucket& bucket : buckets_) ranges.push_back(bucket.elements);
+    return ranges;
 }
 
 void GradientBuckets::complete(const Bucket& bucket) {
@@ -140,6 +143,8 @@ void GradientBuckets::complete(const Bucket& bucket) {
 
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
+        complete(buckets_[started_]);
+        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
         under_way_.push_back(start_sum(buckets_[started_]));
     }
 }

@@ -118,7 +118,8 @@ std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
 
 }  // namespace
 
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values) {
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
+                            std::span<const SentBytes> more) {
     SumTraffic most;
     if (options.node_of_rank.size() <= 1) return most;
     const auto bytes = static_cast<double>(wire_bytes(options.format, values));
@@ -126,11 +127,16 @@ SumTraffic estimate_traffic(const SumOptions& options, std::size_t values) {
     const auto raise = [](std::int64_t& number, double bytes_of_one) {
         number = std::max(number, static_cast<std::int64_t>(std::llround(bytes_of_one)));
     };
-    for (const Exchanges& rank : ExchangeList(options).list()) {
-        const auto [sent, between] = bytes_sent(rank, bytes);
+    const std::vector<Exchanges> ranks = ExchangeList(options).list();
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        auto [sent, between] = bytes_sent(ranks[rank], bytes);
+        if (!more.empty()) {
+            sent += static_cast<double>(more[rank].all);
+            between += static_cast<double>(more[rank].to_other_nodes);
+        }
         raise(most.sent, sent);
         raise(most.between_nodes, between);
-        raise(most.out_of_node, out_of_node[rank.node] += between);
+        raise(most.out_of_node, out_of_node[ranks[rank].node] += between);
     }
     return most;
 }

@@ -64,6 +64,9 @@ public:
               "training.initial_weights", "a file, as detector.normalization is frozen_batch");
         check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
               "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
+        check(
+            detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
+            "training.batch_norm_samples", "auto, as detector.normalization is not batch");
         check(config_.training.label_smoothing == 0, "training.label_smoothing",
               "0, as workload.model is a detector");
     }

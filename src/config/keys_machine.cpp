@@ -13,8 +13,9 @@ std::vector<Key> communication_keys() {
               {CommunicationBackend::mpi, "mpi"},
               {CommunicationBackend::nccl, "nccl"}}},
             {.meaning = "Library that carries the gradients; auto is nccl between GPUs, each of "
-                        "one rank, else mpi, as with run.deterministic and in any other algorithm "
-                        "or precision than all_reduce in fp32."}),
+                        "one rank, else mpi, as with run.deterministic, BatchNorm statistics of "
+                        "several ranks and any other algorithm or precision than all_reduce in "
+                        "fp32."}),
         communication.choice<AllReduceAlgorithm>(
             "algorithm", &CommunicationConfig::algorithm,
             {{{AllReduceAlgorithm::all_reduce, "all_reduce"},

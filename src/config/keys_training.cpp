@@ -14,8 +14,10 @@ std::vector<Key> batch_keys(const Builder& training) {
                           .bounds = between(1, 1048576)}),
         training.integer("batch_norm_samples", &TrainingConfig::batch_norm_samples,
                          {.meaning = "Samples that share one BatchNorm statistic in training; auto "
-                                     "is what a rank computes at once: batch_size / "
-                                     "(data_degree x micro_batches).",
+                                     "is what a rank computes at once, batch_size / (data_degree x "
+                                     "micro_batches); k times that the samples of k ranks, for a "
+                                     "k that divides data_degree; a divisor of it a "
+                                     "part of a rank's.",
                           .unit = "samples",
                           .bounds = between(1, 1048576)}),
         training.choice<Optimizer>(

@@ -37,8 +37,12 @@ void Network::Builder::plan_kernels() {
     for (const Node& node : graph_.nodes()) {
         auto kernel = network_.device_.build(
             node.operation,
-            {options_.compute, is_trained(node) ? device::Mode::training : device::Mode::inference,
-             !graph_.is_first_layer(node), options_.tf32, options_.exchange});
+            {.compute = options_.compute,
+             .mode = is_trained(node) ? device::Mode::training : device::Mode::inference,
+             .needs_input_gradient = !graph_.is_first_layer(node),
+             .tf32 = options_.tf32,
+             .statistics_sum = options_.statistics_sum,
+             .exchange = options_.exchange});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;

@@ -43,9 +43,9 @@ struct OutputShape {
     }
     Shape operator()(const BatchNorm& op) const {
         ensure_image(op.input);
-        ensure(op.statistics_samples == 0 ||
-                   (op.statistics_samples > 0 && op.input[0] % op.statistics_samples == 0),
-               "statistics over {} samples in a batch of {}", op.statistics_samples, op.input[0]);
+        const std::int64_t batch = op.input[0], span = op.statistics_samples;
+        ensure(span == 0 || (span > 0 && (batch % span == 0 || span % batch == 0)),
+               "statistics over {} samples in a batch of {}", span, batch);
         return op.input;
     }
     Shape operator()(const NormConvolution& op) const {

@@ -80,6 +80,9 @@ void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
         mode == config::ParallelMode::model || mode == config::ParallelMode::mixed;
     layout.parts = parts.value_or(has_rest_in_parts ? rest_of(layout.degree, data, stages) : 1);
     const int data_degree = data.value_or(rest_of(layout.degree, layout.stages, layout.parts));
+    require(mode != config::ParallelMode::data || data_degree == layout.degree, ExitCode::launch,
+            "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
+            layout.degree, data_degree);
     const bool is_product = layout.stages >= 1 && layout.parts >= 1 &&
                             layout.degree % layout.stages == 0 &&
                             layout.degree / layout.stages % layout.parts == 0 &&
@@ -107,18 +110,19 @@ void check_batch(int batch_size, const Layout& layout) {
             nearest_multiples(std::max(batch_size, 0), layout.data_degree()));
 }
 
-/// Statistics are never shared between ranks or micro-batches.
+/// Spans are parts of what a rank computes at once, or that of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, const Layout& layout) {
     const int rows = layout.rows(training.batch_size);
     const int span = training.batch_norm_samples.value_or(rows);
-    require(span >= 1 && span <= rows && rows % span == 0, ExitCode::usage,
-            "training.batch_norm_samples: expected a divisor of the {} samples that {} has of a "
-            "batch, got {}",
-            rows,
-            layout.micro_batches > 1
-                ? std::string("a micro-batch")
-                : fmt::format("each of the {} ranks that share it", layout.data_degree()),
-            span);
+    const bool is_part = span >= 1 && rows % span == 0;
+    const bool is_several =
+        span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
+    require(
+        is_part || is_several, ExitCode::usage,
+        "training.batch_norm_samples: expected a divisor of the {} samples that a rank computes "
+        "at once, or k times as many for a k that divides the {} ranks that share a batch, got "
+        "{}",
+        rows, layout.data_degree(), span);
 }
 
 }  // namespace
@@ -137,6 +141,11 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
     check_batch(training.batch_size, layout);
     check_statistics_span(training, layout);
     return layout;
+}
+
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
+    const int rows = layout.rows(training.batch_size);
+    return std::max(1, training.batch_norm_samples.value_or(rows) / rows);
 }
 
 }  // namespace hpcai::plan

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
@@ -94,15 +95,14 @@ public:
         fill_data();
         fill_work();
         const ModelParts parts = cut_model(config_, layout());
-        estimate_.memory = estimate_memory(config_, layout(), parts);
         estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
+        estimate_.memory = estimate_memory(config_, layout(), parts, exchange_bytes());
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is asked");
         }
         fill_staging();
-        fill_exchange();
         fill_traffic();
         fill_time();
         return std::move(estimate_);
@@ -211,16 +211,18 @@ private:
         return static_cast<std::size_t>(estimate_.pipeline.stages[stage].parameters);
     }
 
-    void fill_exchange() {
-        double& most = estimate_.memory.exchange;
+    /// [stage]
+    std::vector<double> exchange_bytes() const {
+        std::vector<double> bytes;
         double before = 0;
         for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
             const StageEstimate& described = estimate_.pipeline.stages[stage];
             // A letter awaited from each side, and one to each for every micro-batch in flight.
             const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
-            most = std::max(most, letters + sum_bytes(stage));
+            bytes.push_back(letters + sum_bytes(stage));
         }
+        return bytes;
     }
 
     /// What the sums of a rank take.
@@ -236,14 +238,22 @@ private:
         TrafficEstimate& traffic = estimate_.traffic;
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
+        traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
         comm::SumTraffic most;
         for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
-            const comm::SumTraffic bytes = comm::estimate_traffic(sums_[stage], gradients(stage));
+            const double statistics = traffic.statistics_ranks > 1
+                                          ? estimate_.pipeline.stages[stage].statistics_bytes
+                                          : 0;
+            const comm::SumTraffic bytes = comm::estimate_traffic(
+                sums_[stage], gradients(stage),
+                comm::statistics_traffic(traffic.statistics_ranks, sums_[stage].node_of_rank,
+                                         std::llround(statistics)));
             most.sent = std::max(most.sent, bytes.sent);
             most.between_nodes = std::max(most.between_nodes, bytes.between_nodes);
             most.out_of_node = std::max(most.out_of_node, bytes.out_of_node);
             traffic.gradient_bytes = std::max(
                 traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+            traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
         }
         traffic.per_step = static_cast<double>(most.sent);
         traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};

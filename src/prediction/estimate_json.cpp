@@ -116,6 +116,8 @@ std::string to_json(const Estimate& estimate) {
     put(traffic, "sent_bytes_per_run", estimate.traffic.per_run);
     put(traffic, "between_nodes_bytes_per_step", estimate.traffic.between_nodes);
     put(traffic, "out_of_node_bytes_per_step", estimate.traffic.out_of_node);
+    traffic["statistics_ranks"] = estimate.traffic.statistics_ranks;
+    traffic["statistics_bytes_per_step"] = number(estimate.traffic.statistics_bytes);
     ordered_json staging{{"scope", estimate.staging.scope}};
     put(staging, "fullest_node_samples", estimate.staging.fullest_node_samples);
     put(staging, "fullest_node_bytes", estimate.staging.fullest_node_bytes);

@@ -95,8 +95,13 @@ void print_pipeline(Page& page, const Estimate& estimate) {
     const PipelineEstimate& pipeline = estimate.pipeline;
     const plan::Layout& layout = estimate.layout.layout;
     if (layout.slices() == 1 && layout.micro_batches == 1) return;
-    page.title(fmt::format("stages of one model, {} micro-batches of {} samples, {}",
-                           layout.micro_batches, pipeline.samples, pipeline.schedule));
+    const std::string samples =
+        fmt::format("{} micro-batches of {} samples", layout.micro_batches, pipeline.samples);
+    if (layout.slices() == 1) {
+        page.title(samples + ", one after the other");
+        return;
+    }
+    page.title(fmt::format("stages of one model, {}, {}", samples, pipeline.schedule));
     for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
         const StageEstimate& stage = pipeline.stages[index];
         page.line(fmt::format("stage {}", index),
@@ -152,8 +157,15 @@ void print_staging(Page& page, const Estimate& estimate) {
 
 void print_costs(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
-    page.title("traffic of one rank, gradients only");
+    page.title(traffic.statistics_ranks > 1
+                   ? "traffic of one rank, gradients and BatchNorm statistics"
+                   : "traffic of one rank, gradients only");
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    if (traffic.statistics_ranks > 1) {
+        page.line("statistics",
+                  fmt::format("{} a step, fp64, over {} ranks",
+                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+    }
     page.line("sent a step",
               fmt::format("{:<12}{} in {}, by the rank that sends most",
                           bytes_text(traffic.per_step), traffic.algorithm, traffic.format));

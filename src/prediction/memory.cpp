@@ -153,6 +153,15 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            (cache + config.data.resident_mib) * kMebibyte;
 }
 
+/// Two doubles a channel in each direction, of one micro-batch.
+double statistics_bytes(const graph::Graph& graph) {
+    double channels = 0;
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        channels += static_cast<double>(statistics.channels);
+    }
+    return 4 * sizeof(double) * channels;
+}
+
 }  // namespace
 
 ComputePrecision compute_precision(const config::Config& config) {
@@ -194,7 +203,7 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts) {
+                               const ModelParts& parts, const std::vector<double>& exchange) {
     const int samples = layout.rows(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
@@ -210,19 +219,21 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             .optimizer_state = states * bytes,
             .working_copies = working_copies(graph, precision),
             .activations = samples * parts.in_flight[stage] * kept_for_backward(graph, precision)};
+        memory.exchange = exchange[stage];
         if (stage == 0)
             memory.input = input_bytes(config, parts.whole, samples * layout.micro_batches);
         for (const graph::NormStatistics& statistics : graph.statistics()) {
             memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
-        // The whole model is there once its stage is not.
-        const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
-        const double model_bytes =
-            layout.slices() == 1
-                ? stage_bytes
-                : 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-        memory.evaluation =
-            evaluation_bytes(config, samples) + std::max(0.0, model_bytes - stage_bytes);
+        memory.evaluation = evaluation_bytes(config, samples);
+        if (layout.slices() > 1) {
+            // Collected beside the slice, which then goes.
+            const double model_bytes =
+                2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
+            const double slice_bytes = memory.gradients + memory.optimizer_state + bytes;
+            memory.evaluation =
+                std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
+        }
         if (memory.total() > most.total()) most = memory;
     }
     return most;
@@ -247,7 +258,8 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
         }
         pipeline.stages.push_back({stage.graph.nodes().front().name, static_cast<int>(stage.nodes),
                                    flops, stage.graph.parameter_count(), behind,
-                                   parts.in_flight[index]});
+                                   parts.in_flight[index],
+                                   layout.micro_batches * statistics_bytes(stage.graph)});
         pipeline.message_bytes =
             std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
         pipeline.part_bytes =

@@ -35,9 +35,9 @@ struct ModelParts {
 /// Throws as graph::cut and graph::split.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
-/// Memory of a rank of the stage that takes most.
+/// Memory of a rank of the stage that takes most; `exchange` [stage] are the bytes of its messages.
 MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts);
+                               const ModelParts& parts, const std::vector<double>& exchange);
 
 PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
                                    const ModelParts& parts);

@@ -133,6 +133,7 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("gradient_bytes", result.gradient_bytes);
     fields("buckets", result.buckets);
     fields("bandwidth_bytes_per_second", result.bandwidth_bytes_per_second);
+    fields("sum_backend", result.sum_backend);
     fields("sent_bytes_per_step", result.sent_bytes_per_step);
     fields("between_nodes_bytes_per_step", result.between_nodes_bytes_per_step);
     fields("out_of_node_bytes_per_step", result.out_of_node_bytes_per_step);
@@ -140,6 +141,9 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("message_wait_seconds", result.message_wait_seconds);
     fields("part_bytes_per_step", result.part_bytes_per_step);
     fields("part_wait_seconds", result.part_wait_seconds);
+    fields("statistics_sums_per_step", result.statistics_sums_per_step);
+    fields("statistics_bytes_per_step", result.statistics_bytes_per_step);
+    fields("statistics_seconds", result.statistics_seconds);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -226,6 +230,10 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("between_nodes_bytes_per_step", communication.between_nodes_bytes_per_step);
     fields("out_of_node_bytes_per_step", communication.out_of_node_bytes_per_step);
     fields("exposed_seconds_per_step", communication.exposed_seconds_per_step);
+    fields("statistics_ranks", communication.statistics_ranks);
+    fields("statistics_sums_per_step", communication.statistics_sums_per_step);
+    fields("statistics_bytes_per_step", communication.statistics_bytes_per_step);
+    fields("statistics_seconds", communication.statistics_seconds);
 }
 
 void describe(auto& fields, Any<ParallelRecord> auto& parallel) {

@@ -184,12 +184,21 @@ void print_models(Page& page, const RunRecord& record) {
                   parallel.model_degree, parallel.pipeline_degree, parallel.data_degree,
                   format_bytes(static_cast<std::uint64_t>(parallel.part_bytes_per_step)));
     }
-    if (record.parallel.data_degree > 1) {
+    if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;
         page.line("replica audits      : {} passed", passed);
         page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
                   one_line(sums.algorithm), one_line(sums.precision),
                   bytes(sums.sent_bytes_per_step), number(sums.exposed_seconds_per_step, "{:.4f}"));
+        if (sums.statistics_ranks > 1) {
+            page.line(
+                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all; in "
+                "the line above, too",
+                sums.statistics_ranks, sums.statistics_sums_per_step,
+                format_bytes(static_cast<std::uint64_t>(
+                    std::max<std::int64_t>(sums.statistics_bytes_per_step, 0))),
+                number(sums.statistics_seconds, "{:.2f}"));
+        }
     }
     if (record.determinism.requested) {
         page.line("same bits again     : {}", one_line(record.determinism.guarantee));

@@ -33,16 +33,20 @@ void GradientSum::add(int micro_batch) {
     }
 }
 
-void GradientSum::finish(const comm::Range& elements) {
-    const std::size_t end = std::min(elements.end, gradients_.size());
-    if (micro_batches_ == 1 || elements.begin >= end) return;
-    auto& kernel = add_to_gradients_[elements.begin];
-    if (kernel == nullptr) {
+void GradientSum::prepare(const std::vector<comm::Range>& ranges) {
+    if (micro_batches_ == 1) return;
+    for (const comm::Range& elements : ranges) {
+        const std::size_t end = std::min(elements.end, gradients_.size());
+        if (elements.begin >= end) continue;
         auto* sums = static_cast<float*>(sums_->data());
-        kernel = make_add(gradients_.subspan(elements.begin, end - elements.begin),
-                          sums + elements.begin);
+        add_to_gradients_[elements.begin] = make_add(
+            gradients_.subspan(elements.begin, end - elements.begin), sums + elements.begin);
     }
-    kernel->run(ops::Pass::forward);
+}
+
+void GradientSum::finish(const comm::Range& elements) {
+    if (micro_batches_ == 1 || elements.begin >= gradients_.size()) return;
+    add_to_gradients_.at(elements.begin)->run(ops::Pass::forward);
 }
 
 }  // namespace hpcai::training

@@ -22,8 +22,12 @@ public:
     /// Enqueued after the backward pass of each micro-batch of a step but the last, from 0 on.
     void add(int micro_batch);
 
-    /// Enqueued after the last has made these elements, the same ranges in all steps: then
-    /// `gradients` hold the sum of all micro-batches there. Elements behind `gradients` stay.
+    /// Before the first step: each range of elements that finish() will be called with. They do not
+    /// overlap.
+    void prepare(const std::vector<comm::Range>& ranges);
+
+    /// Enqueued after the last has made these elements: then `gradients` hold the sum of all
+    /// micro-batches there. Elements behind `gradients` stay.
     void finish(const comm::Range& elements);
 
 private:

@@ -152,6 +152,7 @@ PipelineStep::Worker::Worker(const PipelineSetup& setup)
     ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
            "{} networks for {} micro-batches in flight", share_.networks.size(),
            plan::micro_batches_in_flight(tasks_));
+    sum_.prepare(buckets_.ranges());
     start_loss_scale(setup.config.training, loss_scale_, device_, first_network());
 }
 
@@ -169,11 +170,11 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
         }
     }
     buckets_.finish();
+    wait_until([&] { return boundary_.test() && label_outbox_.test(); });
     agree();
     update_->run();
     device_.finish_step(loss_scale_, first_network().step_numbers());
     reducer_.end_step();
-    wait_until([&] { return boundary_.test() && label_outbox_.test(); });
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
     if (share_.exchange != nullptr) accounting_.parts = share_.exchange->accounting();
     ++accounting_.steps;
@@ -272,6 +273,7 @@ void PipelineStep::Worker::agree() {
     accounting_.wait_seconds += watch.seconds();
     has_failed_ = worst == failed;
     if (worst == good) return;
+    reducer_.leave_out_step();
     set_number(device_, network, &device::StepNumbers::finite, std::uint32_t{0});
 }
 

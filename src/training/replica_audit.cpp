@@ -53,7 +53,7 @@ const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
 }
 
 std::string message(const Divergence& divergence) {
-    return fmt::format("replica audit after step {}: {} differ, group ranks {} of {}",
+    return fmt::format("replica audit after step {}: {} differ, group ranks {} of {} compared",
                        divergence.step, fmt::join(divergence.parts, " and "),
                        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
@@ -75,7 +75,6 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
     const std::vector<std::vector<int>> all = ranks_by_slice(slices);
     Divergence found;
     found.step = step;
-    found.ranks = static_cast<int>(all.front().size());
     for (const Part& part : kParts) {
         if (std::ranges::any_of(all, [&](const std::vector<int>& ranks) {
                 return differs(hashes_of(by_group_rank, ranks), part);
@@ -87,6 +86,9 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
     for (const std::vector<int>& ranks : all) {
         const std::vector<ReplicaHashes> slice = hashes_of(by_group_rank, ranks);
         const ReplicaHashes* right = majority(slice);
+        const bool has_diverged =
+            std::ranges::any_of(kParts, [&](const Part& part) { return differs(slice, part); });
+        if (has_diverged) found.ranks += static_cast<int>(ranks.size());
         for (std::size_t replica = 0; replica < ranks.size(); ++replica) {
             if (right != nullptr && slice[replica] == *right) continue;
             found.group_ranks.push_back(ranks[replica]);

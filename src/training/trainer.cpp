@@ -70,7 +70,6 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
 
 EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
-    if (&replicas_ == &group_) return train_steps(number, source, listener);
     try {
         return train_steps(number, source, listener);
     } catch (const Error& error) {
@@ -82,8 +81,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Other stages wait for messages, and replicas for sums, that will not come; and what this rank
-/// awaits is waited for when it is dropped, unless it is known that it will not come either.
+/// Others wait for messages and sums that will not come; and what this rank awaits is waited for
+/// when it is dropped, unless it is known that it will not come either.
 void Trainer::give_up(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);

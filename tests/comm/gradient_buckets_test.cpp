@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpcai/comm/gradient_buckets.hpp"
 
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -92,7 +94,20 @@ TEST_F(BucketsOfADevice, EachIsCompletedOnceAStepBeforeItsSum) {
     GradientBuckets late = make(false, complete);
     for (const std::size_t parameter : {2, 1, 0}) late.ready(parameter);
     late.finish();
-    EXPECT_EQ(reducer_.notes, "[3,6) sum3 wait3 [1,3) sum2 wait2 [0,1) sum1 wait1 ");
+    EXPECT_EQ(reducer_.notes, "[3,6) [1,3) [0,1) sum3 wait3 sum2 wait2 sum1 wait1 ");
+}
+
+TEST_F(BucketsOfADevice, TimeTheSumsAndNotWhatCompletesThem) {
+    const auto complete = [](const Range&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    };
+    for (const bool overlap : {true, false}) {
+        GradientBuckets buckets = make(overlap, complete);
+        for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
+        buckets.finish();
+        const BucketAccounting& spent = buckets.accounting();
+        EXPECT_LT(spent.exposed_seconds + spent.interleaved_seconds, 0.15);  // three completions
+    }
 }
 
 TEST(GradientBucketsOfOne, AreCompletedWithoutASum) {

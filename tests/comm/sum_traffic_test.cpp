@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hpcai/comm/statistics_span.hpp"
+
 namespace hpcai::comm {
 namespace {
 
@@ -26,14 +28,34 @@ TEST(SumTraffic, OfAllWithAllIsTheFormulaByHand) {
     EXPECT_EQ(traffic.out_of_node, 8000);
 }
 
+TEST(SumTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
+    // Spans of six ranks on nodes of three: one message to the neighbour, and then two to every
+    // second rank, of which one or two are on the other node.
+    const std::vector<int> nodes{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};
+    const std::vector<SentBytes> statistics = statistics_traffic(6, nodes, 100);
+    const std::vector<std::int64_t> messages_to_other_nodes{1, 2, 2, 2, 2, 1};
+    ASSERT_EQ(statistics.size(), 12U);
+    for (std::size_t rank = 0; rank < 12; ++rank) {
+        EXPECT_EQ(statistics[rank].all, 300) << rank;
+        EXPECT_EQ(statistics[rank].to_other_nodes, 100 * messages_to_other_nodes[rank % 6]) << rank;
+    }
+    const SumOptions options{SumAlgorithm::all_reduce, WireFormat::fp32, {}, nodes};
+    const SumTraffic alone = estimate_traffic(options, 1200);
+    const SumTraffic traffic = estimate_traffic(options, 1200, statistics);
+    EXPECT_EQ(traffic.sent, alone.sent + 300);
+    EXPECT_EQ(traffic.between_nodes, alone.between_nodes + 200);
+    EXPECT_EQ(traffic.out_of_node, alone.out_of_node + 500);
+}
+
 TEST(SumTraffic, OfManyRanksIsKnownAtOnce) {
     std::vector<int> nodes(100'000);
     for (std::size_t rank = 0; rank < nodes.size(); ++rank)
         nodes[rank] = static_cast<int>(rank / 8);
+    const std::vector<SentBytes> statistics = statistics_traffic(100'000, nodes, 1000);
     for (const SumAlgorithm algorithm :
          {SumAlgorithm::all_reduce, SumAlgorithm::torus_2d, SumAlgorithm::hierarchical}) {
         const SumTraffic traffic =
-            estimate_traffic({algorithm, WireFormat::fp16, {}, nodes}, 25'000'000);
+            estimate_traffic({algorithm, WireFormat::fp16, {}, nodes}, 25'000'000, statistics);
         EXPECT_GT(traffic.sent, 0);
         EXPECT_LE(traffic.between_nodes, traffic.sent);
     }

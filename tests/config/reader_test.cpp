@@ -332,6 +332,9 @@ TEST(Reader, RefusesDetectorsThatCannotWork) {
                 HasSubstr("detector.region_samples: expected an integer at least 4"));
     EXPECT_THAT(detector_message(voc, "", "normalization: group, backbone_width: 48"),
                 HasSubstr("detector.backbone_width: expected a multiple of 32"));
+    EXPECT_THAT(
+        detector_message(voc, "", "normalization: group}\ntraining: {batch_norm_samples: 8"),
+        HasSubstr("training.batch_norm_samples: expected auto, as detector.normalization is not"));
     EXPECT_EQ(message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
                          "data: {kind: voc, path: a}\n"
                          "bagging: {aggregation: wbf, out_of_bag: true}\n"),

@@ -103,12 +103,14 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.training.beta1 = Config{}.training.beta1;  // as lars has no use for it
     config.communication.torus_columns = std::nullopt;
     config.training.beta2 = Config{}.training.beta2;
+    config.training.batch_norm_samples = std::nullopt;  // as group normalization has none
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
     Config other;
     other.parallel = {ParallelMode::mixed, 2, 3, 4, PipelineSchedule::gpipe, 5};
     other.training.optimizer = Optimizer::lamb;
     other.training.beta1 = 1.0 / 3;
     other.training.beta2 = 2.0 / 3;
+    other.training.batch_norm_samples = 32;
     EXPECT_EQ(values_of(parse(to_yaml(other), "f.yaml", {})), values_of(other));
 }
 

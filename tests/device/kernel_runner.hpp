@@ -45,13 +45,14 @@ private:
 
 class KernelRunner {
 public:
-    KernelRunner(const DeviceRow& row, const naive::Problem& problem)
+    KernelRunner(const DeviceRow& row, const naive::Problem& problem,
+                 StatisticsSum* statistics_sum = nullptr)
         : compute_(row.compute),
           problem_(problem),
           device_(row.make()),
-          kernel_(device_->build(
-              problem.operation,
-              {compute_, problem.training ? Mode::training : Mode::inference, true, row.tf32})) {
+          kernel_(device_->build(problem.operation,
+                                 {compute_, problem.training ? Mode::training : Mode::inference,
+                                  true, row.tf32, statistics_sum})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
                                     carries_sums(problem.operation)));

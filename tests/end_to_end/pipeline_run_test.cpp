@@ -28,11 +28,13 @@ protected:
         run(4, {"bagging.P_degree=2", "parallel.mode=pipeline"}, "staged");
         run(2, {}, "alone");
         const std::string start = "training.initial_weights=alone/groups/0/weights.safetensors";
+        const std::string span = "training.batch_norm_samples=4";  // two ranks' micro-batches
         run(4,
             {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
-             "parallel.pipeline_degree=2", "bagging.sampler=poisson", start},
+             "parallel.pipeline_degree=2", "bagging.sampler=poisson", start, span},
             "both");
-        run(2, {"bagging.M=1", "bagging.P_degree=2", "bagging.sampler=poisson", start}, "shared");
+        run(2, {"bagging.M=1", "bagging.P_degree=2", "bagging.sampler=poisson", start, span},
+            "shared");
     }
     static void TearDownTestSuite() { delete folder_; }
 
@@ -108,7 +110,8 @@ TEST_F(PipelineRun, JudgesTheSamplesThatABootstrapLeftOut) {
     const nlohmann::json whole = json_of(result("shared/result.json"))["quality"];
     EXPECT_GT(staged["out_of_bag_samples"], 0);
     EXPECT_EQ(staged["out_of_bag_samples"], whole["out_of_bag_samples"]);
-    EXPECT_NEAR(staged["out_of_bag"].get<double>(), whole["out_of_bag"].get<double>(), 0.1);
+    EXPECT_NEAR(staged["out_of_bag"].get<double>(), whole["out_of_bag"].get<double>(),
+                0.12);  // one of about nine
 }
 
 TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
@@ -119,8 +122,19 @@ TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
     const double all = json_of(result("shared/result.json"))["communication"]["gradient_bytes"];
     EXPECT_GT(gradients, all / 2);
     EXPECT_LT(gradients, all);
-    EXPECT_NEAR(both["communication"]["sent_bytes_per_step"].get<double>(), gradients, 4096);
-    EXPECT_EQ(json_of(result("staged/result.json"))["work"]["groups"][0]["audit"]["passed"], 0);
+    const double statistics = both["communication"]["statistics_bytes_per_step"];
+    const double sent = both["communication"]["sent_bytes_per_step"];
+    EXPECT_GT(sent, gradients);
+    EXPECT_LT(sent, gradients + statistics + 4096);
+    EXPECT_EQ(both["communication"]["backend"], "mpi");
+    const nlohmann::json shared = json_of(result("shared/result.json"))["communication"];
+    EXPECT_EQ(shared["statistics_sums_per_step"], 2 * 2 * 53);  // directions, micro-batches
+    EXPECT_EQ(both["communication"]["statistics_ranks"], 2);
+    EXPECT_LT(both["communication"]["statistics_sums_per_step"], 2 * 2 * 53);
+    EXPECT_GE(both["communication"]["statistics_sums_per_step"], 2 * 53);
+    const nlohmann::json staged = json_of(result("staged/result.json"));
+    EXPECT_EQ(staged["work"]["groups"][0]["audit"]["passed"], 0);
+    EXPECT_EQ(staged["communication"]["backend"], "none");
 }
 
 TEST_F(PipelineRun, RecordsHowItWasCut) {

@@ -94,6 +94,22 @@ TEST_F(SilentCorruption, OfOneOfThreeRanksNamesThatRank) {
     EXPECT_EQ(audit["ranks"][0]["group_rank"], 1);
 }
 
+TEST_F(SilentCorruption, InALaterStageOfAPipelineNamesTheRanksOfThatStage) {
+    const Outcome outcome =
+        run_with_fault(4, 3, 2,
+                       {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
+                        "parallel.pipeline_degree=2", "run.audit_steps=1"});
+    EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
+    const std::regex named(
+        R"(reason: group 0: replica audit after step \d: parameters and optimizer state differ )"
+        R"(between group rank 2 \(world rank 2, \S+\), group rank 3 \(world rank 3, \S+\)\n)");
+    EXPECT_TRUE(std::regex_search(outcome.out, named)) << outcome.out;
+    const Json audit = result()["work"]["groups"][0]["audit"];
+    EXPECT_GT(audit["diverged_at_step"], 0);
+    ASSERT_EQ(audit["ranks"].size(), 2U);
+    EXPECT_EQ(audit["ranks"][1]["group_rank"], 3);
+}
+
 TEST_F(SilentCorruption, IsFoundAtTheEndOfTrainingByDefaultAndNothingElseIs) {
     const std::vector<std::string> two{"bagging.M=1", "bagging.P_degree=2"};
     const Outcome fault = run_with_fault(2, 0, 12, two);

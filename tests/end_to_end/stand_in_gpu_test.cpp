@@ -72,6 +72,19 @@ TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
     EXPECT_EQ(record["topology"]["map"][0]["device"], device);
 }
 
+TEST_F(StandInGpu, TakesStatisticsOfSeveralRanks) {
+    const Outcome outcome = train("gpu", 2, "fp32", {"training.batch_norm_samples=8"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    ASSERT_EQ(train("cpu", 1, "fp32").exit_code, 0);
+    EXPECT_LE(difference("gpu", "cpu"), 1e-4);
+    const nlohmann::json sums = json_of(folder_ / "gpu/result.json")["communication"];
+    EXPECT_EQ(sums["statistics_ranks"], 2);
+    EXPECT_EQ(sums["statistics_sums_per_step"], 2 * 53);
+    const std::string log = text_of(folder_ / "gpu/groups/0/log.txt");
+    EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
+        << log;
+}
+
 TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     const Outcome outcome = train("gpu", 2, "mixed");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

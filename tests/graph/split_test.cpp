@@ -77,8 +77,7 @@ public:
             runners_.push_back(std::make_unique<NetworkRunner>(
                 split(model, parts, part).graph,
                 device::make_cpu_device({options.threads, options.layout, options.deterministic}),
-                NetworkOptions{device::Mode::training, options.compute, false,
-                               &exchange_.exchange(part)}));
+                NetworkOptions{.compute = options.compute, .exchange = &exchange_.exchange(part)}));
         }
     }
 

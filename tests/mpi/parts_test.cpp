@@ -18,8 +18,8 @@ using mpi_tests::world;
 constexpr int kMostParts = 8;
 
 /// Convolutions of both kinds, one in a residual branch, and eight classes, of which three occur.
-graph::Graph parts_graph(std::int64_t batch) {
-    graph::GraphMaker make;
+graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
+    graph::GraphMaker make{.graph = {}, .statistics_samples = statistics_samples};
     graph::ValueId x = make.convolution("conv", make.images({batch, kSide, kSide, 3}), 16, 3);
     x = make.max_pool("pool", make.relu("relu", make.norm("bn", x)));
     x = graph::bottleneck(make, "a", x, 8, 1);

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <stdexcept>
-#include <vector>
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -17,16 +12,6 @@ namespace {
 using config::PipelineSchedule;
 using mpi_tests::world;
 using tensor::DType;
-
-/// Stages among which this world can split.
-std::vector<int> stage_counts() {
-    constexpr int kStagesOfModel = 5;
-    std::vector<int> counts;
-    for (int stages = 1; stages <= kStagesOfModel; ++stages) {
-        if (world().everyone.size() % stages == 0) counts.push_back(stages);
-    }
-    return counts;
-}
 
 TEST(Pipeline, IsTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
     comm::Communicator& group = world().everyone;
@@ -84,6 +69,38 @@ TEST(Pipeline, EndsWithTheSameBitsInAllSchedulesAndInEveryRun) {
     }
 }
 
+TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
+    comm::Communicator& group = world().everyone;
+    for (const int stages : stage_counts()) {
+        if (stages == group.size()) continue;
+        Shape shape{.stages = stages, .micro_batches = 2};
+        const Trained want = train(group, shape);
+        shape.algorithm = comm::SumAlgorithm::torus_2d;
+        expect_same_training(train(group, shape), want, 1e-6);  // fp32 sums in another order
+        shape.format = comm::WireFormat::int8;
+        const Trained got = train(group, shape);
+        expect_same_training(got, want, 2e-2);  // one of 127 steps a gradient, over four steps
+        EXPECT_GT(difference(got.parameters, want.parameters), 1e-6);
+    }
+}
+
+TEST(Pipeline, IsTheTrainingOfTheWholeBatchWhereAllReplicasTakeStatisticsTogether) {
+    comm::Communicator& group = world().everyone;
+    const Trained alone = train_alone({});
+    for (const int stages : stage_counts()) {
+        const int replicas = group.size() / stages;
+        const Shape whole{.stages = stages, .statistics_ranks = replicas};
+        const Trained got = train(group, whole);
+        expect_same_training(got, alone, 1e-6);  // fp32 sums in another order, over four steps
+        EXPECT_LT(difference(got.statistics, alone.statistics), 1e-6);
+        // Sums of statistics, messages between stages and sums of gradients at the same time.
+        const Shape parts{.stages = stages, .micro_batches = 4, .statistics_ranks = replicas};
+        Shape unstaged = parts;
+        unstaged.stages = 1;
+        expect_same_training(train(group, parts), train(*split_in_runs(replicas), unstaged), 1e-6);
+    }
+}
+
 TEST(Pipeline, ServesOptimizersWithTrustRatiosAndSteps) {
     comm::Communicator& group = world().everyone;
     for (const int stages : stage_counts()) {
@@ -121,121 +138,6 @@ TEST(Pipeline, CountsTheBytesOfItsMessages) {
         const MessageAccounting messages = model.train().messages;
         EXPECT_EQ(messages.steps, kSteps);
         EXPECT_EQ(messages.bytes_sent, kSteps * (micro_batches * crossing + labels));
-    }
-}
-
-TEST(Pipeline, AFirstStageWhoseDataFailStopsAllRanksAfterTheSameStep) {
-    for (const int stages : stage_counts()) {
-        const auto group = world().everyone.split(0, world().everyone.rank());
-        PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
-        ToySource source = model.source();
-        if (group->rank() == 0) {
-            source.set_failure(2, [&] { throw Error(ExitCode::data, "3.jpg: is cut"); });
-        }
-        std::int64_t steps = 0;
-        try {
-            model.trainer->train_epoch(0, source, [&](const StepReport&) { ++steps; });
-            ADD_FAILURE() << "nothing was thrown";
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::data);
-            EXPECT_STREQ(error.what(), "3.jpg: is cut");
-        }
-        EXPECT_EQ(steps, 2);
-    }
-}
-
-TEST(Pipeline, NumbersThatAreNotFiniteAtOneStageStopAllAfterTheSameStep) {
-    const int ranks = world().everyone.size();
-    for (const int stages : stage_counts()) {
-        for (const int spoiled : {0, ranks - 1}) {
-            const auto group = world().everyone.split(0, world().everyone.rank());
-            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
-            ToySource source = model.source();
-            std::int64_t steps = 0;
-            const auto spoil = [&](const StepReport&) {
-                if (++steps == 1 && group->rank() == spoiled) model.store.parameter(0)[0] = NAN;
-            };
-            try {
-                model.trainer->train_epoch(0, source, spoil);
-                ADD_FAILURE() << "nothing was thrown";
-            } catch (const Error& error) {
-                const bool has_replicas = stages < ranks;
-                EXPECT_THAT(error.what(), testing::StartsWith(has_replicas ? "replica audit"
-                                                                           : "training diverged"));
-            }
-            EXPECT_EQ(steps, 1);
-            // No stage has taken the step.
-            if (group->rank() != spoiled) {
-                EXPECT_TRUE(all_finite(model.store.read(model.store.parameters())));
-            }
-        }
-    }
-}
-
-TEST(Pipeline, NamesTheRankOfAWrongBitWhateverItsStage) {
-    const int ranks = world().everyone.size();
-    for (const int stages : stage_counts()) {
-        const int replicas = ranks / stages;
-        if (replicas == 1) continue;
-        for (const int wrong : {0, ranks - 1}) {
-            const auto group = world().everyone.split(0, world().everyone.rank());
-            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2}, 2);
-            ToySource source = model.source();
-            const auto strike = [&](const StepReport& step) {
-                if (step.step == 1 && group->rank() == wrong) model.store.parameter(0)[0] += 1.0f;
-            };
-            std::vector<int> named{wrong};
-            if (replicas == 2)
-                named = wrong == 0 ? std::vector{0, 1} : std::vector{ranks - 2, wrong};
-            try {
-                model.trainer->train_epoch(0, source, strike);
-                ADD_FAILURE() << "nothing was thrown";
-            } catch (const ReplicaDivergence& error) {
-                EXPECT_EQ(error.divergence().step, 2);
-                EXPECT_EQ(error.divergence().group_ranks, named);
-                EXPECT_EQ(error.divergence().ranks, replicas);
-            }
-        }
-    }
-}
-
-/// Every stage has messages of others under way then.
-TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
-    for (const int stages : stage_counts()) {
-        const auto group = world().everyone.split(0, world().everyone.rank());
-        PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
-        ToySource source = model.source();
-        if (group->rank() == 0) source = ToySource(1, kSteps);
-        try {
-            model.trainer->train_epoch(0, source, [](const StepReport&) {});
-            ADD_FAILURE() << "nothing was thrown";
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::internal);
-            EXPECT_THAT(error.what(), testing::HasSubstr("bytes of"));
-        }
-    }
-}
-
-TEST(Pipeline, ARankThatGivesUpBetweenStepsFreesItsStageAndTheOthers) {
-    const int ranks = world().everyone.size();
-    if (ranks == 1) GTEST_SKIP() << "of some ranks";
-    for (const int stages : stage_counts()) {
-        for (const int failing : {0, ranks - 1}) {
-            const auto group = world().everyone.split(0, world().everyone.rank());
-            PipelinedModel model(*group, {.stages = stages, .micro_batches = 2});
-            ToySource source = model.source();
-            const auto give_up = [&](const StepReport& step) {
-                if (step.step == 2 && group->rank() == failing) {
-                    throw std::runtime_error("a device is lost");
-                }
-            };
-            try {
-                model.trainer->train_epoch(0, source, give_up);
-                ADD_FAILURE() << "nothing was thrown";
-            } catch (const std::exception& error) {
-                EXPECT_STREQ(error.what(), "a device is lost");
-            }
-        }
     }
 }
 

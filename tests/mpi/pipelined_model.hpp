@@ -6,11 +6,13 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/split.hpp>
 #include <hpcai/training/stage_parameters.hpp>
@@ -18,6 +20,7 @@
 #include "training/networks.hpp"
 #include "world.hpp"
 
+/// A model trained in stages and parts by the ranks of a group, and what its trainings leave.
 namespace hpcai::training {
 
 inline constexpr int kBatch = 64;  // of the model
@@ -29,11 +32,30 @@ struct Shape {
     config::PipelineSchedule schedule = config::PipelineSchedule::one_forward_one_backward;
     tensor::DType compute = tensor::DType::f32;
     config::Optimizer optimizer = config::Optimizer::sgd;
+    comm::SumAlgorithm algorithm = comm::SumAlgorithm::all_reduce;
+    comm::WireFormat format = comm::WireFormat::fp32;
+    int statistics_ranks = 1;
+    bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
+    std::function<void()> before_statistics = {};
     int parts = 1;
-    // Of a micro-batch.
-    std::function<graph::Graph(std::int64_t)> graph = [](std::int64_t rows) {
-        return small_graph(rows);
-    };
+    // Of a micro-batch whose statistics are those of so many samples.
+    std::function<graph::Graph(std::int64_t, std::int64_t)> graph = small_graph;
+};
+
+/// Statistics of several ranks, before which something happens.
+class GuardedStatistics final : public device::StatisticsSum {
+public:
+    GuardedStatistics(comm::StatisticsSpan& span, std::function<void()> before)
+        : span_(span), before_(std::move(before)) {}
+    int ranks() const override { return span_.ranks(); }
+    void sum(std::span<double> values) override {
+        if (before_) before_();
+        span_.sum(values);
+    }
+
+private:
+    comm::StatisticsSpan& span_;
+    std::function<void()> before_;
 };
 
 /// What a training leaves to compare, the same on all ranks.
@@ -52,15 +74,25 @@ public:
         : config(small_config(kBatch, 1)),
           layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.parts},
           device(device::make_cpu_device({})),
-          model_graph(shape.graph(layout.rows(kBatch))),
+          model_graph(
+              shape.graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
           model(model_graph, *device, 2),
           slices(graph::cut(graph::fuse(model_graph), shape.stages, shape.parts)),
           mine(slices[static_cast<std::size_t>(layout.slice_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
           replicas(group.split(layout.slice_of(group.rank()), group.rank())),
-          reducer(comm::make_mpi_reducer(*replicas)),
+          reducer(comm::make_exchange_reducer(
+              shape.shares_batch_alone ? group : *replicas, nullptr,
+              {.algorithm = shape.algorithm,
+               .format = shape.format,
+               .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})),
+          span(shape.statistics_ranks),
+          statistics(span, shape.before_statistics),
           exchange(shape.parts, layout.part_of(group.rank())) {
+        config.communication.bucket_mib = 1.0 / 256;  // several
+        span.connect(shape.shares_batch_alone ? group : *replicas,
+                     std::vector<int>(static_cast<std::size_t>(replicas->size())));
         config.parallel.mode = config::ParallelMode::pipeline;
         config.parallel.micro_batches = shape.micro_batches;
         config.parallel.schedule = shape.schedule;
@@ -69,8 +101,9 @@ public:
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
         connect_parts();
-        const graph::NetworkOptions options{device::Mode::training, shape.compute, false,
-                                            shape.parts > 1 ? &exchange : nullptr};
+        const graph::NetworkOptions options{.compute = shape.compute,
+                                            .statistics_sum = &statistics,
+                                            .exchange = shape.parts > 1 ? &exchange : nullptr};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
@@ -83,8 +116,9 @@ public:
         share = std::make_unique<PipelineShare>(
             PipelineShare{layout, pointers, group, *replicas, &exchange});
         trainer = std::make_unique<Trainer>(
-            TrainerSetup{config, *networks.front(), kSteps, *reducer, share.get()}, *device, store,
-            group);
+            TrainerSetup{config, *networks.front(), kSteps, *reducer,
+                         shape.shares_batch_alone ? nullptr : share.get()},
+            *device, store, group);
     }
 
     /// Of this rank's replica.
@@ -128,6 +162,8 @@ public:
     comm::Communicator& group_;
     std::unique_ptr<comm::Communicator> replicas;
     std::unique_ptr<comm::GradientReducer> reducer;
+    comm::StatisticsSpan span;
+    GuardedStatistics statistics;
     comm::PartExchange exchange;
     std::vector<std::unique_ptr<graph::Network>> networks;
     std::unique_ptr<PipelineShare> share;
@@ -164,6 +200,19 @@ inline void expect_same_training(const Trained& got, const Trained& want, double
         EXPECT_NEAR(got.losses[step], want.losses[step], 10 * tolerance) << step;
     }
     EXPECT_NEAR(got.mean_loss, want.mean_loss, 10 * tolerance);
+}
+
+/// Stages among which this world can split.
+inline std::vector<int> stage_counts() {
+    constexpr int kStagesOfModel = 5;
+    std::vector<int> counts;
+    for (int stages = 1; stages <= kStagesOfModel; ++stages) {
+        const int ranks = mpi_tests::world().everyone.size();
+        // With four micro-batches.
+        const bool shares_batch = ranks % stages == 0 && kBatch % (4 * (ranks / stages)) == 0;
+        if (shares_batch) counts.push_back(stages);
+    }
+    return counts;
 }
 
 /// Of the first `ranks`, of the next, and so on.

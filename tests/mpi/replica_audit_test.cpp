@@ -58,7 +58,7 @@ Audited train(int audit_steps, int victim, const Fault& fault,
         result.divergence = error.divergence();
     }
     result.passed = model.trainer->audit().passed();
-    group->barrier();  // nobody waits elsewhere
+    world().everyone.barrier();  // nobody waits elsewhere
     return result;
 }
 

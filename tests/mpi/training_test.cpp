@@ -168,7 +168,7 @@ TEST(TrainingOverMpi, ARankWhoseDataFailStopsAllRanksAfterTheSameStep) {
             EXPECT_EQ(error.what(), fmt::format("{}.jpg: is cut", failing_rank));
         }
         EXPECT_EQ(steps, 2);
-        group->barrier();  // nobody waits elsewhere
+        world().everyone.barrier();  // nobody waits elsewhere
     }
 }
 
@@ -185,7 +185,7 @@ std::int64_t steps_until_divergence(bool in_first_parameter) {
         if (++steps == 1 && mine) model.store.parameter(in_first_parameter ? 0 : last)[0] = NAN;
     };
     EXPECT_THROW(model.trainer->train_epoch(0, source, spoil), Error);
-    group->barrier();
+    world().everyone.barrier();
     return steps;
 }
 

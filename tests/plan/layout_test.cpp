@@ -193,6 +193,34 @@ TEST(Layout, RefusesDegreesThatDoNotMakeTheRanksOfAGroup) {
     refusal({.groups = 1, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::launch);
 }
 
+std::string statistics_of(int samples) {
+    config::BaggingConfig bagging;
+    bagging.degree = 6;
+    config::TrainingConfig training;
+    training.batch_size = 48;
+    training.batch_norm_samples = samples;
+    try {
+        return std::to_string(
+            statistics_ranks(training, make_layout(bagging, training, {}, 12, 6)));
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        return error.what();
+    }
+}
+
+TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
+    for (const int samples : {1, 2, 4, 8}) EXPECT_EQ(statistics_of(samples), "1");
+    for (const int ranks : {2, 3, 6}) EXPECT_EQ(statistics_of(8 * ranks), std::to_string(ranks));
+    EXPECT_EQ(
+        statistics_of(32),
+        "training.batch_norm_samples: expected a divisor of the 8 samples that a rank computes "
+        "at once, or k times as many for a k that divides the 6 ranks that share a batch, "
+        "got 32");
+    for (const int samples : {0, -8, 3, 12, 96}) {
+        EXPECT_NE(statistics_of(samples).find("got " + std::to_string(samples)), std::string::npos);
+    }
+}
+
 TEST(Layout, RefusesNumbersBelowOne) {
     refusal({.groups = 0, .ranks = 4}, ExitCode::usage);
     refusal({.degree = -1, .ranks = 4}, ExitCode::usage);

@@ -128,7 +128,7 @@ TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
     // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
     // back.
     EXPECT_GE(plan.memory.exchange,
-              plan.traffic.gradient_bytes + 2 * plan.pipeline.stages[0].boundary_bytes);
+              plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);
     EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
     EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
 }
@@ -290,6 +290,25 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
         EXPECT_GT(plan.memory.exchange, 4 * kParameters + bytes);
         EXPECT_LT(plan.memory.exchange, 4 * kParameters + 2.5 * bytes);
     }
+}
+
+TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
+    config::Config config = official();
+    config.bagging.degree = 8;
+    const Estimate apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    EXPECT_EQ(apart.traffic.statistics_ranks, 1);
+    EXPECT_EQ(apart.traffic.statistics_bytes, 0);
+    config.training.batch_norm_samples = config.training.batch_size / 2;
+    const Estimate plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
+    EXPECT_EQ(plan.traffic.statistics_ranks, 4);
+    EXPECT_EQ(plan.traffic.statistics_bytes, payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_step, apart.traffic.per_step + 2 * payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.between_nodes.value.value(),
+                     apart.traffic.between_nodes.value.value() + payload);
+    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(),
+                     apart.traffic.out_of_node.value.value() + 2 * payload);
+    EXPECT_NE(to_text(plan).find("fp64, over 4 ranks"), std::string::npos);
 }
 
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {

@@ -92,8 +92,8 @@ inline RunRecord example_record() {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
     record.communication = {
-        "mpi",      "all_reduce",    "fp32",          4096,      2, {0.5, ""}, {1e9, ""},
-        {4096, ""}, {{}, "made up"}, {{}, "made up"}, {0.25, ""}};
+        "mpi",           "all_reduce",    "fp32",     4096, 2,   {0.5, ""}, {1e9, ""},  {4096, ""},
+        {{}, "made up"}, {{}, "made up"}, {0.25, ""}, 2,    106, 512,       {0.125, ""}};
     record.parallel = {
         "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
     record.energy.joules.reason = "no energy meter";

@@ -69,6 +69,7 @@ TEST(ReplicaAudit, ComparesTheRanksOfEachStageWithOneAnother) {
     wrong[0].statistics = 1;
     const auto two = find_divergence(wrong, stages, 7);
     EXPECT_EQ(two->group_ranks, (Ranks{0, 4}));
+    EXPECT_EQ(two->ranks, 6);
     EXPECT_EQ(two->parts, (Parts{"parameters", "optimizer state", "statistics"}));
 }
 
@@ -82,15 +83,15 @@ TEST(ReplicaAudit, ComparesRanksOfASliceThatDoNotFollowOneAnother) {
     const auto found = find_divergence(wrong, parts, 7);
     ASSERT_TRUE(found.has_value());
     EXPECT_EQ(found->group_ranks, (Ranks{3, 4}));
-    EXPECT_EQ(found->ranks, 3);
+    EXPECT_EQ(found->ranks, 6);
 }
 
 TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
     const ReplicaDivergence error(*find_divergence(held, std::vector<int>(4, 0), 12));
-    EXPECT_STREQ(
-        error.what(),
-        "replica audit after step 12: parameters and optimizer state differ, group ranks 2 of 4");
+    EXPECT_STREQ(error.what(),
+                 "replica audit after step 12: parameters and optimizer state differ, group ranks "
+                 "2 of 4 compared");
     EXPECT_EQ(error.code(), ExitCode::invalid);
 }
 

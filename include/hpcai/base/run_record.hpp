@@ -146,6 +146,7 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
+    std::string sum_backend;                  // "mpi", "nccl"; empty: nothing was summed
     Quantity bandwidth_bytes_per_second;      // of its sums, as in CommunicationRecord
     Quantity sent_bytes_per_step;             // likewise
     Quantity between_nodes_bytes_per_step;    // likewise
@@ -154,6 +155,9 @@ struct GroupResult {
     Quantity message_wait_seconds;            // likewise, as the next two
     std::int64_t part_bytes_per_step = 0;
     Quantity part_wait_seconds;
+    std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
+    std::int64_t statistics_bytes_per_step = 0;
+    Quantity statistics_seconds;
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -252,6 +256,11 @@ struct CommunicationRecord {
     Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
     Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
     Quantity exposed_seconds_per_step;      // the largest of all groups
+    // Of BatchNorm statistics that ranks take together
+    int statistics_ranks = 1;
+    std::int64_t statistics_sums_per_step = 0;
+    std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
+    Quantity statistics_seconds;                 // of exposed_seconds; the largest of all groups
     bool operator==(const CommunicationRecord&) const = default;
 };
 

@@ -43,7 +43,7 @@ public:
     /// bucket. `gradients` and `reducer` must live as long as this object. Throws Error(internal)
     /// on ranges that are not so. `complete`, where given, enqueues what the gradients of a bucket
     /// still lack when all its parameters are ready: it is called once for each bucket and step,
-    /// before the bucket's sum or in its place.
+    /// before the bucket's sum or in its place, and its time is not the sums'.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> complete = {});
@@ -73,6 +73,8 @@ public:
     void read_times();
 
     std::size_t bucket_count() const { return buckets_.size(); }
+    /// Of the buckets, in the order in which their sums start.
+    std::vector<Range> ranges() const;
     const BucketAccounting& accounting() const { return accounting_; }
 
 private:

@@ -57,6 +57,10 @@ public:
     /// ahead of the device; four calls of Device::enqueue_upload a step then wait for no other.
     virtual void end_step() {}
 
+    /// Before end_step(), on all ranks: the step is left out, so nothing of its sums may come into
+    /// those of the next. Known without a call where one of the sums is not finite.
+    virtual void leave_out_step() {}
+
     /// After check(): of the recording that ran last. None where the sums are not the device's own
     /// or no recording with sums has been run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }

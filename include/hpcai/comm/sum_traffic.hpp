@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "hpcai/comm/communicator.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
@@ -10,7 +11,7 @@
 
 namespace hpcai::comm {
 
-/// Bytes that ranks send for one sum.
+/// Bytes that ranks send for sums.
 struct SumTraffic {
     std::int64_t sent = 0;           // by the rank that sends most
     std::int64_t between_nodes = 0;  // to other nodes, by the rank that sends most there
@@ -23,8 +24,10 @@ struct SumTraffic {
 ///   the others                B
 ///
 /// which is 2 (P - 1) / P x B where there are as many parts as inner ranks. It leaves out that
-/// parts are whole blocks. Takes time in proportion to ranks. Throws as place_in_sum.
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values);
+/// parts are whole blocks. `more` is what each rank sends beside it, if anything. Takes time in
+/// proportion to ranks. Throws as place_in_sum.
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
+                            std::span<const SentBytes> more = {});
 
 /// Of what each rank of `group` has sent, which is on `node`. Collective.
 SumTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent);

@@ -123,7 +123,7 @@ struct DataConfig {
 
 struct TrainingConfig {
     int batch_size = 256;                   // per model
-    std::optional<int> batch_norm_samples;  // statistics span; absent: batch_size / P_degree
+    std::optional<int> batch_norm_samples;  // statistics span; absent: what a rank has at once
     Optimizer optimizer = Optimizer::sgd;
     double learning_rate = 0.1;     // for a batch of learning_rate_batch samples
     int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this

@@ -14,6 +14,7 @@
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
+#include <hpcai/device/statistics_sum.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
@@ -28,6 +29,8 @@ struct KernelOptions {
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
     bool tf32 = false;  // fp32 factors of convolutions and linear layers may lose 13 bits
+    // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
+    StatisticsSum* statistics_sum = nullptr;
     ChannelExchange* exchange = nullptr;  // of a part of a network; outlives the kernel
 };
 

@@ -33,8 +33,9 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;                            // see device::KernelOptions
-    device::ChannelExchange* exchange = nullptr;  // likewise
+    bool tf32 = false;                                // see device::KernelOptions
+    device::StatisticsSum* statistics_sum = nullptr;  // likewise
+    device::ChannelExchange* exchange = nullptr;      // likewise
 };
 
 /// Bytes a built network holds on its device.

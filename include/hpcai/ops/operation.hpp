@@ -48,7 +48,9 @@ struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    std::int64_t statistics_samples = 0;  // samples that share statistics; 0: the whole batch
+    // Samples that share statistics in training: a divisor of the batch or, of k ranks that work
+    // together on k batches, k times it. 0: the whole batch.
+    std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
     bool from_sums = false;

@@ -44,9 +44,14 @@ struct Layout {
 /// Throws Error(launch), naming the keys, what came and the nearest legal values, when eq. 5 cannot
 /// hold or training.batch_size is no multiple of the ranks that share it times
 /// parallel.micro_batches, or the degrees of `parallel` do not make P_degree; Error(usage) when
-/// training.batch_norm_samples does not divide a micro-batch.
+/// training.batch_norm_samples is neither a part of what a rank computes at once nor that of a
+/// number of ranks that divides those that share a batch.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
+
+/// Consecutive replicas of a slice of `layout`, which make_layout() made of `training`, that take
+/// their BatchNorm statistics together.
+int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
 /// Where one rank stands.
 struct RankPlace {

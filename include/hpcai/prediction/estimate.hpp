@@ -76,6 +76,8 @@ struct StageEstimate {
     std::int64_t parameters = 0;  // in number
     double boundary_bytes = 0;    // activations of one micro-batch for the next stage
     int in_flight = 1;            // most micro-batches whose activations it holds
+    double statistics_bytes =
+        0;  // of a step's BatchNorm statistics, where ranks take them together
 };
 
 /// How the ranks of a group split a step; one stage where there is no pipeline.
@@ -107,6 +109,8 @@ struct TrafficEstimate {
     Quantity between_nodes;     // to other nodes in a step, by the rank that sends most there
     Quantity out_of_node;       // to other nodes in a step, by all ranks of one node of one group
     Quantity per_run;
+    int statistics_ranks = 1;     // that take their BatchNorm statistics together
+    double statistics_bytes = 0;  // payload of a step of these, forward and backward
 };
 
 /// Computation alone: communication, input and evaluation are taken as hidden or left out.

@@ -31,7 +31,7 @@ struct Divergence {
     std::vector<std::string> parts;  // that differ: "parameters", "optimizer state", "statistics"
     std::vector<int> group_ranks;    // ascending; those that disagree with more than half of the
                                      // replicas of their slice where so many agree, else all these
-    int ranks = 0;                   // that should hold what one of those named holds
+    int ranks = 0;                   // of the slices with such ranks
     std::int64_t passed_before = 0;  // audits
 };
 

@@ -22,8 +22,8 @@ struct StepReport {
     std::int64_t step = 0;   // done, of all epochs
     std::int64_t steps = 0;  // of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples of the steps last read, in a pipeline over the group's; NaN:
-    // none
+    // Mean over this rank's samples of the steps last read, in a pipeline and with micro-batches
+    // over the group's; NaN: none
     double loss = 0;
     std::int64_t samples = 0;  // of the step, all ranks of the group
 };
@@ -56,7 +56,7 @@ public:
     /// and throw that failure. Numbers that are not finite make the ranks compare their replicas,
     /// too, and then throw Error(internal) on all: when the results of a step with such a loss are
     /// read, else at the end of the epoch. Only the first stage of a pipeline reads the source's
-    /// batches. After a failure in a pipeline its communicators are of no more use.
+    /// batches. After a failure the communicators are of no more use.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 

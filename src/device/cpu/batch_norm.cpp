@@ -13,7 +13,9 @@ constexpr int kMaxLanes = 16;
 
 /// Per-channel numbers live in fp32 arrays of (groups, C), groups being the spans of samples that
 /// share statistics. Partial sums of tiles lie in the workspace as (N, C) pairs of arrays and are
-/// combined in double precision in a fixed order, so that the thread count changes nothing.
+/// combined in double precision in a fixed order, so that the thread count changes nothing. Where a
+/// span is that of several ranks, its moments and gradient sums are summed over them as doubles,
+/// which hold the squares of fp32 numbers as well as a difference from a pivot would.
 class BatchNormKernel final : public Kernel {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -22,9 +24,14 @@ public:
           loops_(*context.loops),
           grid_(tile_grid(context.layouts, op.input, options.compute)),
           channels_(op.input[3]),
-          group_samples_(op.statistics_samples > 0 ? op.statistics_samples : op.input[0]),
+          ranks_(options.mode == Mode::training ? ranks_of(op) : 1),
+          group_samples_(op.statistics_samples > 0 ? std::min(op.statistics_samples, op.input[0])
+                                                   : op.input[0]),
           groups_(options.mode == Mode::training ? op.input[0] / group_samples_ : 1) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
+        const StatisticsSum* sum = options.statistics_sum;
+        ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
+               "statistics of {} ranks, summed over {}", ranks_, sum == nullptr ? 1 : sum->ranks());
     }
 
     KernelMemory memory() const override {
@@ -33,7 +40,8 @@ public:
         };
         KernelMemory bytes;
         bytes.workspace_bytes =
-            floats(2 * grid_.images * channels_ + kCoefficients * groups_ * channels_);
+            floats(2 * grid_.images * channels_ + kCoefficients * groups_ * channels_) +
+            static_cast<std::size_t>(shared_count()) * sizeof(double);
         if (options_.mode == Mode::training) bytes.saved_bytes = floats(4 * groups_ * channels_);
         return bytes;
     }
@@ -49,7 +57,8 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         tensors_ = tensors;
-        partial_ = static_cast<float*>(tensors.workspace);
+        shared_ = static_cast<double*>(tensors.workspace);
+        partial_ = reinterpret_cast<float*>(shared_ + shared_count());
         coefficients_ = partial_ + 2 * grid_.images * channels_;
         // An inference kernel has nothing to save; its scale and shift live in the workspace.
         float* saved =
@@ -67,12 +76,14 @@ public:
     void run(ops::Pass pass) override {
         if (pass == ops::Pass::input_gradient) {
             sum_gradients();
+            if (ranks_ > 1) share_gradient_sums();
             combine_gradients();
             apply_gradients();
             return;
         }
         if (options_.mode == Mode::training) {
             sum_statistics();
+            if (ranks_ > 1) share_moments();
             combine_statistics();
         } else {
             use_running_statistics();
@@ -83,6 +94,15 @@ public:
 private:
     static constexpr std::int64_t kCoefficients = 3;
 
+    /// Whose samples share statistics.
+    static std::int64_t ranks_of(const ops::BatchNorm& op) {
+        return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
+    }
+    std::int64_t shared_count() const { return ranks_ > 1 ? 2 * channels_ : 0; }
+    /// Pixels that share statistics, on all of its ranks.
+    double span_pixels() const {
+        return static_cast<double>(ranks_ * group_samples_ * grid_.tile.pixels);
+    }
     std::int64_t group_of(std::int64_t image) const {
         return groups_ == 1 ? 0 : image / group_samples_;
     }
@@ -137,26 +157,68 @@ private:
         return sums;
     }
 
+    /// Of a span, for the channels of a tile.
+    struct Moments {
+        double mean[kMaxLanes] = {}, variance[kMaxLanes] = {};
+    };
+
+    /// Of this rank's samples.
+    Moments own_moments(std::int64_t group, std::int64_t tile) const {
+        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+        float pivot[kMaxLanes];
+        load_pivot(group * group_samples_, tile, pivot);
+        const GroupSums sums = group_sums(group, tile);
+        Moments moments;
+        for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+            const double offset = sums.first[lane] / count;
+            moments.mean[lane] = pivot[lane] + offset;
+            moments.variance[lane] = std::max(sums.second[lane] / count - offset * offset, 0.0);
+        }
+        return moments;
+    }
+
+    /// The ranks have batches of one size, so a mean over them is that over all samples.
+    void share_moments() const {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+            const Moments own = own_moments(0, tile);
+            for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+                double* const first = shared(0, tile) + lane;
+                double* const second = shared(1, tile) + lane;
+                *first = own.mean[lane];
+                *second = own.variance[lane] + own.mean[lane] * own.mean[lane];
+            }
+        }
+        options_.statistics_sum->sum({shared_, static_cast<std::size_t>(shared_count())});
+    }
+
+    Moments moments(std::int64_t group, std::int64_t tile) const {
+        if (ranks_ == 1) return own_moments(group, tile);
+        const auto ranks = static_cast<double>(ranks_);
+        Moments moments;
+        for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
+            const double mean = shared(0, tile)[lane] / ranks;
+            moments.mean[lane] = mean;
+            moments.variance[lane] = std::max(shared(1, tile)[lane] / ranks - mean * mean, 0.0);
+        }
+        return moments;
+    }
+
     /// Means and deviations of every span; the running statistics move by the spans' average.
     void combine_statistics() const {
-        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+        const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;
         const double spans = static_cast<double>(groups_);
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double mean_sum[kMaxLanes] = {}, variance_sum[kMaxLanes] = {};
             for (std::int64_t group = 0; group < groups_; ++group) {
-                float pivot[kMaxLanes];
-                load_pivot(group * group_samples_, tile, pivot);
-                const GroupSums sums = group_sums(group, tile);
+                const Moments span = moments(group, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                    const double offset = sums.first[lane] / count;
-                    const double variance =
-                        std::max(sums.second[lane] / count - offset * offset, 0.0);
-                    const double mean = pivot[lane] + offset;
-                    set_affine(group, tile * grid_.tile.lanes + lane, mean, variance);
-                    mean_sum[lane] += mean;
-                    variance_sum[lane] += variance;
+                    set_affine(group, tile * grid_.tile.lanes + lane, span.mean[lane],
+                               span.variance[lane]);
+                    mean_sum[lane] += span.mean[lane];
+                    variance_sum[lane] += span.variance[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -222,21 +284,40 @@ private:
         });
     }
 
+    void share_gradient_sums() const {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+            const GroupSums own = group_sums(0, tile);
+            std::copy_n(own.first, grid_.tile.lanes, shared(0, tile));
+            std::copy_n(own.second, grid_.tile.lanes, shared(1, tile));
+        }
+        options_.statistics_sum->sum({shared_, static_cast<std::size_t>(shared_count())});
+    }
+
+    /// Over the whole span, where group_sums() are over this rank's part of it.
+    GroupSums span_sums(const GroupSums& own, std::int64_t tile) const {
+        if (ranks_ == 1) return own;
+        GroupSums sums;
+        std::copy_n(shared(0, tile), grid_.tile.lanes, sums.first);
+        std::copy_n(shared(1, tile), grid_.tile.lanes, sums.second);
+        return sums;
+    }
+
     /// With n pixels in a span and xhat = (x - mean) / deviation:
-    /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c.
+    /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c. Gradients
+    /// of gamma and beta are of this rank's samples, like those of all parameters.
     void combine_gradients() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double scale_gradient[kMaxLanes] = {}, shift_gradient[kMaxLanes] = {};
             for (std::int64_t group = 0; group < groups_; ++group) {
-                const GroupSums sums = group_sums(group, tile);
+                const GroupSums own = group_sums(group, tile), all = span_sums(own, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                     const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                    const double products =
-                        sums.second[lane] * inverse_deviation_[group * channels_ + channel];
-                    set_coefficients(group, channel, sums.first[lane], products);
-                    scale_gradient[lane] += products;
-                    shift_gradient[lane] += sums.first[lane];
+                    const double inverse = inverse_deviation_[group * channels_ + channel];
+                    set_coefficients(group, channel, all.first[lane], all.second[lane] * inverse);
+                    scale_gradient[lane] += own.second[lane] * inverse;
+                    shift_gradient[lane] += own.first[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -249,7 +330,7 @@ private:
 
     void set_coefficients(std::int64_t group, std::int64_t channel, double sum,
                           double products) const {
-        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+        const double count = span_pixels();
         const std::int64_t index = group * channels_ + channel;
         const double inverse = inverse_deviation_[index];
         const double a = tensors_.parameters[0][channel] * inverse;
@@ -259,6 +340,9 @@ private:
         coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
     }
 
+    double* shared(int which, std::int64_t tile) const {
+        return shared_ + which * channels_ + tile * grid_.tile.lanes;
+    }
     float* coefficient(int which) const {
         return coefficients_ + which * groups_ * channels_;
     }
@@ -283,8 +367,9 @@ private:
     KernelOptions options_;
     const Loops& loops_;
     TileGrid grid_;
-    std::int64_t channels_, group_samples_, groups_;
+    std::int64_t channels_, ranks_, group_samples_, groups_;
     KernelTensors tensors_;
+    double* shared_ = nullptr;            // (2, C), of statistics of several ranks only
     float* partial_ = nullptr;            // (2, N, C)
     float* coefficients_ = nullptr;       // (kCoefficients, groups, C)
     float* scale_ = nullptr;              // (groups, C): of the forward affine map

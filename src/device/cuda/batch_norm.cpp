@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/batch_norm.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <hpcai/base/error.hpp>
 
 #include "layout.hpp"
+#include "rank_sums.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -76,20 +78,23 @@ public:
         : op_(op),
           context_(context),
           training_(options.mode == Mode::training),
-          vectors_(op.input[3], context) {
+          vectors_(op.input[3], context),
+          rank_sums_(options.statistics_sum, training_ ? ranks_of(op) : 1,
+                     stored_channels(op.input[3]), context) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
-        const bool apart = training_ && op.statistics_samples > 0;
+        const bool apart = training_ && op.statistics_samples > 0 && rank_sums_.ranks() == 1;
         shape_ = {.dtype = options.compute,
                   .spans = apart ? samples / op.statistics_samples : 1,
                   .pixels = (apart ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
-        ensure(!op.from_sums || (training_ && shape_.spans == 1 && vectors_.copy_bytes() == 0),
+        ensure(!op.from_sums || (training_ && rank_sums_.ranks() == 1 && shape_.spans == 1 &&
+                                 vectors_.copy_bytes() == 0),
                "statistics from sums are those of a whole batch in training");
     }
 
     KernelMemory memory() const override {
-        const std::size_t scratch = copies_at() + vectors_.copy_bytes();
+        const std::size_t scratch = rank_sums_at() + rank_sums_.bytes();
         if (!training_) return {0, 0, scratch + 2 * statistic_bytes()};
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {4 * statistic_bytes() + mask, 0, scratch};
@@ -109,6 +114,7 @@ public:
         tensors_ = tensors;
         auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
         vectors_.bind(tensors, copies);
+        rank_sums_.bind(static_cast<std::byte*>(tensors.workspace) + rank_sums_at());
         // An inference kernel has nothing to save; its scale and shift live in the workspace.
         auto* kept =
             training_ ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
@@ -139,6 +145,10 @@ public:
     }
 
 private:
+    /// Whose samples share statistics.
+    static std::int64_t ranks_of(const ops::BatchNorm& op) {
+        return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
+    }
     /// Of one number a channel for every span.
     std::size_t statistic_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
@@ -147,6 +157,8 @@ private:
     std::size_t copies_at() const {
         return rounded_up(training_ ? batch_norm_workspace_bytes(shape_) : 0);
     }
+
+    std::size_t rank_sums_at() const { return rounded_up(copies_at() + vectors_.copy_bytes()); }
 
     kernels::BatchNormParameters parameters() const {
         return {.gamma = vectors_[ChannelVectors::gamma],
@@ -158,6 +170,7 @@ private:
     }
 
     void take_statistics() const {
+        if (rank_sums_.ranks() > 1) return take_statistics_of_ranks();
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(
                 shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
@@ -168,6 +181,15 @@ private:
             sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
         kernels::batch_norm_statistics_of_sums(
             shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
+    }
+
+    void take_statistics_of_ranks() const {
+        kernels::batch_norm_moments(
+            shape_, {tensors_.inputs[0], rank_sums_.values(), tensors_.workspace}, context_.stream);
+        rank_sums_.sum_values();
+        kernels::batch_norm_statistics_of_moments(
+            shape_, {rank_sums_.values(), rank_sums_.ranks(), parameters(), statistics_},
+            context_.stream);
     }
 
     void apply() const {
@@ -184,7 +206,7 @@ private:
 
     void apply_gradients() const {
         const auto& gradients = tensors_.output_gradients;
-        const kernels::BatchNormGradientArguments arguments{
+        kernels::BatchNormGradientArguments arguments{
             .x = tensors_.inputs[0],
             .dy0 = gradients[0],
             .dy1 = gradients.size() > 1 ? gradients[1] : nullptr,
@@ -199,14 +221,27 @@ private:
             .workspace = tensors_.workspace};
         kernels::batch_norm_gradient_sums(shape_, arguments, context_.stream);
         vectors_.store({ChannelVectors::gamma_gradient, ChannelVectors::beta_gradient});
+        if (rank_sums_.ranks() > 1) arguments.coefficients = coefficients_of_ranks();
         if (arguments.dx == nullptr) return;
         kernels::batch_norm_gradient_apply(shape_, arguments, context_.stream);
+    }
+
+    const float* coefficients_of_ranks() const {
+        rank_sums_.sum(vectors_[ChannelVectors::gamma_gradient],
+                       vectors_[ChannelVectors::beta_gradient]);
+        kernels::batch_norm_gradient_coefficients(
+            shape_,
+            {rank_sums_.values(), rank_sums_.ranks(), vectors_[ChannelVectors::gamma], statistics_,
+             rank_sums_.coefficients()},
+            context_.stream);
+        return rank_sums_.coefficients();
     }
 
     ops::BatchNorm op_;
     const Context& context_;
     bool training_;
     ChannelVectors vectors_;
+    RankSums rank_sums_;
     kernels::BatchNormShape shape_;
     KernelTensors tensors_;
     kernels::BatchNormStatistics statistics_;
