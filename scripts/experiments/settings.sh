@@ -44,9 +44,10 @@ declare -A settings=(
     [micro_batches]="parallel.micro_batches=4"
     [pipeline_1f1b]="parallel.mode=pipeline parallel.micro_batches=4"
     [pipeline_gpipe]="parallel.mode=pipeline parallel.micro_batches=4 parallel.schedule=gpipe"
+    [model]="parallel.mode=model"
 )
 order=(fp32 bf16 lars lamb adam adamw adagrad torus_2d hierarchical communication_bf16
-    communication_fp16 communication_int8 micro_batches pipeline_1f1b pipeline_gpipe)
+    communication_fp16 communication_int8 micro_batches pipeline_1f1b pipeline_gpipe model)
 
 options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
 legal+=([only]='.*' [ranks]='[1-9][0-9]?' [seeds]='[1-9]' [pictures]=$small_number

@@ -193,7 +193,7 @@ void train(const Training& training, GroupResult& result) {
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
-    *record.input_wait_seconds.value *= layout.stages;  // only the first reads
+    *record.input_wait_seconds.value *= layout.slices();  // only the first reads
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));

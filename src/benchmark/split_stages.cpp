@@ -13,11 +13,12 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Of small activations with few and many channels, in the layout of this rank's device.
+/// Of small activations with few and many channels, as parts have them, in the layout of this
+/// rank's device.
 std::uint64_t fingerprint_of_layout(const Start& start) {
     device::Device& device = *start.device;
     std::uint64_t fingerprint = 0;
-    for (const std::int64_t channels : {4, 64}) {
+    for (const std::int64_t channels : {3, 4, 64}) {
         const tensor::Shape shape{1, 2, 2, channels};
         const std::size_t bytes = device.storage_bytes(shape, start.precision.compute);
         const auto memory = device.allocate(bytes);

@@ -48,8 +48,9 @@ void PartExchange::carry() {
     for (int part = 0; part < parts_; ++part) {
         if (part == part_) continue;
         const auto& [sent, received] = letters_[static_cast<std::size_t>(part)];
-        sends_.push_back({ranks_[static_cast<std::size_t>(part)], sent});
-        receives_.push_back({ranks_[static_cast<std::size_t>(part)], received});
+        const int rank = ranks_[static_cast<std::size_t>(part)];
+        if (!sent.empty()) sends_.push_back({rank, sent});
+        if (!received.empty()) receives_.push_back({rank, received});
         accounting_.bytes_sent += static_cast<std::int64_t>(sent.size());
     }
     const Stopwatch watch;

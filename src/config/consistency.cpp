@@ -222,6 +222,8 @@ public:
             check(parallel.model_degree.value_or(1) == 1, "parallel.model_degree",
                   "auto or 1" + as_mode);
         }
+        check(config_.device.kind != DeviceKind::cuda || parallel.model_degree.value_or(1) == 1,
+              "parallel.model_degree", "1, as device.kind is cuda, which has no parts yet");
         if (!has_pipeline(parallel)) return;
         check(!detects(config_.workload) || parallel.mode == ParallelMode::data, "parallel.mode",
               fmt::format("data, as workload.model is {}, which has neither stages nor parts yet",

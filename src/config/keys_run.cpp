@@ -164,12 +164,14 @@ std::vector<Key> parallel_keys() {
                           .bounds = between(1, kMaxInt)}),
         parallel.integer("model_degree", &ParallelConfig::model_degree,
                          {.meaning = "Parts among which the channels of each layer are shared out, "
-                                     "in modes model and mixed; auto as for pipeline_degree. Ranks "
-                                     "of a part exchange activations at most layers.",
+                                     "in modes model and mixed; auto as for pipeline_degree. The "
+                                     "parts exchange activations at nearly every layer. At most "
+                                     "as many as the narrowest layer has channels: 64, or "
+                                     "workload.classes where these are fewer. On CPUs only.",
                           .unit = "ranks",
                           .bounds = between(1, kMaxInt)}),
         parallel.integer("micro_batches", &ParallelConfig::micro_batches,
-                         {.meaning = "Parts in which a rank takes its share of a batch, one after "
+                         {.meaning = "Pieces in which a rank takes its share of a batch, one after "
                                      "the other, adding up their gradients; each has BatchNorm "
                                      "statistics of its own.",
                           .bounds = between(1, 1048576)}),

@@ -45,8 +45,9 @@ public:
 
     Part run() {
         for (const Node& node : model_.nodes()) {
+            const Kind kind = kinds_[made_.first_nodes.size()];
             made_.first_nodes.push_back(made_.graph.nodes().size());
-            std::visit([&](const auto& operation) { add(node, operation); }, node.operation);
+            std::visit([&](const auto& operation) { add(node, kind, operation); }, node.operation);
         }
         return std::move(made_);
     }
@@ -133,8 +134,6 @@ private:
         channels = count;
     }
 
-    Kind kind_now() const { return kinds_[made_.first_nodes.size() - 1]; }
-
     /// What stands for a value of the model: the part's own channels where it is split.
     ValueId own(ValueId value) {
         ValueId& mine = own_[static_cast<std::size_t>(value)];
@@ -149,7 +148,12 @@ private:
     ValueId whole(ValueId value, bool sums_gradients) {
         if (!is_split(value)) return own(value);
         ValueId& gathered = gathered_[static_cast<std::size_t>(value)];
-        if (gathered < 0) {
+        if (gathered >= 0) {
+            const Node& node =
+                made_.graph.nodes()[static_cast<std::size_t>(made_.graph.value(gathered).producer)];
+            ensure(std::get<ops::AllGather>(node.operation).sums_gradients == sums_gradients,
+                   "{} is gathered for a loss and for layers", node.name);
+        } else {
             const Value& described = model_.value(value);
             gathered = made_.graph.add_node(
                 described.name + ".gathered",
@@ -167,9 +171,9 @@ private:
         own_[static_cast<std::size_t>(node.output)] = made_.graph.add_node(std::move(copy));
     }
 
-    void add(const Node& node, ops::Convolution operation) {
+    void add(const Node& node, Kind kind, ops::Convolution operation) {
         const ValueId input = node.inputs[0];
-        if (kind_now() == Kind::own_filters) {
+        if (kind == Kind::own_filters) {
             operation.filters = own_range(operation.filters).count;
             return make(node, operation, {whole(input, true)});
         }
@@ -182,33 +186,39 @@ private:
         make(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
     }
 
-    void add(const Node& node, ops::Linear operation) {
+    void add(const Node& node, Kind, ops::Linear operation) {
         operation.features = own_range(operation.features).count;
         make(node, operation, {whole(node.inputs[0], true)});
     }
 
-    void add(const Node& node, const ops::SoftmaxCrossEntropy& operation) {
+    void add(const Node& node, Kind, const ops::SoftmaxCrossEntropy& operation) {
         make(node, operation, {whole(node.inputs[0], false), own(node.inputs[1])});
     }
 
-    void add_channelwise(const Node& node, auto operation) {
-        if (kind_now() == Kind::own_channels) operation.input = own_shape(operation.input);
+    void add_channelwise(const Node& node, Kind kind, auto operation) {
+        if (kind == Kind::own_channels) operation.input = own_shape(operation.input);
         std::vector<ValueId> inputs;
         for (const ValueId input : node.inputs) inputs.push_back(own(input));
         make(node, operation, std::move(inputs));
     }
-    void add(const Node& node, const ops::BatchNorm& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::Bias& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::Relu& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::Add& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::MaxPool& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::GlobalAveragePool& op) { add_channelwise(node, op); }
-    void add(const Node& node, const ops::InputNormalize& op) {
-        ensure(kind_now() == Kind::alike, "{} has no parts", node.name);
-        add_channelwise(node, op);
+    void add(const Node& node, Kind kind, const ops::BatchNorm& op) {
+        add_channelwise(node, kind, op);
+    }
+    void add(const Node& node, Kind kind, const ops::Bias& op) { add_channelwise(node, kind, op); }
+    void add(const Node& node, Kind kind, const ops::Relu& op) { add_channelwise(node, kind, op); }
+    void add(const Node& node, Kind kind, const ops::Add& op) { add_channelwise(node, kind, op); }
+    void add(const Node& node, Kind kind, const ops::MaxPool& op) {
+        add_channelwise(node, kind, op);
+    }
+    void add(const Node& node, Kind kind, const ops::GlobalAveragePool& op) {
+        add_channelwise(node, kind, op);
+    }
+    void add(const Node& node, Kind kind, const ops::InputNormalize& op) {
+        ensure(kind == Kind::alike, "{} has no parts", node.name);
+        add_channelwise(node, kind, op);
     }
     template <typename Other>
-    void add(const Node& node, const Other&) {
+    void add(const Node& node, Kind, const Other&) {
         throw Error(ExitCode::internal, fmt::format("{} has no parts", node.name));
     }
 
@@ -226,26 +236,28 @@ struct PartTraffic {
     std::int64_t element_bytes;
     bool goes_back;
 
-    std::int64_t gathered(const tensor::Shape& mine, int parts, std::int64_t bytes) const {
-        return (parts - 1) * mine.elements() * bytes;
+    /// Where `mine` is this part's share of `whole`, each of whose elements is sent once.
+    static ExchangedBytes exchange(const tensor::Shape& whole, const tensor::Shape& mine, int parts,
+                                   std::int64_t bytes, bool gathers, bool scatters) {
+        const std::int64_t gathered = (parts - 1) * mine.elements() * bytes;
+        const std::int64_t scattered = (whole.elements() - mine.elements()) * bytes;
+        return {(gathers ? gathered : 0) + (scatters ? scattered : 0), gathered + scattered};
     }
-    std::int64_t scattered(const tensor::Shape& whole, const tensor::Shape& mine) const {
-        return (whole.elements() - mine.elements()) * element_bytes;
-    }
-    std::int64_t operator()(const ops::AllGather& op) const {
+    ExchangedBytes operator()(const ops::AllGather& op) const {
         const auto bytes = op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes;
         const bool sums = goes_back && op.sums_gradients;
-        return gathered(op.input, op.parts, bytes) +
-               (sums ? scattered(output_shape(op), op.input) : 0);
+        ExchangedBytes values = exchange(output_shape(op), op.input, op.parts, bytes, true, false);
+        if (!sums) return values;
+        const ExchangedBytes gradients =
+            exchange(output_shape(op), op.input, op.parts, element_bytes, false, true);
+        return {values.sent + gradients.sent, std::max(values.largest, gradients.largest)};
     }
-    std::int64_t operator()(const ops::ReduceScatter& op) const {
-        const tensor::Shape mine = output_shape(op);
-        return scattered(op.input, mine) +
-               (goes_back ? gathered(mine, op.parts, element_bytes) : 0);
+    ExchangedBytes operator()(const ops::ReduceScatter& op) const {
+        return exchange(op.input, output_shape(op), op.parts, element_bytes, goes_back, true);
     }
     template <typename Other>
-    std::int64_t operator()(const Other&) const {
-        return 0;
+    ExchangedBytes operator()(const Other&) const {
+        return {};
     }
 };
 
@@ -273,13 +285,16 @@ std::vector<Stage> cut(const Graph& graph, int stages, int parts) {
     return made;
 }
 
-std::int64_t exchanged_bytes(const Graph& graph, int element_bytes) {
-    std::int64_t bytes = 0;
+ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
+    ExchangedBytes all;
     for (const Node& node : graph.nodes()) {
         const bool goes_back = !graph.is_first_layer(node);
-        bytes += std::visit(PartTraffic{element_bytes, goes_back}, node.operation);
+        const ExchangedBytes one =
+            std::visit(PartTraffic{element_bytes, goes_back}, node.operation);
+        all.sent += one.sent;
+        all.largest = std::max(all.largest, one.largest);
     }
-    return bytes;
+    return all;
 }
 
 }  // namespace hpcai::graph

@@ -57,10 +57,14 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// What `others` leave of P_degree.
-int rest_of(int degree, const std::optional<int>& one, const std::optional<int>& other) {
-    const std::int64_t taken = std::int64_t{one.value_or(1)} * other.value_or(1);
-    return static_cast<int>(std::int64_t{degree} / std::max<std::int64_t>(1, taken));
+/// What the two other degrees leave of P_degree for `name`.
+int rest_of(int degree, const char* name, int one, int other) {
+    const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
+    require(taken <= degree, ExitCode::launch,
+            "the other degrees of parallel ask for {} ranks of P_degree={} and leave none for "
+            "parallel.{}; make one smaller, or leave it auto",
+            taken, degree, name);
+    return static_cast<int>(degree / taken);
 }
 
 /// P_degree in stages, their parts and the ranks of each.
@@ -75,11 +79,20 @@ void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
     }
     const bool has_rest_in_stages =
         mode == config::ParallelMode::pipeline || (mode == config::ParallelMode::mixed && parts);
-    layout.stages = stages.value_or(has_rest_in_stages ? rest_of(layout.degree, data, parts) : 1);
+    const auto rest = [&](const char* name, int one, int other) {
+        return rest_of(layout.degree, name, one, other);
+    };
+    layout.stages = stages.value_or(1);
+    if (has_rest_in_stages && !stages) {
+        layout.stages = rest("pipeline_degree", data.value_or(1), parts.value_or(1));
+    }
     const bool has_rest_in_parts =
         mode == config::ParallelMode::model || mode == config::ParallelMode::mixed;
-    layout.parts = parts.value_or(has_rest_in_parts ? rest_of(layout.degree, data, stages) : 1);
-    const int data_degree = data.value_or(rest_of(layout.degree, layout.stages, layout.parts));
+    layout.parts = parts.value_or(1);
+    if (has_rest_in_parts && !parts) {
+        layout.parts = rest("model_degree", data.value_or(1), stages.value_or(1));
+    }
+    const int data_degree = data ? *data : rest("data_degree", layout.stages, layout.parts);
     require(mode != config::ParallelMode::data || data_degree == layout.degree, ExitCode::launch,
             "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
             layout.degree, data_degree);

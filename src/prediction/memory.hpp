@@ -30,6 +30,8 @@ struct ModelParts {
     graph::Graph whole;
     std::vector<graph::Stage> stages;  // one or more; of the last part, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches
+    // [stage] of the parts of which each number is largest; in the compute type
+    std::vector<graph::ExchangedBytes> exchanged;
 };
 
 /// Throws as graph::cut and graph::split.

@@ -79,9 +79,12 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
         message_of("parallel: {pipeline_degree: 2}"),
         "f.yaml:1:29: parallel.pipeline_degree: expected auto or 1, as parallel.mode is data, "
         "got '2'");
-    EXPECT_EQ(message_of("parallel: {mode: model, model_degree: 4}"), "accepted");
     EXPECT_EQ(message_of("parallel: {mode: mixed, model_degree: 2, pipeline_degree: 2}"),
               "accepted");
+    EXPECT_EQ(
+        message_of("parallel: {mode: model, model_degree: 4}\ndevice: {kind: cuda}"),
+        "f.yaml:1:39: parallel.model_degree: expected 1, as device.kind is cuda, which has no "
+        "parts yet, got '4'");
     EXPECT_THAT(message_of("parallel: {mode: model, pipeline_degree: 2}"),
                 HasSubstr("pipeline_degree: expected auto or 1, as parallel.mode is model"));
     EXPECT_THAT(message_of("parallel: {mode: pipeline, model_degree: 2}"),

@@ -109,15 +109,37 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     EXPECT_GT(parallel["part_bytes_per_step"], 0);
     EXPECT_GT(parallel["part_wait_seconds"], 0);
     EXPECT_GT(parallel["message_bytes_per_step"], 0);
-    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 x 2 stages x 1 ranks"));
-    EXPECT_EQ(staged["work"]["samples_trained"],
-              json_of(result("both/result.json"))["work"]["samples_trained"]);
+    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 stages x 2 ranks"));
+    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 of each stage and replica"));
     const nlohmann::json parts = json_of(result("parts/result.json"))["parallel"];
     EXPECT_EQ(parts["mode"], "model");
     EXPECT_EQ(parts["message_bytes_per_step"], 0);
     // Both stages of the one together are the other.
     EXPECT_GT(parts["part_bytes_per_step"], parallel["part_bytes_per_step"]);
     EXPECT_TRUE(json_of(result("alone/result.json"))["parallel"]["part_wait_seconds"].is_null());
+}
+
+TEST_F(PartsRun, CountsEachLossOnce) {
+    const auto loss = [&](const std::string& run, int group) {
+        return json_of(result(run + "/result.json"))["work"]["groups"][group]["final_training_loss"]
+            .get<double>();
+    };
+    for (const Pair& pair : kPairs) {
+        EXPECT_NEAR(loss(pair.split, pair.group), loss(pair.whole, pair.group), 1e-4) << pair.split;
+    }
+}
+
+TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsWhereAskedFor) {
+    const std::vector<std::string> changes{"bagging.M=1",
+                                           "bagging.P_degree=2",
+                                           "parallel.mode=model",
+                                           "run.deterministic=true",
+                                           "training.optimizer=lars",
+                                           "training.nesterov=false"};
+    run(2, changes, "one_thread");
+    run(2, with(changes, {"device.threads=2"}), "two_threads");
+    const std::string file = "groups/0/weights.safetensors";
+    EXPECT_EQ(text_of(result("one_thread/" + file)), text_of(result("two_threads/" + file)));
 }
 
 TEST_F(PartsRun, AuditsTheReplicasOfEachPart) {

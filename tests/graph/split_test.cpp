@@ -253,8 +253,9 @@ TEST(Split, CountsTheBytesOfItsExchanges) {
             networks.set_parameters(random_parameters(one.graph));
             networks.step(random_inputs(one.graph));
             for (int part = 0; part < parts; ++part) {
-                EXPECT_EQ(networks.bytes_sent(part),
-                          exchanged_bytes(networks.runner(part).network.graph(), sizeof(float)))
+                EXPECT_EQ(
+                    networks.bytes_sent(part),
+                    exchanged_bytes(networks.runner(part).network.graph(), sizeof(float)).sent)
                     << one.name << ", part " << part << " of " << parts;
             }
         }

@@ -63,9 +63,7 @@ TEST(Pipeline, EndsWithTheSameBitsInAllSchedulesAndInEveryRun) {
             EXPECT_EQ(got.parameters, want.parameters) << stages;
             EXPECT_EQ(got.statistics, want.statistics) << stages;
         }
-        std::vector<float> first = want.parameters;
-        group.broadcast(std::as_writable_bytes(std::span(first)), 0);
-        EXPECT_EQ(want.parameters, first) << "another rank, other bits";
+        EXPECT_THAT(want.hashes, testing::Each(want.hashes.front())) << "another rank, other bits";
     }
 }
 

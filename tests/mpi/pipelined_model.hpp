@@ -64,6 +64,8 @@ struct Trained {
     std::vector<float> parameters;
     std::vector<float> statistics;
     double mean_loss = 0;
+    std::vector<std::uint64_t> hashes;  // of this rank's parameters, before they were collected
+                                        // here, and of its replicas'
     MessageAccounting messages;
 };
 
@@ -130,13 +132,20 @@ public:
     }
 
     Trained train() {
-        Trained result;
         ToySource batches = source();
+        return train(batches);
+    }
+    Trained train(data::BatchSource& batches) {
+        Trained result;
         const EpochReport report = trainer->train_epoch(
             0, batches, [&](const StepReport& step) { result.losses.push_back(step.loss); });
         result.mean_loss = report.mean_loss;
         result.messages = trainer->messages();
         trainer->average_statistics();
+        const std::uint64_t hash = device->hash(store.parameters());
+        result.hashes.resize(static_cast<std::size_t>(replicas->size()));
+        replicas->all_gather(std::as_bytes(std::span(&hash, 1)),
+                             std::as_writable_bytes(std::span(result.hashes)));
         collect_stages(group_, layout, slices, store, model);
         result.parameters = model.read(model.parameters());
         result.statistics = model.read(model.statistics());

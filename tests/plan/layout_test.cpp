@@ -166,6 +166,10 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
                       ExitCode::launch),
               "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
               "be P_degree=8; change one of them, or leave it auto");
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
+                      ExitCode::launch),
+              "the other degrees of parallel ask for 9 ranks of P_degree=8 and leave none for "
+              "parallel.pipeline_degree; make one smaller, or leave it auto");
     refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
             ExitCode::launch);
     refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, 16, {}, {})},

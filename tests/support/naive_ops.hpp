@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -239,10 +238,12 @@ struct Solver {
     void operator()(const ops::RoiAlign& op);
     void operator()(const ops::RoiLoss& op);
     void operator()(const ops::Detections& op);
-    /// What joins the parts of a network, which one alone cannot compute.
-    template <typename Exchange>
-    void operator()(const Exchange& op) {
-        throw Error(ExitCode::internal, std::string(name_of(ops::Operation(op))));
+    void operator()(const ops::AllGather&) { refuse_part(); }
+    void operator()(const ops::ReduceScatter&) { refuse_part(); }
+
+    /// One part alone cannot be computed.
+    [[noreturn]] static void refuse_part() {
+        throw Error(ExitCode::internal, "a part of a network");
     }
 };
 

@@ -27,7 +27,8 @@ public:
     virtual int parts() const = 0;
     virtual int part() const = 0;
     /// All parts make the same calls in the same order; returns when each message has been read.
-    /// Throws as comm::Communicator does; then nothing more can be exchanged.
+    /// Throws Error when the others do not answer or one of them has failed; then nothing more can
+    /// be exchanged.
     virtual void exchange(PartMessages& messages) = 0;
 };
 

@@ -45,7 +45,7 @@ struct NetworkMemory {
 };
 
 /// A graph built for one device: planned kernels bound to planned memory. Running it allocates
-/// nothing. Not for use by several threads at once.
+/// nothing but messages to other ranks. Not for use by several threads at once.
 class Network {
 public:
     /// Plans and binds everything; the graph is copied, device and store must outlive the network.

@@ -33,8 +33,13 @@ Part split(const Graph& graph, int parts, int part);
 /// all parts, where cut() would cut it. Throws as cut() and split() do.
 std::vector<Stage> cut(const Graph& graph, int stages, int parts);
 
-/// Bytes that a part sends the others in a forward and a backward pass of its graph, in a network
-/// of a type of `element_bytes`.
-std::int64_t exchanged_bytes(const Graph& graph, int element_bytes);
+/// What the exchanges of a part with the others take.
+struct ExchangedBytes {
+    std::int64_t sent = 0;     // in a forward and a backward pass
+    std::int64_t largest = 0;  // sent and received together, by the largest of them
+};
+
+/// Of a part's graph, in a network of a type of `element_bytes`.
+ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes);
 
 }  // namespace hpcai::graph

@@ -24,8 +24,8 @@ struct StepResults {
 struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
-    double wait_seconds = 0;  // for what other stages send, and for all of them at a step's end
-    comm::PartAccounting parts;
+    double wait_seconds = 0;     // for what other stages send, and for all of them at a step's end
+    comm::PartAccounting parts;  // where there is one stage, with its wait for all at a step's end
 };
 
 /// Takes a model's optimizer steps, on one rank of the group that trains it.

@@ -107,7 +107,7 @@ public:
             sum.parameters += of_parts[index].parameters;
             sum.others += of_parts[index].others;
         }
-        if (exchange_ != nullptr) add_other_parts();
+        if (exchange_ != nullptr) sum_over_network();
         for (std::size_t index = 0; index < ranges_.size(); ++index) {
             if (!ranges_[index].has_trust_ratio) continue;
             const auto& [parameters, others] = sums_[index];
@@ -121,8 +121,8 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
-    /// Of the network, which have their own channels of each parameter.
-    void add_other_parts() {
+    /// Over its parts, which have their own channels of each parameter.
+    void sum_over_network() {
         std::vector<double> sums;
         for (const SquareSums& sum : sums_) {
             sums.push_back(sum.parameters);

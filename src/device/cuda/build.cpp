@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <hpcai/base/error.hpp>
 
 #include "context.hpp"
@@ -75,11 +73,11 @@ struct Build {
     std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
         return build_detections(op, options, context);
     }
-    /// What joins the parts of a network.
-    template <typename Other>
-    std::unique_ptr<Kernel> operator()(const Other& op) const {
-        throw Error(ExitCode::internal,
-                    fmt::format("the CUDA engine has no {}", ops::name_of(ops::Operation(op))));
+    std::unique_ptr<Kernel> operator()(const ops::AllGather&) const { refuse_parts(); }
+    std::unique_ptr<Kernel> operator()(const ops::ReduceScatter&) const { refuse_parts(); }
+
+    [[noreturn]] static void refuse_parts() {
+        throw Error(ExitCode::internal, "the CUDA engine computes no parts of networks");
     }
 };
 
