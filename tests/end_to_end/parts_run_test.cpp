@@ -12,7 +12,7 @@
 #include "storage/temporary_folder.hpp"
 
 /// Groups whose layers are in two parts, of stages and of replicas, beside groups of whole models
-/// with the same micro-batches.
+/// with the same micro-batches or statistics.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -33,6 +33,8 @@ protected:
         // In more micro-batches the last layers would normalize two numbers each.
         run(4, with(mixed, {"parallel.data_degree=2"}), "both");
         run(2, {"bagging.M=1", "bagging.P_degree=2"}, "shared");
+        run(4, with(mixed, {"parallel.data_degree=2", "training.batch_norm_samples=8"}), "spanned");
+        run(1, {"bagging.M=1"}, "one");
     }
     static void TearDownTestSuite() { delete folder_; }
 
@@ -81,8 +83,11 @@ struct Pair {
     std::string split, whole;
     int group;
 };
-const std::vector<Pair> kPairs{
-    {"parts", "alone", 0}, {"parts", "alone", 1}, {"staged", "alone", 0}, {"both", "shared", 0}};
+const std::vector<Pair> kPairs{{"parts", "alone", 0},
+                               {"parts", "alone", 1},
+                               {"staged", "alone", 0},
+                               {"both", "shared", 0},
+                               {"spanned", "one", 0}};
 
 TEST_F(PartsRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
     for (const Pair& pair : kPairs) {
