@@ -236,24 +236,30 @@ struct PartTraffic {
     std::int64_t element_bytes;
     bool goes_back;
 
-    /// Where `mine` is this part's share of `whole`, each of whose elements is sent once.
-    static ExchangedBytes exchange(const tensor::Shape& whole, const tensor::Shape& mine, int parts,
-                                   std::int64_t bytes, bool gathers, bool scatters) {
-        const std::int64_t gathered = (parts - 1) * mine.elements() * bytes;
-        const std::int64_t scattered = (whole.elements() - mine.elements()) * bytes;
-        return {(gathers ? gathered : 0) + (scatters ? scattered : 0), gathered + scattered};
+    /// What this part sends where channels are gathered, and where sums of them are scattered; the
+    /// one is received where the other is sent.
+    struct Bytes {
+        std::int64_t gathered = 0;
+        std::int64_t scattered = 0;
+        std::int64_t both() const { return gathered + scattered; }
+    };
+    static Bytes bytes_of(const tensor::Shape& whole, const tensor::Shape& mine, int parts,
+                          std::int64_t element_bytes) {
+        return {(parts - 1) * mine.elements() * element_bytes,
+                (whole.elements() - mine.elements()) * element_bytes};
     }
     ExchangedBytes operator()(const ops::AllGather& op) const {
-        const auto bytes = op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes;
-        const bool sums = goes_back && op.sums_gradients;
-        ExchangedBytes values = exchange(output_shape(op), op.input, op.parts, bytes, true, false);
-        if (!sums) return values;
-        const ExchangedBytes gradients =
-            exchange(output_shape(op), op.input, op.parts, element_bytes, false, true);
-        return {values.sent + gradients.sent, std::max(values.largest, gradients.largest)};
+        const tensor::Shape whole = output_shape(op);
+        const Bytes values =
+            bytes_of(whole, op.input, op.parts,
+                     op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
+        if (!goes_back || !op.sums_gradients) return {values.gathered, values.both()};
+        const Bytes gradients = bytes_of(whole, op.input, op.parts, element_bytes);
+        return {values.gathered + gradients.scattered, std::max(values.both(), gradients.both())};
     }
     ExchangedBytes operator()(const ops::ReduceScatter& op) const {
-        return exchange(op.input, output_shape(op), op.parts, element_bytes, goes_back, true);
+        const Bytes bytes = bytes_of(op.input, output_shape(op), op.parts, element_bytes);
+        return {bytes.scattered + (goes_back ? bytes.gathered : 0), bytes.both()};
     }
     template <typename Other>
     ExchangedBytes operator()(const Other&) const {
