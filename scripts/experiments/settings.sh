@@ -46,9 +46,11 @@ declare -A settings=(
     [batch_norm_all]="training.batch_norm_samples=32"
     [pipeline_1f1b]="parallel.mode=pipeline parallel.micro_batches=4"
     [pipeline_gpipe]="parallel.mode=pipeline parallel.micro_batches=4 parallel.schedule=gpipe"
+    [model]="parallel.mode=model"
 )
 order=(fp32 bf16 int8 lars lamb adam adamw adagrad torus_2d hierarchical communication_bf16
-    communication_fp16 communication_int8 micro_batches batch_norm_all pipeline_1f1b pipeline_gpipe)
+    communication_fp16 communication_int8 micro_batches batch_norm_all pipeline_1f1b pipeline_gpipe
+    model)
 
 options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
 legal+=([only]='.*' [ranks]=$parts_of_32 [seeds]='[1-9]' [pictures]=$small_number

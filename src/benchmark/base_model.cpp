@@ -58,7 +58,7 @@ BaseModel::BaseModel(const Start& start)
       statistics_span_(plan::statistics_ranks(start.config.training, start.controller.layout())) {
     const config::TrainingConfig& training = start.config.training;
     const int states = config::optimizer_states(training.optimizer);
-    const bool is_whole = start.controller.layout().stages == 1;
+    const bool is_whole = start.controller.layout().slices() == 1;
     store_ = std::make_unique<graph::ParameterStore>(graph_, *start.device, is_whole ? states : 0);
     training::initialize(graph_, start.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {
@@ -74,12 +74,17 @@ BaseModel::BaseModel(const Start& start)
     }
 }
 
-/// Leaves this rank the parameters of its stage.
+/// Leaves this rank the parameters of its stage and part.
 void BaseModel::cut() {
     const plan::Layout& layout = start_.controller.layout();
     const config::TrainingConfig& training = start_.config.training;
-    stages_ = graph::cut(training.fusion ? graph::fuse(graph_) : graph_, layout.stages);
-    const auto index = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
+    stages_ =
+        graph::cut(training.fusion ? graph::fuse(graph_) : graph_, layout.stages, layout.parts);
+    const auto index = static_cast<std::size_t>(layout.slice_of(start_.place.group_rank));
+    if (layout.parts > 1) {
+        exchange_ = std::make_unique<comm::PartExchange>(layout.parts,
+                                                         layout.part_of(start_.place.group_rank));
+    }
     auto mine = std::make_unique<graph::ParameterStore>(
         stages_[index].graph, *start_.device, config::optimizer_states(training.optimizer));
     training::copy_stage(stages_[index], *store_, *mine);
@@ -89,8 +94,8 @@ void BaseModel::cut() {
 void BaseModel::build_networks() {
     const config::Config& config = start_.config;
     const plan::Layout& layout = start_.controller.layout();
-    const auto stage = static_cast<std::size_t>(layout.stage_of(start_.place.group_rank));
-    const graph::Graph& graph = stages_.empty() ? graph_ : stages_[stage].graph;
+    const auto slice = static_cast<std::size_t>(layout.slice_of(start_.place.group_rank));
+    const graph::Graph& graph = stages_.empty() ? graph_ : stages_[slice].graph;
     const graph::NetworkOptions options{
         .compute = start_.precision.compute,
         .tf32 = start_.precision.tf32,
@@ -98,12 +103,14 @@ void BaseModel::build_networks() {
         .rounding = {.seed = start_.config.run.seed,
                      .model = number_,
                      .rank = static_cast<std::uint32_t>(start_.place.group_rank)},
-        .statistics_sum = &statistics_span_};
+        .statistics_sum = &statistics_span_,
+        .exchange = exchange_.get()};
     networks_.push_back(std::make_unique<graph::Network>(
         config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
         *start_.device, *store_, options));
-    const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
-        config.parallel.schedule, layout.stages, static_cast<int>(stage), layout.micro_batches));
+    const int in_flight = plan::micro_batches_in_flight(
+        plan::pipeline_tasks(config.parallel.schedule, layout.stages,
+                             layout.stage_of(start_.place.group_rank), layout.micro_batches));
     while (static_cast<int>(networks_.size()) < in_flight) {
         networks_.push_back(std::make_unique<graph::Network>(*networks_.front(), *store_));
     }

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/graph/network.hpp>
-#include <hpcai/graph/stages.hpp>
+#include <hpcai/graph/split.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/training/predict.hpp>
 
@@ -33,14 +34,17 @@ public:
     const graph::Graph& graph() const { return graph_; }
     /// FLOPs of one sample's training step by the official ledger, table3.
     std::int64_t training_flops_per_sample() const;
-    /// The training networks, until drop_training(): one, or those of a pipeline's stage, one for
-    /// each micro-batch in flight.
+    /// The training networks, until drop_training(): one, or those of a pipeline's stage, perhaps
+    /// of a part of it, one for each micro-batch in flight.
     std::vector<graph::Network*> networks() const;
+    /// What the networks have between the parts, to be connected before they run; null where there
+    /// are none.
+    comm::PartExchange* exchange() { return exchange_.get(); }
     /// The model's, or until collect() the stage's.
     graph::ParameterStore& store() { return *store_; }
-    /// Where a model is cut in stages, gives every rank the whole model's parameters and running
-    /// statistics in place of its stage's, 8 bytes for each. After drop_training(). Collective in
-    /// the group.
+    /// Where a model is cut in stages or parts, gives every rank the whole model's parameters and
+    /// running statistics in place of its stage's, 8 bytes for each. After drop_training().
+    /// Collective in the group.
     void collect(comm::Communicator& group);
     /// Of the training network's BatchNorms; to be connected before it runs.
     comm::StatisticsSpan& statistics_span() { return statistics_span_; }
@@ -68,8 +72,9 @@ private:
     std::uint32_t number_;
     plan::DataSampler sampler_;
     graph::Graph graph_;                // of what a rank computes at once, not fused
-    std::vector<graph::Stage> stages_;  // none where the model is whole
+    std::vector<graph::Stage> stages_;  // [slice]; none where the model is whole
     std::unique_ptr<graph::ParameterStore> store_;
+    std::unique_ptr<comm::PartExchange> exchange_;
     comm::StatisticsSpan statistics_span_;
     std::vector<std::unique_ptr<graph::Network>> networks_;  // the first one's twins follow
     std::unique_ptr<data::ResidentPictures> pictures_;

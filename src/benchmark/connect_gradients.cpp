@@ -34,7 +34,7 @@ std::optional<std::string> reason_against_nccl(const Start& start, comm::Communi
 
 comm::SumOptions sum_options_of(const Start& start) {
     return prediction::sum_options(start.config.communication, start.controller, start.place.group,
-                                   start.controller.layout().stage_of(start.place.group_rank));
+                                   start.controller.layout().slice_of(start.place.group_rank));
 }
 
 std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,

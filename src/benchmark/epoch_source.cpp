@@ -34,7 +34,7 @@ private:
 
 EpochSource::EpochSource(const Start& start, BaseModel& model, std::int64_t steps_per_epoch)
     : model_(model) {
-    if (start.controller.layout().stage_of(start.place.group_rank) == 0) {
+    if (start.controller.layout().slice_of(start.place.group_rank) == 0) {
         samples_ = make_training_source(start, model);
     } else {
         no_samples_ = std::make_unique<NoSamples>(steps_per_epoch);

@@ -11,8 +11,9 @@
 
 namespace hpcai::benchmark {
 
-/// What a rank trains on, epoch after epoch. Only the first stage of a pipeline reads samples; the
-/// others are handed batches without any.
+/// What a rank trains on, epoch after epoch. Only ranks with the first slice of the model read
+/// samples, those of the first part of a pipeline's first stage; the others are handed batches
+/// without any.
 class EpochSource {
 public:
     EpochSource(const Start& start, BaseModel& model, std::int64_t steps_per_epoch);

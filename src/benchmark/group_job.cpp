@@ -31,12 +31,12 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-/// None where one rank has none: stages of a pipeline may sum in different ways.
+/// None where one rank has none: slices of a model may sum in different ways.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
     if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "no number of another stage" : mine.reason};
+    return {std::nullopt, mine.value ? "no number of another slice" : mine.reason};
 }
 
 std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
@@ -112,19 +112,34 @@ void record_messages(comm::Communicator& group, const training::MessageAccountin
     if (messages.steps == 0) return;
     result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
     result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
+    result.part_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
+    result.part_bytes_per_step =
+        largest_of_ranks(group, messages.parts.bytes_sent / messages.steps);
 }
 
 /// Those that train one model.
 struct Ranks {
     comm::Communicator& group;
-    std::unique_ptr<comm::Communicator> stage;  // of a pipeline; null: there is none
+    std::unique_ptr<comm::Communicator> stage;  // of a pipeline, or part; null: there is none
 };
+
+/// Lets the part that this rank computes hear of the others.
+void connect_parts(const Start& start, comm::Communicator& group, BaseModel& model) {
+    if (model.exchange() == nullptr) return;
+    const plan::Layout& layout = start.controller.layout();
+    std::vector<int> ranks;
+    for (int part = 0; part < layout.parts; ++part) {
+        ranks.push_back(layout.group_rank_of(layout.stage_of(group.rank()),
+                                             layout.replica_of(group.rank()), part));
+    }
+    model.exchange()->connect(group, std::move(ranks));
+}
 
 struct Training {
     const Start& start;
     BaseModel& model;
     comm::Communicator& group;
-    comm::Communicator& replicas;  // the ranks of this one's stage
+    comm::Communicator& replicas;  // the ranks of this one's slice
     comm::GradientReducer& reducer;
     Logger& log;
     const Stopwatch& since_start_up;
@@ -143,7 +158,8 @@ void train(const Training& training, GroupResult& result) {
             model.number(), record.samples_drawn, config.training.batch_size);
     const plan::Layout& layout = start.controller.layout();
     EpochSource source(start, model, steps_per_epoch);
-    const training::PipelineShare share{layout, model.networks(), group, replicas};
+    const training::PipelineShare share{layout, model.networks(), group, replicas,
+                                        model.exchange()};
     training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
                                config::has_pipeline(config.parallel) ? &share : nullptr},
                               *start.device, model.store(), group);
@@ -177,7 +193,7 @@ void train(const Training& training, GroupResult& result) {
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
-    *record.input_wait_seconds.value *= layout.stages;  // only the first reads
+    *record.input_wait_seconds.value *= layout.slices();  // only the first reads
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));
@@ -298,6 +314,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     Ranks ranks{group, nullptr};
     try {
         ranks.stage = split_stages(start, group);
+        connect_parts(start, group, model);
         comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
         reducer = connect_gradients(start, replicas, log);
         model.statistics_span().connect(replicas, sum_options_of(start).node_of_rank);

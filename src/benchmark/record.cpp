@@ -266,19 +266,27 @@ void add_parallel(const Start& start, const std::vector<GroupResult>& groups, Ru
     parallel.mode = config::value_text(start.config, "parallel.mode");
     parallel.data_degree = layout.data_degree();
     parallel.pipeline_degree = layout.stages;
+    parallel.model_degree = layout.parts;
     parallel.micro_batches = layout.micro_batches;
     parallel.schedule = config::value_text(start.config, "parallel.schedule");
     const Quantity one_stage{std::nullopt, "the model is in one stage"};
     parallel.bubble_fraction = parallel.message_wait_seconds = one_stage;
+    parallel.part_wait_seconds = {std::nullopt, "the layers are in one part"};
+    Extreme message_wait(true), part_wait(true);
+    for (const GroupResult& group : groups) {
+        message_wait.add(group.message_wait_seconds);
+        part_wait.add(group.part_wait_seconds);
+        if (layout.stages > 1) {
+            parallel.message_bytes_per_step =
+                std::max(parallel.message_bytes_per_step, group.message_bytes_per_step);
+        }
+        parallel.part_bytes_per_step =
+            std::max(parallel.part_bytes_per_step, group.part_bytes_per_step);
+    }
+    if (layout.parts > 1) parallel.part_wait_seconds = part_wait.quantity();
     if (layout.stages == 1) return;
     parallel.bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches), ""};
-    Extreme wait(true);
-    for (const GroupResult& group : groups) {
-        parallel.message_bytes_per_step =
-            std::max(parallel.message_bytes_per_step, group.message_bytes_per_step);
-        wait.add(group.message_wait_seconds);
-    }
-    parallel.message_wait_seconds = wait.quantity();
+    parallel.message_wait_seconds = message_wait.quantity();
 }
 
 void add_staging(const data::SampleSets& samples, RunRecord& record) {

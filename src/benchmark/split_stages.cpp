@@ -8,15 +8,17 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/config/keys.hpp>
 
 namespace hpcai::benchmark {
 namespace {
 
-/// Of small activations with few and many channels, in the layout of this rank's device.
+/// Of small activations with few and many channels, as parts have them, in the layout of this
+/// rank's device.
 std::uint64_t fingerprint_of_layout(const Start& start) {
     device::Device& device = *start.device;
     std::uint64_t fingerprint = 0;
-    for (const std::int64_t channels : {4, 64}) {
+    for (const std::int64_t channels : {3, 4, 64}) {
         const tensor::Shape shape{1, 2, 2, channels};
         const std::size_t bytes = device.storage_bytes(shape, start.precision.compute);
         const auto memory = device.allocate(bytes);
@@ -33,15 +35,15 @@ std::uint64_t fingerprint_of_layout(const Start& start) {
 
 std::unique_ptr<comm::Communicator> split_stages(const Start& start, comm::Communicator& group) {
     const plan::Layout& layout = start.controller.layout();
-    if (layout.stages == 1) return nullptr;
+    if (layout.slices() == 1) return nullptr;
     const std::array<std::uint64_t, 1> mine{fingerprint_of_layout(start)};
     std::vector<std::uint64_t> all(static_cast<std::size_t>(group.size()));
     group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     require(std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
-            "parallel.mode pipeline needs ranks that keep activations in one layout, and those of "
+            "parallel.mode {} needs ranks that keep activations in one layout, and those of "
             "group {} do not; try device.layout: channels_last",
-            start.place.group);
-    return group.split(layout.stage_of(group.rank()), group.rank());
+            config::value_text(start.config, "parallel.mode"), start.place.group);
+    return group.split(layout.slice_of(group.rank()), group.rank());
 }
 
 }  // namespace hpcai::benchmark

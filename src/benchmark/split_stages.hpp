@@ -9,7 +9,8 @@
 
 namespace hpcai::benchmark {
 
-/// The ranks that share this one's stage; null where that is the whole group. Throws Error(launch)
+/// The ranks that train this one's slice of the model: its stage's, or its part's of that; null
+/// where there is one for the whole group. Throws Error(launch)
 /// when the ranks of the group do not keep activations alike, as they send them to each other as
 /// they are. Collective in the group.
 std::unique_ptr<comm::Communicator> split_stages(const Start& start, comm::Communicator& group);

@@ -12,6 +12,8 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/graph/split.hpp>
+#include <hpcai/models/make_model.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -146,6 +148,20 @@ void check_residents(const config::Config& config, const device::Device& device)
             config.data.resident_mib);
 }
 
+void check_parts(const plan::Layout& layout, const device::Device& device) {
+    require(layout.parts == 1 || device.computes_parts(), ExitCode::usage,
+            "parallel.model_degree: expected 1, as {} computes no parts of layers yet, got {}; "
+            "parallel.mode data and pipeline do without, and device.kind cpu has parts",
+            device.description(), layout.parts);
+}
+
+/// Throws where the model cannot be cut in so many stages and parts.
+void check_cut(const config::Config& config, const plan::Layout& layout) {
+    if (layout.slices() == 1) return;
+    const graph::Graph model = models::make_model(config);
+    graph::cut(config.training.fusion ? graph::fuse(model) : model, layout.stages, layout.parts);
+}
+
 /// The samples of the run, on each node's own disk where data.staging says so.
 data::SampleSets open_samples(const config::Config& config,
                               const plan::ParallelismController& controller,
@@ -179,6 +195,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     prediction::sum_options(config.communication, controller, place.group);  // or throws
+    check_cut(config, layout);
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
@@ -189,6 +206,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
         precision = choose_precision(config.training.precision, *opened.device);
         check_backend(config, layout, *opened.device);
         check_residents(config, *opened.device);
+        check_parts(layout, *opened.device);
     });
     precision = agree_on_precision(precision, everyone);
     std::vector<RankFacts> facts = exchange_facts(*opened.device, everyone);

@@ -118,25 +118,31 @@ std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
 
 }  // namespace
 
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
-                            std::span<const SentBytes> more) {
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values) {
+    const PlannedSum sum{options, values, {}};
+    return estimate_traffic(std::span(&sum, 1));
+}
+
+SumTraffic estimate_traffic(std::span<const PlannedSum> sums) {
     SumTraffic most;
-    if (options.node_of_rank.size() <= 1) return most;
-    const auto bytes = static_cast<double>(wire_bytes(options.format, values));
     std::map<int, double> out_of_node;
     const auto raise = [](std::int64_t& number, double bytes_of_one) {
         number = std::max(number, static_cast<std::int64_t>(std::llround(bytes_of_one)));
     };
-    const std::vector<Exchanges> ranks = ExchangeList(options).list();
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        auto [sent, between] = bytes_sent(ranks[rank], bytes);
-        if (!more.empty()) {
-            sent += static_cast<double>(more[rank].all);
-            between += static_cast<double>(more[rank].to_other_nodes);
+    for (const PlannedSum& sum : sums) {
+        if (sum.options.node_of_rank.size() <= 1) continue;
+        const auto bytes = static_cast<double>(wire_bytes(sum.options.format, sum.values));
+        const std::vector<Exchanges> ranks = ExchangeList(sum.options).list();
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+            auto [sent, between] = bytes_sent(ranks[rank], bytes);
+            if (!sum.more.empty()) {
+                sent += static_cast<double>(sum.more[rank].all);
+                between += static_cast<double>(sum.more[rank].to_other_nodes);
+            }
+            raise(most.sent, sent);
+            raise(most.between_nodes, between);
+            raise(most.out_of_node, out_of_node[ranks[rank].node] += between);
         }
-        raise(most.sent, sent);
-        raise(most.between_nodes, between);
-        raise(most.out_of_node, out_of_node[ranks[rank].node] += between);
     }
     return most;
 }

@@ -214,18 +214,24 @@ public:
         const ParallelConfig& parallel = config_.parallel;
         const std::string as_mode =
             fmt::format(", as parallel.mode is {}", value_text(config_, "parallel.mode"));
-        if (parallel.mode == ParallelMode::data) {
+        if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::model) {
             check(parallel.pipeline_degree.value_or(1) == 1, "parallel.pipeline_degree",
                   "auto or 1" + as_mode);
         }
+        if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::pipeline) {
+            check(parallel.model_degree.value_or(1) == 1, "parallel.model_degree",
+                  "auto or 1" + as_mode);
+        }
+        check(config_.device.kind != DeviceKind::cuda || parallel.model_degree.value_or(1) == 1,
+              "parallel.model_degree", "1, as device.kind is cuda, which has no parts yet");
         if (!has_pipeline(parallel)) return;
         check(!detects(config_.workload) || parallel.mode == ParallelMode::data, "parallel.mode",
-              fmt::format("data, as workload.model is {}, whose branches no pipeline has yet",
+              fmt::format("data, as workload.model is {}, which has neither stages nor parts yet",
                           value_text(config_, "workload.model")));
         check(!detects(config_.workload), "parallel.micro_batches",
               fmt::format("1, as workload.model is {}", value_text(config_, "workload.model")));
         check(config_.data.resident_mib == 0, "data.resident_mib",
-              "0, as a batch is taken in micro-batches or stages");
+              "0, as a batch is taken in micro-batches, stages or parts");
     }
 
     void check_schedule() const {

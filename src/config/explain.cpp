@@ -18,11 +18,7 @@ std::string explain_key(const Key& key) {
     std::string facts =
         fmt::format("default: {}   legal: {}", default_text(key), legal_values(key));
     if (!key.unit.empty()) facts += fmt::format("   unit: {}", key.unit);
-    std::string text = fmt::format("{}\n    {}\n    {}\n", key.full_name(), key.meaning, facts);
-    if (!key.absent_choices.empty()) {
-        text += fmt::format("    not in this version: {}\n", fmt::join(key.absent_choices, ", "));
-    }
-    return text;
+    return fmt::format("{}\n    {}\n    {}\n", key.full_name(), key.meaning, facts);
 }
 
 std::string explain_section(const Section& section) {
@@ -36,14 +32,6 @@ std::string explain_section(const Section& section) {
     return text;
 }
 
-std::string markdown_legal(const Key& key) {
-    std::string text = legal_values(key);
-    if (!key.absent_choices.empty()) {
-        text += fmt::format(" (not in this version: {})", fmt::join(key.absent_choices, ", "));
-    }
-    return text;
-}
-
 std::string markdown_section(const Section& section) {
     std::string text = fmt::format(
         "\n## {}\n\n{}\n\n| key | default | unit | legal | meaning |\n|---|---|---|---|---|\n",
@@ -51,7 +39,7 @@ std::string markdown_section(const Section& section) {
     for (const Key& key : keys()) {
         if (key.section != section.name) continue;
         text += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", key.full_name(), default_text(key),
-                            key.unit, markdown_legal(key), key.meaning);
+                            key.unit, legal_values(key), key.meaning);
     }
     if (!section.absent_keys.empty()) {
         text += fmt::format("\nNot in this version: {}.\n", fmt::join(section.absent_keys, ", "));

@@ -34,7 +34,6 @@ struct Facts {
 template <typename Enum>
 struct Choices {
     std::vector<std::pair<Enum, std::string>> present;
-    std::vector<std::string> absent = {};  // named by the benchmark, not built in this version
 };
 
 template <typename T>
@@ -95,7 +94,6 @@ public:
                Facts facts) const {
         Key key = make(name, KeyType::choice, std::move(facts));
         for (const auto& [value, choice_name] : choices.present) key.choices.push_back(choice_name);
-        key.absent_choices = choices.absent;
         key.get = [section = section_, member, table = choices.present](const Config& config) {
             for (const auto& [value, choice_name] : table) {
                 if (value == config.*section.*member) return Value(choice_name);

@@ -22,7 +22,7 @@ const std::vector<Section>& sections() {
         {"bagging",
          "How many base models there are, what each is trained on and how they vote.",
          {}},
-        {"parallel", "How the ranks of one base model share its training.", {"model_degree"}},
+        {"parallel", "How the ranks of one base model share its training.", {}},
         {"data", "Where the samples come from and how they are prepared.", {}},
         {"training",
          "The recipe: batch, optimizer, learning rate, regularization and precision.",

@@ -140,7 +140,8 @@ std::vector<Key> staging_keys(const SectionBuilder<DataConfig>& data) {
             {.meaning = "What is copied to each node's own disk before training, once per node and "
                         "checked by SHA-256: nothing; the training samples in the bootstraps of "
                         "the groups with ranks on the node, in a pipeline of the first "
-                        "stage; or also the test and out-of-bag samples that the ranks "
+                        "stage, with parts of the first; or also the test and out-of-bag samples "
+                        "that the ranks "
                         "evaluate. Of HDF5 files and records all files. "
                         "What is not copied is read where it lies."}),
         data.text("staging_directory", &DataConfig::staging_directory,

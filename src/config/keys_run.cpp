@@ -142,23 +142,36 @@ std::vector<Key> parallel_keys() {
     return {
         parallel.choice<ParallelMode>(
             "mode", &ParallelConfig::mode,
-            {{{ParallelMode::data, "data"}, {ParallelMode::pipeline, "pipeline"}},
-             {"model", "mixed"}},
-            {.meaning = "How the ranks of one base model split a step: by the batch's samples, or "
-                        "by the model's layers in stages, each of which may be shared by ranks "
-                        "that split the samples."}),
+            {{{ParallelMode::data, "data"},
+              {ParallelMode::pipeline, "pipeline"},
+              {ParallelMode::model, "model"},
+              {ParallelMode::mixed, "mixed"}}},
+            {.meaning = "How the ranks of one base model split a step: by the batch's samples "
+                        "(data), by the model's layers in stages (pipeline), by the channels of "
+                        "each layer (model), or by all three (mixed); pipeline and model may be "
+                        "shared by ranks that split the samples."}),
         parallel.integer("data_degree", &ParallelConfig::data_degree,
-                         {.meaning = "Ranks that share the samples of a batch, at each stage of a "
-                                     "pipeline; auto is P_degree / pipeline_degree.",
+                         {.meaning = "Ranks that share the samples of a batch, with each part of "
+                                     "each stage; auto is what the other degrees leave of "
+                                     "P_degree.",
                           .unit = "ranks",
                           .bounds = between(1, kMaxInt)}),
         parallel.integer("pipeline_degree", &ParallelConfig::pipeline_degree,
                          {.meaning = "Stages of a pipeline; auto is P_degree / data_degree, or "
-                                     "P_degree where that is auto, too.",
+                                     "P_degree where that is auto, too; in mode mixed what the "
+                                     "other degrees leave of P_degree.",
                           .unit = "stages",
                           .bounds = between(1, kMaxInt)}),
+        parallel.integer("model_degree", &ParallelConfig::model_degree,
+                         {.meaning = "Parts among which the channels of each layer are shared out, "
+                                     "in modes model and mixed; auto as for pipeline_degree. The "
+                                     "parts exchange activations at nearly every layer. At most "
+                                     "as many as the narrowest layer has channels: 64, or "
+                                     "workload.classes where these are fewer. On CPUs only.",
+                          .unit = "ranks",
+                          .bounds = between(1, kMaxInt)}),
         parallel.integer("micro_batches", &ParallelConfig::micro_batches,
-                         {.meaning = "Parts in which a rank takes its share of a batch, one after "
+                         {.meaning = "Pieces in which a rank takes its share of a batch, one after "
                                      "the other, adding up their gradients; each has BatchNorm "
                                      "statistics of its own.",
                           .bounds = between(1, 1048576)}),

@@ -45,7 +45,8 @@ void Network::Builder::plan_kernels() {
              .tf32 = options_.tf32,
              .int8 = options_.int8,
              .rounding = rounding,
-             .statistics_sum = options_.statistics_sum});
+             .statistics_sum = options_.statistics_sum,
+             .exchange = options_.exchange});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;

@@ -162,13 +162,19 @@ StageCosts stage_costs(const Graph& graph) {
     return costs;
 }
 
+std::vector<std::size_t> stage_ends(const Graph& graph, int stages) {
+    if (stages == 1) return {};
+    const StageCosts costs = stage_costs(graph);
+    std::vector<std::size_t> ends = balance(costs, stages);
+    if (ends.empty()) refuse(costs, stages);
+    return ends;
+}
+
 std::vector<Stage> cut(const Graph& graph, int stages) {
-    std::vector<std::size_t> ends;
-    if (stages > 1) {
-        const StageCosts costs = stage_costs(graph);
-        ends = balance(costs, stages);
-        if (ends.empty()) refuse(costs, stages);
-    }
+    return cut_at(graph, stage_ends(graph, stages));
+}
+
+std::vector<Stage> cut_at(const Graph& graph, std::vector<std::size_t> ends) {
     ends.push_back(graph.nodes().size());
     std::vector<Stage> made;
     std::size_t begin = 0;

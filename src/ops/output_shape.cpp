@@ -19,6 +19,12 @@ void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
+/// `shape` with another number of channels.
+Shape with_channels(Shape shape, std::int64_t channels) {
+    shape[shape.rank() - 1] = channels;
+    return shape;
+}
+
 void ensure_boxes(const Shape& shape, std::int64_t columns) {
     ensure(shape.rank() == 3 && shape[2] == columns, "expected (N, R, {}), got {}", columns,
            to_string(shape));
@@ -123,6 +129,16 @@ struct OutputShape {
         ensure_boxes(op.proposals, 5);
         return {op.proposals[0], op.limit, 6};
     }
+    Shape operator()(const AllGather& op) const {
+        const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
+        ensure(op.input[op.input.rank() - 1] == own, "{} of part {} of {} parts of {} channels",
+               to_string(op.input), op.part, op.parts, op.channels);
+        return with_channels(op.input, op.channels);
+    }
+    Shape operator()(const ReduceScatter& op) const {
+        const std::int64_t channels = op.input[op.input.rank() - 1];
+        return with_channels(op.input, channel_range(channels, op.parts, op.part).count);
+    }
 };
 
 Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
@@ -214,6 +230,8 @@ struct Name {
     std::string_view operator()(const SoftmaxCrossEntropy&) const {
         return "softmax_cross_entropy";
     }
+    std::string_view operator()(const AllGather&) const { return "all_gather"; }
+    std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
 
 }  // namespace
@@ -222,6 +240,13 @@ std::int64_t Anchors::count() const {
     std::int64_t cells = 0;
     for (const Level& level : levels) cells += level.height * level.width;
     return levels.empty() ? 0 : cells * per_cell();
+}
+
+ChannelRange channel_range(std::int64_t channels, int parts, int part) {
+    ensure(channels >= parts && part >= 0 && part < parts, "part {} of {} of {} channels", part,
+           parts, channels);
+    const std::int64_t first = channels * part / parts;
+    return {first, channels * (part + 1) / parts - first};
 }
 
 Shape output_shape(const Operation& operation) {
@@ -236,6 +261,7 @@ std::optional<tensor::DType> output_dtype(const Operation& operation) {
     if (const auto* op = std::get_if<Linear>(&operation)) {
         return op->relu ? std::nullopt : std::optional(tensor::DType::f32);
     }
+    if (const auto* op = std::get_if<AllGather>(&operation)) return op->dtype;
     const bool is_fp32 = is_loss(operation) || !is_differentiable(operation);
     return is_fp32 ? std::optional(tensor::DType::f32) : std::nullopt;
 }

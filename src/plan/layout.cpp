@@ -57,31 +57,62 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// P_degree in stages and the ranks of each.
+/// What the two other degrees leave of P_degree for `name`.
+int rest_of(int degree, const char* name, int one, int other) {
+    const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
+    require(taken <= degree, ExitCode::launch,
+            "the other degrees of parallel ask for {} ranks of P_degree={} and leave none for "
+            "parallel.{}; make one smaller, or leave it auto",
+            taken, degree, name);
+    return static_cast<int>(degree / taken);
+}
+
+/// P_degree in stages, their parts and the ranks of each.
 void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
-    const bool is_pipeline = parallel.mode == config::ParallelMode::pipeline;
-    if (parallel.pipeline_degree) {
-        layout.stages = *parallel.pipeline_degree;
-    } else if (is_pipeline) {
-        layout.stages = layout.degree / std::max(1, parallel.data_degree.value_or(1));
+    const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel;
+    if (mode == config::ParallelMode::mixed) {
+        const int given = data.has_value() + stages.has_value() + parts.has_value();
+        require(given >= 2, ExitCode::usage,
+                "parallel.mode mixed: expected two or three of parallel.data_degree, "
+                "parallel.pipeline_degree and parallel.model_degree, got {}",
+                given);
     }
-    const int data_degree =
-        parallel.data_degree.value_or(layout.degree / std::max(1, layout.stages));
-    require(is_pipeline || data_degree == layout.degree, ExitCode::launch,
+    const bool has_rest_in_stages =
+        mode == config::ParallelMode::pipeline || (mode == config::ParallelMode::mixed && parts);
+    const auto rest = [&](const char* name, int one, int other) {
+        return rest_of(layout.degree, name, one, other);
+    };
+    layout.stages = stages.value_or(1);
+    if (has_rest_in_stages && !stages) {
+        layout.stages = rest("pipeline_degree", data.value_or(1), parts.value_or(1));
+    }
+    const bool has_rest_in_parts =
+        mode == config::ParallelMode::model || mode == config::ParallelMode::mixed;
+    layout.parts = parts.value_or(1);
+    if (has_rest_in_parts && !parts) {
+        layout.parts = rest("model_degree", data.value_or(1), stages.value_or(1));
+    }
+    const int data_degree = data ? *data : rest("data_degree", layout.stages, layout.parts);
+    require(mode != config::ParallelMode::data || data_degree == layout.degree, ExitCode::launch,
             "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
             layout.degree, data_degree);
-    require(layout.stages >= 1 && std::int64_t{layout.stages} * data_degree == layout.degree,
-            ExitCode::launch,
-            "parallel.data_degree={} x parallel.pipeline_degree={} must be P_degree={}; change one "
-            "of them, or leave it auto",
-            data_degree, layout.stages, layout.degree);
-    layout.micro_batches = parallel.micro_batches;
+    const bool is_product = layout.stages >= 1 && layout.parts >= 1 &&
+                            layout.degree % layout.stages == 0 &&
+                            layout.degree / layout.stages % layout.parts == 0 &&
+                            layout.degree / layout.stages / layout.parts == data_degree;
+    require(is_product, ExitCode::launch,
+            "parallel.data_degree={} x parallel.pipeline_degree={}{} must be P_degree={}; change "
+            "one of them, or leave it auto",
+            data_degree, layout.stages,
+            layout.parts == 1 ? "" : fmt::format(" x parallel.model_degree={}", layout.parts),
+            layout.degree);
+    layout.micro_batches = micro_batches;
 }
 
 void check_batch(int batch_size, const Layout& layout) {
     const std::int64_t parts = std::int64_t{layout.data_degree()} * layout.micro_batches;
     const bool is_shared = batch_size >= 1 && batch_size % parts == 0;
-    require(is_shared || (layout.micro_batches == 1 && layout.stages == 1), ExitCode::launch,
+    require(is_shared || (layout.micro_batches == 1 && layout.slices() == 1), ExitCode::launch,
             "training.batch_size={} cannot be shared evenly by {} ranks x "
             "parallel.micro_batches={}; make it a multiple of {}",
             batch_size, layout.data_degree(), layout.micro_batches, parts);

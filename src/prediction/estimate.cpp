@@ -123,9 +123,9 @@ private:
         const auto& groups = estimate_.layout.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        for (int stage = 0; stage < made.stages; ++stage) {
+        for (int slice = 0; slice < made.slices(); ++slice) {
             sums_.push_back(sum_options(config_.communication, controller,
-                                        static_cast<int>(widest - groups.begin()), stage));
+                                        static_cast<int>(widest - groups.begin()), slice));
         }
     }
 
@@ -214,12 +214,12 @@ private:
     std::vector<double> exchange_bytes() const {
         std::vector<double> bytes;
         double before = 0;
-        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+        for (std::size_t stage = 0; stage < estimate_.pipeline.stages.size(); ++stage) {
             const StageEstimate& described = estimate_.pipeline.stages[stage];
             // A letter awaited from each side, and one to each for every micro-batch in flight.
             const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
-            bytes.push_back(letters + sum_bytes(stage));
+            bytes.push_back(letters + described.part_buffer_bytes + sum_bytes(stage));
         }
         return bytes;
     }
@@ -227,7 +227,7 @@ private:
     /// What the sums of a rank take.
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
-        const comm::SumOptions& options = sums_[stage];
+        const comm::SumOptions& options = sums_[stage * static_cast<std::size_t>(layout().parts)];
         const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
@@ -238,22 +238,21 @@ private:
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.format = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
-        comm::SumTraffic most;
-        for (std::size_t stage = 0; stage < sums_.size(); ++stage) {
+        std::vector<comm::PlannedSum> sums;
+        for (std::size_t slice = 0; slice < sums_.size(); ++slice) {
+            const std::size_t stage = slice / static_cast<std::size_t>(layout().parts);
             const double statistics = traffic.statistics_ranks > 1
                                           ? estimate_.pipeline.stages[stage].statistics_bytes
                                           : 0;
-            const comm::SumTraffic bytes = comm::estimate_traffic(
-                sums_[stage], gradients(stage),
-                comm::statistics_traffic(traffic.statistics_ranks, sums_[stage].node_of_rank,
-                                         std::llround(statistics)));
-            most.sent = std::max(most.sent, bytes.sent);
-            most.between_nodes = std::max(most.between_nodes, bytes.between_nodes);
-            most.out_of_node = std::max(most.out_of_node, bytes.out_of_node);
+            sums.push_back(
+                {sums_[slice], gradients(stage),
+                 comm::statistics_traffic(traffic.statistics_ranks, sums_[slice].node_of_rank,
+                                          std::llround(statistics))});
             traffic.gradient_bytes = std::max(
                 traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
             traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
         }
+        const comm::SumTraffic most = comm::estimate_traffic(sums);
         traffic.per_step = static_cast<double>(most.sent);
         traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};
         traffic.out_of_node = {static_cast<double>(most.out_of_node), ""};
@@ -280,7 +279,7 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    std::vector<comm::SumOptions> sums_;  // [stage] of the group that spans most nodes
+    std::vector<comm::SumOptions> sums_;  // [slice] of the group that spans most nodes
 };
 
 }  // namespace

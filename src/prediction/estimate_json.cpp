@@ -80,12 +80,14 @@ ordered_json json_of(const PipelineEstimate& pipeline, const plan::Layout& layou
     }
     return {{"data_degree", layout.data_degree()},
             {"pipeline_degree", layout.stages},
+            {"model_degree", layout.parts},
             {"micro_batches", layout.micro_batches},
             {"micro_batch_samples", pipeline.samples},
             {"schedule", pipeline.schedule},
             {"bubble_fraction", pipeline.bubble_fraction},
             {"largest_stage_share", pipeline.largest_share},
             {"message_bytes_per_step", number(pipeline.message_bytes)},
+            {"part_bytes_per_step", number(pipeline.part_bytes)},
             {"stages", stages}};
 }
 

@@ -94,14 +94,16 @@ void print_work(Page& page, const Estimate& estimate) {
 void print_pipeline(Page& page, const Estimate& estimate) {
     const PipelineEstimate& pipeline = estimate.pipeline;
     const plan::Layout& layout = estimate.layout.layout;
-    if (layout.stages == 1 && layout.micro_batches == 1) return;
-    const std::string parts =
+    if (layout.slices() == 1 && layout.micro_batches == 1) return;
+    const std::string samples =
         fmt::format("{} micro-batches of {} samples", layout.micro_batches, pipeline.samples);
-    if (layout.stages == 1) {
-        page.title(parts + ", one after the other");
+    if (layout.slices() == 1) {
+        page.title(samples + ", one after the other");
         return;
     }
-    page.title(fmt::format("stages of one model, {}, {}", parts, pipeline.schedule));
+    page.title(layout.stages == 1
+                   ? fmt::format("parts of one model, {}", samples)
+                   : fmt::format("stages of one model, {}, {}", samples, pipeline.schedule));
     for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
         const StageEstimate& stage = pipeline.stages[index];
         page.line(fmt::format("stage {}", index),
@@ -110,8 +112,15 @@ void print_pipeline(Page& page, const Estimate& estimate) {
                               count_text(static_cast<double>(stage.parameters)), stage.in_flight,
                               bytes_text(stage.boundary_bytes)));
     }
-    page.line("largest stage", fmt::format("{:.3f} of the work, of {} stages",
-                                           pipeline.largest_share, layout.stages));
+    page.line(
+        "largest stage",
+        fmt::format("{:.3f} of the work, of {} stages{}", pipeline.largest_share, layout.stages,
+                    layout.parts == 1 ? "" : fmt::format(" x {} parts", layout.parts)));
+    if (layout.parts > 1) {
+        page.line("parts", fmt::format("{} of each layer, {} a step, by the rank that sends most",
+                                       layout.parts, bytes_text(pipeline.part_bytes)));
+    }
+    if (layout.stages == 1) return;
     page.line("bubble",
               fmt::format("{:.3f} of a step, where stages take as long", pipeline.bubble_fraction));
     page.line("messages", fmt::format("{} a step, by the rank that sends most",

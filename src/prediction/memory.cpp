@@ -157,13 +157,19 @@ double evaluation_bytes(const config::Config& config, int samples) {
     return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
 
-/// The prefetched batches and the one that is computed on, and what is cached.
-double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
+/// Of what a model reads of one sample, and learns of it.
+double sample_bytes(const graph::Graph& graph) {
     double sample = 0;
     for (std::size_t value = 0; value < graph.values().size(); ++value) {
         if (graph.values()[value].producer != graph::kNoNode) continue;
         sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
     }
+    return sample;
+}
+
+/// The prefetched batches and the one that is computed on, and what is cached.
+double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
+    const double sample = sample_bytes(graph);
     const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
     const double cache = has_cache ? config.data.decoded_cache_mib : 0;
     return sample * samples * (config.data.prefetch_batches + 1) +
@@ -212,9 +218,19 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
-    ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}};
-    parts.stages = graph::cut(parts.whole, layout.stages);
+    ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
+    const int element_bytes = static_cast<int>(compute_precision(config).bytes);
+    std::vector<graph::Stage> slices = graph::cut(parts.whole, layout.stages, layout.parts);
     for (int stage = 0; stage < layout.stages; ++stage) {
+        graph::ExchangedBytes& most = parts.exchanged.emplace_back();
+        for (int part = 0; part < layout.parts; ++part) {
+            const auto slice = static_cast<std::size_t>(stage * layout.parts + part);
+            const graph::ExchangedBytes bytes =
+                graph::exchanged_bytes(slices[slice].graph, element_bytes);
+            most.sent = std::max(most.sent, bytes.sent);
+            most.largest = std::max(most.largest, bytes.largest);
+            if (part + 1 == layout.parts) parts.stages.push_back(std::move(slices[slice]));
+        }
         parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
     }
@@ -245,18 +261,31 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
         memory.evaluation = evaluation_bytes(config, samples);
-        if (layout.stages > 1) {
-            // Collected beside the stage, which then goes.
+        if (layout.slices() > 1) {
+            // Collected beside the slice, which then goes.
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-            const double stage_bytes = memory.gradients + memory.optimizer_state + bytes;
+            const double slice_bytes = memory.gradients + memory.optimizer_state + bytes;
             memory.evaluation =
-                std::max(model_bytes, memory.evaluation + model_bytes - stage_bytes);
+                std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
         }
         if (memory.total() > most.total()) most = memory;
     }
     return most;
 }
+
+namespace {
+
+/// Of the model's nodes, which parts have under other names.
+std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
+    std::vector<std::string> names{whole.nodes().front().name};
+    for (const std::size_t end : graph::stage_ends(whole, stages)) {
+        names.push_back(whole.nodes()[end].name);
+    }
+    return names;
+}
+
+}  // namespace
 
 PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
                                    const ModelParts& parts) {
@@ -264,26 +293,47 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
         .schedule = config::value_text(config, "parallel.schedule"),
         .samples = layout.rows(config.training.batch_size),
         .bubble_fraction = plan::bubble_fraction(layout.stages, layout.micro_batches)};
-    const int element_bytes = static_cast<int>(compute_precision(config).bytes);
-    double most_flops = 0, all_flops = 0, before = 0;
+    // What the first part hands on of the samples of a step.
+    const double handed =
+        (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * pipeline.samples;
+    const std::vector<std::string> first_names = first_names_of_stages(parts.whole, layout.stages);
+    double most_flops = 0, before = 0;
     for (std::size_t index = 0; index < parts.stages.size(); ++index) {
         const graph::Stage& stage = parts.stages[index];
         const auto flops =
             static_cast<double>(graph::flops(stage.graph, metrics::kOfficialLedger).training());
-        const double behind =
-            pipeline.samples * static_cast<double>(graph::crossing_bytes(
-                                   parts.whole, stage.first_node + stage.nodes, element_bytes));
-        pipeline.stages.push_back({stage.graph.nodes().front().name, static_cast<int>(stage.nodes),
-                                   flops, stage.graph.parameter_count(), behind,
-                                   parts.in_flight[index],
-                                   layout.micro_batches * statistics_bytes(stage.graph)});
+        double behind = 0;
+        for (const graph::ValueId output : stage.graph.outputs()) {
+            behind += pipeline.samples * static_cast<double>(value_bytes(
+                                             stage.graph, output, compute_precision(config)));
+        }
+        const graph::ExchangedBytes& exchanged = parts.exchanged[index];
+        const double of_samples = index == 0 ? handed : 0;
+        pipeline.stages.push_back(
+            {.first_node = first_names[index],
+             .nodes = static_cast<int>(stage.nodes),
+             .flops = flops,
+             .parameters = stage.graph.parameter_count(),
+             .boundary_bytes = behind,
+             .in_flight = parts.in_flight[index],
+             .statistics_bytes = layout.micro_batches * statistics_bytes(stage.graph),
+             .part_buffer_bytes =
+                 std::max(pipeline.samples * static_cast<double>(exchanged.largest), of_samples) +
+                 (layout.parts > 1 ? of_samples / (layout.parts - 1) : 0)});
         pipeline.message_bytes =
             std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
+        pipeline.part_bytes =
+            std::max(pipeline.part_bytes, of_samples + static_cast<double>(layout.micro_batches) *
+                                                           pipeline.samples *
+                                                           static_cast<double>(exchanged.sent));
         before = behind;
         most_flops = std::max(most_flops, flops);
-        all_flops += flops;
     }
-    pipeline.largest_share = most_flops / all_flops;
+    const bool is_whole = layout.slices() == 1;
+    pipeline.largest_share =
+        is_whole ? 1
+                 : most_flops / static_cast<double>(
+                                    graph::flops(parts.whole, metrics::kOfficialLedger).training());
     return pipeline;
 }
 

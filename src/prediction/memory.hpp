@@ -5,7 +5,7 @@
 #include <string>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/graph/stages.hpp>
+#include <hpcai/graph/split.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/prediction/estimate.hpp>
 
@@ -31,11 +31,13 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 /// The model for one sample as it is trained, and what its ranks hold of it.
 struct ModelParts {
     graph::Graph whole;
-    std::vector<graph::Stage> stages;  // one or more
+    std::vector<graph::Stage> stages;  // one or more; of the last part, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches
+    // [stage] of the parts of which each number is largest; in the compute type
+    std::vector<graph::ExchangedBytes> exchanged;
 };
 
-/// Throws as graph::cut.
+/// Throws as graph::cut and graph::split.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
 /// Memory of a rank of the stage that takes most; `exchange` [stage] are the bytes of its messages.

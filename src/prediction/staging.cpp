@@ -25,8 +25,15 @@ double share_left_out(const config::BaggingConfig& bagging) {
     return 0;
 }
 
+/// Whether one of these ranks of a group reads samples to train on: of the first stage those with
+/// the first part.
+bool has_reader(const plan::Layout& layout, int first, int end) {
+    const int next = (first + layout.parts - 1) / layout.parts * layout.parts;
+    return next < std::min(end, layout.data_degree() * layout.parts);
+}
+
 /// Expected share of the training samples that the node with most of them needs: those in the
-/// bootstrap of any group of which it has ranks of the first stage, and of those left out by a
+/// bootstrap of any group of which it has ranks that read, and of those left out by a
 /// group what its own ranks evaluate.
 double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
     const bool with_evaluation =
@@ -37,7 +44,8 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
         int ranks_before = 0;
         for (const plan::NodeShare& share : shares) {
-            const bool reads_bootstrap = ranks_before < layout.layout.data_degree();
+            const bool reads_bootstrap =
+                has_reader(layout.layout, ranks_before, ranks_before + share.ranks);
             const double evaluated =
                 with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
             double& product = not_needed.try_emplace(share.node, 1).first->second;

@@ -34,7 +34,7 @@ comm::WireFormat format_of(config::CommunicationPrecision precision) {
 }  // namespace
 
 comm::SumOptions sum_options(const config::CommunicationConfig& communication,
-                             const plan::ParallelismController& controller, int group, int stage) {
+                             const plan::ParallelismController& controller, int group, int slice) {
     comm::SumOptions options{algorithm_of(communication.algorithm),
                              format_of(communication.precision),
                              communication.torus_columns,
@@ -43,7 +43,8 @@ comm::SumOptions sum_options(const config::CommunicationConfig& communication,
     const plan::Layout& layout = controller.layout();
     const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
-        const int group_rank = layout.group_rank_of(stage, rank);
+        const int group_rank =
+            layout.group_rank_of(slice / layout.parts, rank, slice % layout.parts);
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }

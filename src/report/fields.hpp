@@ -139,6 +139,8 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("out_of_node_bytes_per_step", result.out_of_node_bytes_per_step);
     fields("message_bytes_per_step", result.message_bytes_per_step);
     fields("message_wait_seconds", result.message_wait_seconds);
+    fields("part_bytes_per_step", result.part_bytes_per_step);
+    fields("part_wait_seconds", result.part_wait_seconds);
     fields("statistics_sums_per_step", result.statistics_sums_per_step);
     fields("statistics_bytes_per_step", result.statistics_bytes_per_step);
     fields("statistics_seconds", result.statistics_seconds);
@@ -238,11 +240,14 @@ void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
     fields("mode", parallel.mode);
     fields("data_degree", parallel.data_degree);
     fields("pipeline_degree", parallel.pipeline_degree);
+    fields("model_degree", parallel.model_degree);
     fields("micro_batches", parallel.micro_batches);
     fields("schedule", parallel.schedule);
     fields("bubble_fraction", parallel.bubble_fraction);
     fields("message_bytes_per_step", parallel.message_bytes_per_step);
     fields("message_wait_seconds", parallel.message_wait_seconds);
+    fields("part_bytes_per_step", parallel.part_bytes_per_step);
+    fields("part_wait_seconds", parallel.part_wait_seconds);
 }
 
 void describe(auto& fields, Any<EnergyRecord> auto& energy) {

@@ -176,8 +176,14 @@ void print_models(Page& page, const RunRecord& record) {
     const ParallelRecord& parallel = record.parallel;
     if (parallel.pipeline_degree > 1) {
         page.line("pipeline            : {} stages x {} ranks, {} micro-batches, {}, bubble {}",
-                  parallel.pipeline_degree, parallel.data_degree, parallel.micro_batches,
-                  one_line(parallel.schedule), number(parallel.bubble_fraction, "{:.3f}"));
+                  parallel.pipeline_degree, parallel.data_degree * parallel.model_degree,
+                  parallel.micro_batches, one_line(parallel.schedule),
+                  number(parallel.bubble_fraction, "{:.3f}"));
+    }
+    if (parallel.model_degree > 1) {
+        page.line("parts of layers     : {} of each stage and replica, {} a step between them",
+                  parallel.model_degree,
+                  format_bytes(static_cast<std::uint64_t>(parallel.part_bytes_per_step)));
     }
     if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;

@@ -25,21 +25,45 @@ constexpr std::byte kNoPixel{0};
 constexpr std::byte kNoLabel{0xFF};
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
-    const int stage = layout.stage_of(group_rank), replica = layout.replica_of(group_rank);
+    const int stage = layout.stage_of(group_rank);
+    const auto of_stage = [&](int other) {
+        return layout.group_rank_of(other, layout.replica_of(group_rank),
+                                    layout.part_of(group_rank));
+    };
     Neighbours neighbours;
-    if (stage > 0) neighbours.before = layout.group_rank_of(stage - 1, replica);
-    if (stage + 1 < layout.stages) neighbours.behind = layout.group_rank_of(stage + 1, replica);
+    if (stage > 0) neighbours.before = of_stage(stage - 1);
+    if (stage + 1 < layout.stages) neighbours.behind = of_stage(stage + 1);
     return neighbours;
 }
 
 /// The labels of a rank's share of a batch go from the first stage to the last.
 Route label_route(const PipelineSetup& setup, bool is_outgoing) {
     const plan::Layout& layout = setup.share.layout;
-    const int replica = layout.replica_of(setup.share.group.rank());
+    const int rank = setup.share.group.rank();
     const int rows = layout.rows(setup.config.training.batch_size) * layout.micro_batches;
-    return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, replica), kLabelTag,
-            static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
+    return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, layout.replica_of(rank),
+                                 layout.part_of(rank)),
+            kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
+
+/// A step's samples, from the first part of a replica to the others.
+class SampleMessages final : public device::PartMessages {
+public:
+    SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}
+
+    std::size_t bytes_to(int) const override { return part_ == 0 ? samples_.size() : 0; }
+    std::size_t bytes_from(int part) const override { return part == 0 ? samples_.size() : 0; }
+    void write(int, std::span<std::byte> to) override {
+        if (part_ == 0) std::ranges::copy(samples_, to.begin());
+    }
+    void read(int part, std::span<const std::byte> from) override {
+        if (part == 0 && part_ != 0) std::ranges::copy(from, samples_.begin());
+    }
+
+private:
+    int part_;
+    std::span<std::byte> samples_;
+};
 
 }  // namespace
 
@@ -81,6 +105,9 @@ private:
     const plan::Layout& layout() const { return share_.layout; }
     bool is_first() const { return stage_ == 0; }
     bool is_last() const { return stage_ + 1 == layout().stages; }
+    int part() const { return layout().part_of(share_.group.rank()); }
+    /// Which every part computes alike.
+    bool counts_losses() const { return part() == 0; }
     graph::Network& first_network() const { return *share_.networks.front(); }
     graph::Network& network_of(int micro_batch) const {
         return *share_.networks[static_cast<std::size_t>(micro_batch) % share_.networks.size()];
@@ -88,8 +115,9 @@ private:
 
     void refresh_copies();
     void begin(const data::Batch* batch);
-    void feed(graph::Network& network, int micro_batch, const data::Batch* batch);
-    void forward(int micro_batch, const data::Batch* batch);
+    void take_samples(const data::Batch* batch);
+    void feed(graph::Network& network, int micro_batch);
+    void forward(int micro_batch);
     void backward(int micro_batch);
     void agree();
     template <typename Done>
@@ -110,7 +138,9 @@ private:
     Route labels_out_;
     Outbox label_outbox_;
     Inbox labels_in_;
-    std::vector<std::byte> labels_;  // of the step, at the last stage
+    std::vector<std::byte> labels_;      // of the step, at the last stage
+    std::vector<std::byte> handed_;      // images and labels, where they are not the batch's
+    std::span<const std::byte> images_;  // of the step, at the first stage
     std::int64_t steps_between_readings_;
     std::int64_t unread_samples_ = 0;
     std::uint32_t skipped_before_ = 0;
@@ -157,7 +187,7 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
     begin(batch);
     for (const plan::PipelineTask& task : tasks_) {
         if (task.pass == plan::PipelinePass::forward) {
-            forward(task.micro_batch, batch);
+            forward(task.micro_batch);
         } else {
             backward(task.micro_batch);
         }
@@ -169,6 +199,10 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
     device_.finish_step(loss_scale_, first_network().step_numbers());
     reducer_.end_step();
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
+    if (layout().parts > 1) {
+        accounting_.parts = share_.exchange->accounting();
+        if (layout().stages == 1) accounting_.parts.wait_seconds += accounting_.wait_seconds;
+    }
     ++accounting_.steps;
 }
 
@@ -183,54 +217,70 @@ void PipelineStep::Worker::begin(const data::Batch* batch) {
     boundary_.begin(layout().micro_batches);
     if (is_last() && !is_first()) labels_in_.begin(1);
     if (!is_first()) return;
-    if (batch != nullptr) unread_samples_ += batch->samples;
-    const auto write = [&](std::span<std::byte> to) {
-        if (batch == nullptr) {
-            std::ranges::fill(to, kNoLabel);
-        } else {
-            ensure(batch->labels.raw().size() == to.size(), "{} bytes of labels for {}",
-                   batch->labels.raw().size(), to.size());
-            std::ranges::copy(batch->labels.raw(), to.begin());
-        }
-    };
+    take_samples(batch);
+}
+
+/// Of the batch where this rank reads it, or padding where it has none.
+void PipelineStep::Worker::take_samples(const data::Batch* batch) {
+    const std::size_t image_bytes =
+        first_network().input("images").size() * static_cast<std::size_t>(layout().micro_batches);
+    std::span<const std::byte> images, labels;
+    if (batch != nullptr && part() == 0) {
+        images = batch->images.raw();
+        labels = batch->labels.raw();
+        ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
+               "{} bytes of images and {} bytes of labels for {} and {}", images.size(),
+               labels.size(), image_bytes, labels_out_.bytes);
+        unread_samples_ += batch->samples;
+    }
+    if (images.empty() || layout().parts > 1) {
+        handed_.resize(image_bytes + labels_out_.bytes);
+        const auto pixels = std::span(handed_).first(image_bytes);
+        const auto classes = std::span(handed_).subspan(image_bytes);
+        std::ranges::fill(pixels, kNoPixel);
+        std::ranges::fill(classes, kNoLabel);
+        std::ranges::copy(images, pixels.begin());
+        std::ranges::copy(labels, classes.begin());
+        images = pixels;
+        labels = classes;
+    }
+    if (layout().parts > 1) {
+        SampleMessages messages(part(), handed_);
+        share_.exchange->exchange(messages);
+    }
+    images_ = images;
     if (is_last()) {
-        write(labels_);
+        std::ranges::copy(labels, labels_.begin());
     } else {
-        label_outbox_.send(labels_out_, write);
+        label_outbox_.send(labels_out_,
+                           [&](std::span<std::byte> to) { std::ranges::copy(labels, to.begin()); });
     }
 }
 
-void PipelineStep::Worker::feed(graph::Network& network, int micro_batch,
-                                const data::Batch* batch) {
-    const auto part = [&](std::span<const std::byte> all, std::size_t bytes) {
-        ensure(all.size() == bytes * static_cast<std::size_t>(layout().micro_batches),
-               "{} bytes of a batch in {} micro-batches of {}", all.size(), layout().micro_batches,
-               bytes);
+void PipelineStep::Worker::feed(graph::Network& network, int micro_batch) {
+    const auto of_micro_batch = [&](std::span<const std::byte> all, std::size_t bytes) {
         return all.subspan(bytes * static_cast<std::size_t>(micro_batch), bytes);
     };
     if (is_first()) {
-        const std::size_t bytes = network.input("images").size();
-        const std::vector<std::byte> padding(batch == nullptr ? bytes : 0, kNoPixel);
-        network.set_input("images", batch == nullptr ? std::span<const std::byte>(padding)
-                                                     : part(batch->images.raw(), bytes));
+        network.set_input("images", of_micro_batch(images_, network.input("images").size()));
     }
     if (!is_last()) return;
     if (micro_batch == 0 && !is_first()) {
         wait_until([&] { return labels_in_.test(); });
         labels_in_.take([&](auto bytes) { std::ranges::copy(bytes, labels_.begin()); });
     }
-    network.set_input("labels", part(labels_, network.input("labels").size()));
+    network.set_input("labels", of_micro_batch(labels_, network.input("labels").size()));
 }
 
-void PipelineStep::Worker::forward(int micro_batch, const data::Batch* batch) {
+void PipelineStep::Worker::forward(int micro_batch) {
     graph::Network& network = network_of(micro_batch);
     Progress progress(boundary_);
-    feed(network, micro_batch, batch);
+    feed(network, micro_batch);
     wait_until([&] { return boundary_.has_values(); });
     boundary_.take_values(network);
     network.forward(progress);
     for (const std::span<const float> losses : network.losses()) {
-        device_.add_losses(losses, network.step_numbers());
+        if (counts_losses()) device_.add_losses(losses, network.step_numbers());
     }
     boundary_.send_values(network);
 }

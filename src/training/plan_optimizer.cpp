@@ -40,6 +40,7 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
                                   training.optimizer == config::Optimizer::lamb;
     std::vector<device::Optimizer::Range>& ranges = optimizer.ranges;
     const auto& parameters = network.graph().parameters();
+    optimizer.exchange = network.exchange();
     bool is_next = false;  // to the range before
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const graph::ParameterKind kind = parameters[index].kind;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -18,19 +19,27 @@ constexpr std::array kParts{Part{"parameters", &ReplicaHashes::parameters},
                             Part{"optimizer state", &ReplicaHashes::optimizer_state},
                             Part{"statistics", &ReplicaHashes::statistics}};
 
-std::vector<std::span<const ReplicaHashes>> stages_of(std::span<const ReplicaHashes> by_group_rank,
-                                                      int replicas) {
-    const auto size = static_cast<std::size_t>(replicas);
-    std::vector<std::span<const ReplicaHashes>> stages;
-    for (std::size_t first = 0; first < by_group_rank.size(); first += size) {
-        stages.push_back(by_group_rank.subspan(first, size));
+/// The group ranks of each slice, ascending.
+std::vector<std::vector<int>> ranks_by_slice(std::span<const int> slices) {
+    std::map<int, std::vector<int>> ranks;
+    for (std::size_t rank = 0; rank < slices.size(); ++rank) {
+        ranks[slices[rank]].push_back(static_cast<int>(rank));
     }
-    return stages;
+    std::vector<std::vector<int>> all;
+    for (auto& [slice, of_slice] : ranks) all.push_back(std::move(of_slice));
+    return all;
 }
 
-bool differs(std::span<const ReplicaHashes> stage, const Part& part) {
-    return std::ranges::any_of(stage, [&](const ReplicaHashes& one) {
-        return one.*part.hash != stage.front().*part.hash;
+std::vector<ReplicaHashes> hashes_of(std::span<const ReplicaHashes> by_group_rank,
+                                     const std::vector<int>& ranks) {
+    std::vector<ReplicaHashes> hashes;
+    for (const int rank : ranks) hashes.push_back(by_group_rank[static_cast<std::size_t>(rank)]);
+    return hashes;
+}
+
+bool differs(std::span<const ReplicaHashes> slice, const Part& part) {
+    return std::ranges::any_of(slice, [&](const ReplicaHashes& one) {
+        return one.*part.hash != slice.front().*part.hash;
     });
 }
 
@@ -62,28 +71,30 @@ void wait_for_all(comm::Communicator& group) {
 }  // namespace
 
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
-                                          int replicas, std::int64_t step) {
+                                          std::span<const int> slices, std::int64_t step) {
+    const std::vector<std::vector<int>> all = ranks_by_slice(slices);
     Divergence found;
     found.step = step;
     for (const Part& part : kParts) {
-        if (std::ranges::any_of(stages_of(by_group_rank, replicas),
-                                [&](const auto& stage) { return differs(stage, part); })) {
+        if (std::ranges::any_of(all, [&](const std::vector<int>& ranks) {
+                return differs(hashes_of(by_group_rank, ranks), part);
+            })) {
             found.parts.emplace_back(part.name);
         }
     }
     if (found.parts.empty()) return std::nullopt;
-    int first = 0;
-    for (const std::span<const ReplicaHashes> stage : stages_of(by_group_rank, replicas)) {
-        const ReplicaHashes* right = majority(stage);
+    for (const std::vector<int>& ranks : all) {
+        const std::vector<ReplicaHashes> slice = hashes_of(by_group_rank, ranks);
+        const ReplicaHashes* right = majority(slice);
         const bool has_diverged =
-            std::ranges::any_of(kParts, [&](const Part& part) { return differs(stage, part); });
-        if (has_diverged) found.ranks += replicas;
-        for (int replica = 0; replica < replicas; ++replica) {
-            const ReplicaHashes& one = stage[static_cast<std::size_t>(replica)];
-            if (right == nullptr || one != *right) found.group_ranks.push_back(first + replica);
+            std::ranges::any_of(kParts, [&](const Part& part) { return differs(slice, part); });
+        if (has_diverged) found.ranks += static_cast<int>(ranks.size());
+        for (std::size_t replica = 0; replica < ranks.size(); ++replica) {
+            if (right != nullptr && slice[replica] == *right) continue;
+            found.group_ranks.push_back(ranks[replica]);
         }
-        first += replicas;
     }
+    std::ranges::sort(found.group_ranks);
     return found;
 }
 
@@ -103,14 +114,14 @@ std::uint64_t ReplicaAudit::hash_of_states() {
 }
 
 void ReplicaAudit::now(std::int64_t step, bool compares) {
-    if (replicas_ == 1) return;
+    if (!has_replicas()) return;
     compare(compares ? ReplicaHashes{device_.hash(store_.parameters()), hash_of_states(), 0}
                      : ReplicaHashes{},
             step);
 }
 
 void ReplicaAudit::at_the_end(std::int64_t step) {
-    if (replicas_ == 1) return;
+    if (!has_replicas()) return;
     compare(
         {device_.hash(store_.parameters()), hash_of_states(), device_.hash(store_.statistics())},
         step);
@@ -119,7 +130,7 @@ void ReplicaAudit::at_the_end(std::int64_t step) {
 void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     std::vector<ReplicaHashes> all(static_cast<std::size_t>(group_.size()));
     group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-    if (auto divergence = find_divergence(all, replicas_, step)) {
+    if (auto divergence = find_divergence(all, slices_, step)) {
         divergence->passed_before = passed_;
         wait_for_all(group_);
         throw ReplicaDivergence(std::move(*divergence));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <hpcai/training/stage_parameters.hpp>
 
 namespace hpcai::training {
@@ -18,26 +20,72 @@ std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// The same of the model's store.
-std::vector<std::span<float>> parts_of_model(const graph::Stage& stage,
-                                             graph::ParameterStore& store) {
-    std::vector<std::span<float>> parts;
-    for (const graph::ParameterId id : stage.parameters) parts.push_back(store.parameter(id));
-    for (const std::int32_t id : stage.statistics) {
-        parts.push_back(store.running_mean(id));
-        parts.push_back(store.running_variance(id));
+/// Where they are in the model's store: `runs` of `length` numbers, one every `stride` from `first`
+/// on, of a whole tensor.
+struct Place {
+    std::span<float> whole;
+    std::size_t runs = 1, length = 0, stride = 0, first = 0;
+
+    std::size_t elements() const { return runs * length; }
+
+    std::vector<float> take(std::span<const float> from) const {
+        std::vector<float> values;
+        values.reserve(elements());
+        for (std::size_t run = 0; run < runs; ++run) {
+            const auto part = from.subspan(first + run * stride, length);
+            values.insert(values.end(), part.begin(), part.end());
+        }
+        return values;
     }
-    return parts;
+    void put(std::span<const float> values, std::span<float> to) const {
+        for (std::size_t run = 0; run < runs; ++run) {
+            std::ranges::copy(values.subspan(run * length, length),
+                              to.subspan(first + run * stride).begin());
+        }
+    }
+};
+
+Place place_of(const graph::Parameter& parameter, std::span<float> whole) {
+    if (!parameter.slice) return {whole, 1, whole.size(), 0, 0};
+    const auto axis = static_cast<std::size_t>(parameter.slice->axis);
+    std::int64_t runs = 1, inner = 1;
+    for (std::size_t i = 0; i < parameter.shape.rank(); ++i) {
+        if (i < axis) runs *= parameter.shape[i];
+        if (i > axis) inner *= parameter.shape[i];
+    }
+    const auto size = [&](std::int64_t channels) {
+        return static_cast<std::size_t>(channels * inner);
+    };
+    return {whole, static_cast<std::size_t>(runs), size(parameter.shape[axis]),
+            size(parameter.slice->channels), size(parameter.slice->first)};
+}
+
+std::vector<Place> places_in_model(const graph::Stage& stage, graph::ParameterStore& model) {
+    std::vector<Place> places;
+    for (std::size_t id = 0; id < stage.parameters.size(); ++id) {
+        places.push_back(
+            place_of(stage.graph.parameters()[id], model.parameter(stage.parameters[id])));
+    }
+    for (std::size_t id = 0; id < stage.statistics.size(); ++id) {
+        const graph::NormStatistics& described = stage.graph.statistics()[id];
+        const std::int32_t index = stage.statistics[id];
+        for (const std::span<float> whole :
+             {model.running_mean(index), model.running_variance(index)}) {
+            places.push_back({whole, 1, static_cast<std::size_t>(described.channels), 0,
+                              static_cast<std::size_t>(described.first_channel)});
+        }
+    }
+    return places;
 }
 
 }  // namespace
 
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model,
                 graph::ParameterStore& to) {
-    const std::vector<std::span<float>> from = parts_of_model(stage, model);
-    const std::vector<std::span<float>> places = parts_of_stage(stage, to);
+    const std::vector<Place> from = places_in_model(stage, model);
+    const std::vector<std::span<float>> parts = parts_of_stage(stage, to);
     for (std::size_t part = 0; part < from.size(); ++part) {
-        to.write(model.read(from[part]), places[part]);
+        to.write(from[part].take(model.read(from[part].whole)), parts[part]);
     }
 }
 
@@ -45,12 +93,13 @@ void collect_stages(comm::Communicator& group, const plan::Layout& layout,
                     const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
                     graph::ParameterStore& model) {
     for (std::size_t index = 0; index < stages.size(); ++index) {
-        const std::vector<std::span<float>> places = parts_of_model(stages[index], model);
+        const std::vector<Place> places = places_in_model(stages[index], model);
         std::size_t elements = 0;
-        for (const std::span<float> place : places) elements += place.size();
+        for (const Place& place : places) elements += place.elements();
         std::vector<float> values;
         values.reserve(elements);
-        const int root = layout.group_rank_of(static_cast<int>(index), 0);
+        const auto slice = static_cast<int>(index);
+        const int root = layout.group_rank_of(slice / layout.parts, 0, slice % layout.parts);
         if (group.rank() == root) {
             for (const std::span<float> part : parts_of_stage(stages[index], mine)) {
                 const std::vector<float> read = mine.read(part);
@@ -60,9 +109,11 @@ void collect_stages(comm::Communicator& group, const plan::Layout& layout,
         values.resize(elements);
         group.broadcast(std::as_writable_bytes(std::span(values)), root);
         std::span<const float> rest(values);
-        for (const std::span<float> place : places) {
-            model.write(rest.first(place.size()), place);
-            rest = rest.subspan(place.size());
+        for (const Place& place : places) {
+            std::vector<float> whole = model.read(place.whole);
+            place.put(rest.first(place.elements()), whole);
+            model.write(whole, place.whole);
+            rest = rest.subspan(place.elements());
         }
     }
 }

@@ -24,6 +24,16 @@ bool all_finite(std::span<const float> values) {
                        [](float value) { return std::isfinite(value); });
 }
 
+/// What each rank of the group holds of the model.
+std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
+    std::vector<int> slices(static_cast<std::size_t>(ranks), 0);
+    if (setup.pipeline == nullptr) return slices;
+    for (int rank = 0; rank < ranks; ++rank) {
+        slices[static_cast<std::size_t>(rank)] = setup.pipeline->layout.slice_of(rank);
+    }
+    return slices;
+}
+
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
                                       graph::ParameterStore& store) {
     if (setup.pipeline == nullptr) {
@@ -55,7 +65,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       step_(make_step(setup, device, store)),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
-      audit_(setup.config.run.audit_steps, device, store, group, replicas_.size()) {}
+      slices_(slices_of(setup, group.size())),
+      audit_(setup.config.run.audit_steps, device, store, group, slices_) {}
 
 EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
@@ -140,9 +151,12 @@ Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_.read(store_.parameters())) ? 0 : 1;
     std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
     group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
-    const int replicas = replicas_.size();
-    const auto first = lost.begin() + group_.rank() / replicas * replicas;
-    return {std::ranges::count(lost, 1) > 0, std::count(first, first + replicas, 1) == replicas};
+    const int my_slice = slices_[static_cast<std::size_t>(group_.rank())];
+    bool by_all_replicas = true;
+    for (std::size_t rank = 0; rank < lost.size(); ++rank) {
+        by_all_replicas &= slices_[rank] != my_slice || lost[rank] == 1;
+    }
+    return {std::ranges::count(lost, 1) > 0, by_all_replicas};
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {

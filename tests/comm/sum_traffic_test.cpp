@@ -41,10 +41,22 @@ TEST(SumTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
     }
     const SumOptions options{SumAlgorithm::all_reduce, WireFormat::fp32, {}, nodes};
     const SumTraffic alone = estimate_traffic(options, 1200);
-    const SumTraffic traffic = estimate_traffic(options, 1200, statistics);
+    const PlannedSum sum{options, 1200, statistics};
+    const SumTraffic traffic = estimate_traffic(std::span(&sum, 1));
     EXPECT_EQ(traffic.sent, alone.sent + 300);
     EXPECT_EQ(traffic.between_nodes, alone.between_nodes + 200);
     EXPECT_EQ(traffic.out_of_node, alone.out_of_node + 500);
+}
+
+TEST(SumTraffic, AddsUpWhatRanksOfANodeSendForDifferentSums) {
+    const SumOptions apart{SumAlgorithm::all_reduce, WireFormat::fp32, {}, {0, 1}};
+    const SumOptions together{SumAlgorithm::all_reduce, WireFormat::fp32, {}, {1, 1}};
+    const SumTraffic one = estimate_traffic(apart, 1000);
+    const std::vector<PlannedSum> sums{{apart, 1000, {}}, {together, 3000, {}}, {apart, 500, {}}};
+    const SumTraffic all = estimate_traffic(sums);
+    EXPECT_EQ(all.sent, 3 * one.sent);
+    EXPECT_EQ(all.between_nodes, one.between_nodes);
+    EXPECT_EQ(all.out_of_node, one.out_of_node * 3 / 2);
 }
 
 TEST(SumTraffic, OfManyRanksIsKnownAtOnce) {
@@ -54,8 +66,9 @@ TEST(SumTraffic, OfManyRanksIsKnownAtOnce) {
     const std::vector<SentBytes> statistics = statistics_traffic(100'000, nodes, 1000);
     for (const SumAlgorithm algorithm :
          {SumAlgorithm::all_reduce, SumAlgorithm::torus_2d, SumAlgorithm::hierarchical}) {
-        const SumTraffic traffic =
-            estimate_traffic({algorithm, WireFormat::fp16, {}, nodes}, 25'000'000, statistics);
+        const SumOptions options{algorithm, WireFormat::fp16, {}, nodes};
+        const PlannedSum sum{options, 25'000'000, statistics};
+        const SumTraffic traffic = estimate_traffic(std::span(&sum, 1));
         EXPECT_GT(traffic.sent, 0);
         EXPECT_LE(traffic.between_nodes, traffic.sent);
     }

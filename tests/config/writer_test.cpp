@@ -92,7 +92,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.data.resident_mib = 0;
     config.parallel.mode = ParallelMode::data;  // as detectors have no pipeline
     config.parallel.micro_batches = 1;
-    config.parallel.pipeline_degree = 1;
+    config.parallel.pipeline_degree = config.parallel.model_degree = 1;
     config.data.random_area_minimum = DataConfig{}.random_area_minimum;
     config.detector.anchor_ratios = {0.5, 1.0 / 3};
     config.workload.channels = 3;  // as voc, mean and standard_deviation ask for
@@ -106,7 +106,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.training.batch_norm_samples = std::nullopt;  // as group normalization has none
     EXPECT_EQ(values_of(parse(to_yaml(config), "f.yaml", {})), values_of(config));
     Config other;
-    other.parallel = {ParallelMode::pipeline, 2, 3, 4, PipelineSchedule::gpipe};
+    other.parallel = {ParallelMode::mixed, 2, 3, 4, PipelineSchedule::gpipe, 5};
     other.training.optimizer = Optimizer::lamb;
     other.training.beta1 = 1.0 / 3;
     other.training.beta2 = 2.0 / 3;

@@ -101,6 +101,14 @@ TEST_F(RefusedStart, RefusesWhatOnlyOtherDevicesHave) {
                    2, {"communication.backend", "'nccl'"});
 }
 
+TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
+    expect_refused(run_ranks(folder_.path(), 4,
+                             {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=model",
+                              "workload.classes=2", "data.path=nowhere"}),
+                   2,
+                   {"parallel.model_degree", "expected 1 to 2, as many channels as fc has, got 4"});
+}
+
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
     const Outcome outcome = cli::run_in(
         folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});

@@ -75,6 +75,13 @@ TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
     EXPECT_EQ(record["topology"]["map"][0]["device"], device);
 }
 
+TEST_F(StandInGpu, RefusesPartsOfLayers) {
+    const Outcome outcome = train("gpu", 2, "fp32", {"parallel.mode=model"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_NE(outcome.error.find("computes no parts of layers yet, got 2"), std::string::npos)
+        << outcome.error;
+}
+
 TEST_F(StandInGpu, TakesStatisticsOfSeveralRanks) {
     const Outcome outcome = train("gpu", 2, "fp32", {"training.batch_norm_samples=8"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

@@ -36,10 +36,10 @@ protected:
 
     fs::path folder(const std::string& name) const { return fs::path(folder_.path()) / name; }
 
-    void play(int degree, std::vector<int> node_of_rank, int stages = 1) {
+    void play(int degree, std::vector<int> node_of_rank, int stages = 1, int parts = 1) {
         const int ranks = everyone_.size();
         controller_ = std::make_unique<plan::ParallelismController>(
-            plan::Layout{ranks, ranks / degree, degree, stages}, node_of_rank);
+            plan::Layout{ranks, ranks / degree, degree, stages, 1, parts}, node_of_rank);
         place_ = controller_->place(everyone_.rank());
         const fs::path local = folder("node" + std::to_string(place_.node));
         fs::create_directories(local);
@@ -148,6 +148,16 @@ TEST_F(RanksStage, CopyABootstrapToTheHostWhoseRanksReadItInAPipeline) {
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
     play(everyone_.size(), nodes, 2);  // a stage on each host
+    const test::Staged staged = run();
+    EXPECT_EQ(staged.record.copied_bytes, bytes_of(needed_on(0)));
+    EXPECT_EQ(bytes_on_disk(), place_.node == 0 ? bytes_of(needed_on(0)) : 0);
+}
+
+TEST_F(RanksStage, CopyABootstrapToTheHostOfThePartThatReadsIt) {
+    if (everyone_.size() % 2 != 0) return;
+    std::vector<int> nodes;
+    for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
+    play(everyone_.size(), nodes, 1, everyone_.size());
     const test::Staged staged = run();
     EXPECT_EQ(staged.record.copied_bytes, bytes_of(needed_on(0)));
     EXPECT_EQ(bytes_on_disk(), place_.node == 0 ? bytes_of(needed_on(0)) : 0);

@@ -63,9 +63,7 @@ TEST(Pipeline, EndsWithTheSameBitsInAllSchedulesAndInEveryRun) {
             EXPECT_EQ(got.parameters, want.parameters) << stages;
             EXPECT_EQ(got.statistics, want.statistics) << stages;
         }
-        std::vector<float> first = want.parameters;
-        group.broadcast(std::as_writable_bytes(std::span(first)), 0);
-        EXPECT_EQ(want.parameters, first) << "another rank, other bits";
+        EXPECT_THAT(want.hashes, testing::Each(want.hashes.front())) << "another rank, other bits";
     }
 }
 
@@ -146,7 +144,7 @@ TEST(Pipeline, CountsTheBytesOfItsMessages) {
     for (const int micro_batches : {1, 4}) {
         PipelinedModel model(group, {.stages = 2, .micro_batches = micro_batches});
         const std::int64_t crossing = graph::crossing_bytes(
-            graph::fuse(model.model_graph), model.stages[1].first_node, sizeof(float));
+            graph::fuse(model.model_graph), model.slices[1].first_node, sizeof(float));
         const std::int64_t labels = group.rank() == 0 ? kBatch * sizeof(std::int32_t) : 0;
         const MessageAccounting messages = model.train().messages;
         EXPECT_EQ(messages.steps, kSteps);

@@ -5,20 +5,22 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/graph/fuse_for.hpp>
-#include <hpcai/graph/stages.hpp>
+#include <hpcai/graph/split.hpp>
 #include <hpcai/training/stage_parameters.hpp>
 
 #include "training/networks.hpp"
 #include "world.hpp"
 
-/// A model trained in stages by the ranks of a group, and what its trainings leave.
+/// A model trained in stages and parts by the ranks of a group, and what its trainings leave.
 namespace hpcai::training {
 
 inline constexpr int kBatch = 64;  // of the model
@@ -35,6 +37,9 @@ struct Shape {
     int statistics_ranks = 1;
     bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
     std::function<void()> before_statistics = {};
+    int parts = 1;
+    // Of a micro-batch whose statistics are those of so many samples.
+    std::function<graph::Graph(std::int64_t, std::int64_t)> graph = small_graph;
 };
 
 /// Statistics of several ranks, before which something happens.
@@ -59,6 +64,8 @@ struct Trained {
     std::vector<float> parameters;
     std::vector<float> statistics;
     double mean_loss = 0;
+    std::vector<std::uint64_t> hashes;  // of this rank's parameters, before they were collected
+                                        // here, and of its replicas'
     MessageAccounting messages;
 };
 
@@ -67,23 +74,24 @@ class PipelinedModel {
 public:
     PipelinedModel(comm::Communicator& group, const Shape& shape, int audit_steps = 0)
         : config(small_config(kBatch, 1)),
-          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches},
+          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.parts},
           device(device::make_cpu_device({})),
           model_graph(
-              small_graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
+              shape.graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
           model(model_graph, *device, 2),
-          stages(graph::cut(graph::fuse(model_graph), shape.stages)),
-          mine(stages[static_cast<std::size_t>(layout.stage_of(group.rank()))]),
+          slices(graph::cut(graph::fuse(model_graph), shape.stages, shape.parts)),
+          mine(slices[static_cast<std::size_t>(layout.slice_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
-          replicas(group.split(layout.stage_of(group.rank()), group.rank())),
+          replicas(group.split(layout.slice_of(group.rank()), group.rank())),
           reducer(comm::make_exchange_reducer(
               shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,
                .format = shape.format,
                .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})),
           span(shape.statistics_ranks),
-          statistics(span, shape.before_statistics) {
+          statistics(span, shape.before_statistics),
+          exchange(shape.parts, layout.part_of(group.rank())) {
         config.communication.bucket_mib = 1.0 / 256;  // several
         span.connect(shape.shares_batch_alone ? group : *replicas,
                      std::vector<int>(static_cast<std::size_t>(replicas->size())));
@@ -94,8 +102,10 @@ public:
         config.run.audit_steps = audit_steps;
         initialize(model_graph, config.run.seed, 0, model);
         copy_stage(mine, model, store);
+        connect_parts();
         const graph::NetworkOptions options{.compute = shape.compute,
-                                            .statistics_sum = &statistics};
+                                            .statistics_sum = &statistics,
+                                            .exchange = shape.parts > 1 ? &exchange : nullptr};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
@@ -105,7 +115,8 @@ public:
         }
         std::vector<graph::Network*> pointers;
         for (const auto& network : networks) pointers.push_back(network.get());
-        share = std::make_unique<PipelineShare>(PipelineShare{layout, pointers, group, *replicas});
+        share = std::make_unique<PipelineShare>(
+            PipelineShare{layout, pointers, group, *replicas, &exchange});
         trainer = std::make_unique<Trainer>(
             TrainerSetup{config, *networks.front(), kSteps, *reducer,
                          shape.shares_batch_alone ? nullptr : share.get()},
@@ -121,17 +132,32 @@ public:
     }
 
     Trained train() {
-        Trained result;
         ToySource batches = source();
+        return train(batches);
+    }
+    Trained train(data::BatchSource& batches) {
+        Trained result;
         const EpochReport report = trainer->train_epoch(
             0, batches, [&](const StepReport& step) { result.losses.push_back(step.loss); });
         result.mean_loss = report.mean_loss;
         result.messages = trainer->messages();
         trainer->average_statistics();
-        collect_stages(group_, layout, stages, store, model);
+        const std::uint64_t hash = device->hash(store.parameters());
+        result.hashes.resize(static_cast<std::size_t>(replicas->size()));
+        replicas->all_gather(std::as_bytes(std::span(&hash, 1)),
+                             std::as_writable_bytes(std::span(result.hashes)));
+        collect_stages(group_, layout, slices, store, model);
         result.parameters = model.read(model.parameters());
         result.statistics = model.read(model.statistics());
         return result;
+    }
+
+    /// Its ranks are those beside this one.
+    void connect_parts() {
+        const int first = group_.rank() / layout.parts * layout.parts;
+        std::vector<int> ranks(static_cast<std::size_t>(layout.parts));
+        std::iota(ranks.begin(), ranks.end(), first);
+        exchange.connect(group_, ranks);
     }
 
     config::Config config;
@@ -139,7 +165,7 @@ public:
     std::unique_ptr<device::Device> device;
     graph::Graph model_graph;
     graph::ParameterStore model;
-    std::vector<graph::Stage> stages;
+    std::vector<graph::Stage> slices;
     const graph::Stage& mine;
     graph::ParameterStore store;
     comm::Communicator& group_;
@@ -147,6 +173,7 @@ public:
     std::unique_ptr<comm::GradientReducer> reducer;
     comm::StatisticsSpan span;
     GuardedStatistics statistics;
+    comm::PartExchange exchange;
     std::vector<std::unique_ptr<graph::Network>> networks;
     std::unique_ptr<PipelineShare> share;
     std::unique_ptr<Trainer> trainer;
@@ -159,7 +186,7 @@ inline Trained train(comm::Communicator& group, const Shape& shape) {
 /// Of one rank; the product's gradient accumulation.
 inline Trained train_alone(Shape shape, int data_degree = 1) {
     const auto self = comm::make_self_communicator();
-    shape.stages = 1;
+    shape.stages = shape.parts = 1;
     shape.micro_batches *= data_degree;
     return train(*self, shape);
 }

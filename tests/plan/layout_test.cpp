@@ -124,6 +124,58 @@ TEST(Layout, SplitsTheRanksOfAGroupInStagesAndReplicas) {
     }
 }
 
+config::ParallelConfig parts(config::ParallelMode mode, std::optional<int> data_degree,
+                             std::optional<int> stages, std::optional<int> parts) {
+    return {
+        .mode = mode, .data_degree = data_degree, .pipeline_degree = stages, .model_degree = parts};
+}
+
+TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
+    using config::ParallelMode;
+    struct Case {
+        config::ParallelConfig parallel;
+        int stages, data_degree, parts;
+    };
+    const ParallelMode model = ParallelMode::model, mixed = ParallelMode::mixed;
+    for (const auto& [parallel, stages, data_degree, count] :
+         {Case{parts(model, {}, {}, {}), 1, 1, 8}, Case{parts(model, 2, {}, {}), 1, 2, 4},
+          Case{parts(model, {}, 1, 2), 1, 4, 2}, Case{parts(mixed, 2, 2, {}), 2, 2, 2},
+          Case{parts(mixed, {}, 2, 4), 2, 1, 4}, Case{parts(mixed, 1, {}, 2), 4, 1, 2},
+          Case{parts(mixed, 2, 2, 2), 2, 2, 2}}) {
+        const Layout layout = layout_for({.groups = 1, .ranks = 8, .parallel = parallel});
+        EXPECT_EQ(layout.stages, stages);
+        EXPECT_EQ(layout.data_degree(), data_degree);
+        EXPECT_EQ(layout.parts, count);
+        for (int rank = 0; rank < 8; ++rank) {
+            const int part = layout.part_of(rank);
+            EXPECT_EQ(part, rank % count);
+            EXPECT_EQ(layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), part),
+                      rank);
+            EXPECT_EQ(layout.slice_of(rank), layout.stage_of(rank) * count + part);
+        }
+    }
+}
+
+TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
+    using config::ParallelMode;
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, {}, 2, {})},
+                      ExitCode::usage),
+              "parallel.mode mixed: expected two or three of parallel.data_degree, "
+              "parallel.pipeline_degree and parallel.model_degree, got 1");
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 2, 2, 3)},
+                      ExitCode::launch),
+              "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
+              "be P_degree=8; change one of them, or leave it auto");
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
+                      ExitCode::launch),
+              "the other degrees of parallel ask for 9 ranks of P_degree=8 and leave none for "
+              "parallel.pipeline_degree; make one smaller, or leave it auto");
+    refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
+            ExitCode::launch);
+    refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, 16, {}, {})},
+            ExitCode::launch);
+}
+
 TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
     const Layout layout =
         layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});

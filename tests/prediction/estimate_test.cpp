@@ -8,23 +8,13 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
-#include <hpcai/prediction/estimate.hpp>
+
+#include "configurations.hpp"
 
 namespace hpcai::prediction {
 namespace {
 
-constexpr double kParameters = 25'557'032;         // of the known totals in docs/METRICS.md
-constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
 constexpr double kImageNet = 1'281'167;
-
-/// The official workload on a folder that nobody has counted, batches of 256.
-config::Config official() {
-    config::Config config;
-    config.data.kind = config::DataKind::image_folder;
-    config.data.path = "imagenet/train";
-    config.training.precision = config::Precision::fp32;
-    return config;
-}
 
 config::Config small() {
     config::Config config = official();
@@ -35,77 +25,11 @@ config::Config small() {
     return config;
 }
 
-ExitCode refusal(const config::Config& config, const EstimateRequest& request) {
-    try {
-        estimate(config, request);
-    } catch (const Error& error) {
-        return error.code();
-    }
-    return ExitCode::ok;
-}
-
 bool assumes(const Estimate& estimate, const std::string& words) {
     for (const std::string& assumption : estimate.assumptions) {
         if (assumption.find(words) != std::string::npos) return true;
     }
     return false;
-}
-
-config::Config staged(int stages, int micro_batches) {
-    config::Config config = official();
-    config.bagging.groups = 1;
-    config.parallel = {config::ParallelMode::pipeline, {}, stages, micro_batches};
-    return config;
-}
-
-TEST(Estimate, ShowsTheStagesOfAPipeline) {
-    const Estimate plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
-    const PipelineEstimate& pipeline = plan.pipeline;
-    ASSERT_EQ(pipeline.stages.size(), 4U);
-    EXPECT_EQ(pipeline.samples, 256 / 2 / 8);
-    double flops = 0, parameters = 0;
-    for (const StageEstimate& stage : pipeline.stages) {
-        flops += stage.flops;
-        parameters += static_cast<double>(stage.parameters);
-        EXPECT_EQ(stage.in_flight, 4 - (&stage - pipeline.stages.data()));
-    }
-    EXPECT_EQ(flops, kTrainingFlops);
-    EXPECT_EQ(parameters, kParameters);
-    EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
-    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
-    EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
-    // The largest stage's work for half of a batch, and the bubble.
-    EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
-                     kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
-}
-
-TEST(Estimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
-    const Estimate whole = estimate(staged(1, 8), {.ranks = 2});
-    const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
-    EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
-    EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
-    // The stage with most parameters is not the one with most activations.
-    EXPECT_EQ(plan.traffic.gradient_bytes,
-              static_cast<double>(4 * plan.pipeline.stages[1].parameters));
-    EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
-    EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
-    // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
-    // back.
-    EXPECT_GE(plan.memory.exchange,
-              plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);
-    EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
-    EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
-}
-
-TEST(Estimate, StagesABootstrapWhereTheFirstStageReadsIt) {
-    // Three groups share node 1: of one it has the last rank, of two the first.
-    const EstimateRequest request{.ranks = 12, .ranks_per_node = 3, .samples = 1000};
-    config::Config config = staged(4, 1);
-    config.data.staging = config::Staging::training;
-    config.bagging.groups = 3;
-    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);  // 1 - e^-2
-    config.parallel = {};
-    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 950);  // 1 - e^-3
 }
 
 TEST(Estimate, LaysOutGroupsByNode) {

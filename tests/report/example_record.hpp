@@ -94,7 +94,8 @@ inline RunRecord example_record() {
     record.communication = {
         "mpi",           "all_reduce",    "fp32",     4096, 2,   {0.5, ""}, {1e9, ""},  {4096, ""},
         {{}, "made up"}, {{}, "made up"}, {0.25, ""}, 2,    106, 512,       {0.125, ""}};
-    record.parallel = {"data", 2, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}};
+    record.parallel = {
+        "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};
@@ -103,10 +104,11 @@ inline RunRecord example_record() {
     return record;
 }
 
-/// Models lay in two stages; the second group was lost.
+/// Models lay in two stages of two parts; the second group was lost.
 inline RunRecord partial_record() {
     RunRecord record = example_record();
-    record.parallel = {"pipeline", 1, 2, 4, "1f1b", {0.2, ""}, 8192, {0.125, ""}};
+    record.parallel = {"mixed",   1,    2,           2,    4,          "1f1b",
+                       {0.2, ""}, 8192, {0.125, ""}, 6144, {0.375, ""}};
     record.verdict = {
         Status::partial, {"1 of 2 groups: group 1 failed: rank 3 ended"}, ExitCode::partial, false};
     GroupRecord& lost = record.work.groups[1];

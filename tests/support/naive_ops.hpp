@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/shape.hpp>
 
@@ -237,6 +238,13 @@ struct Solver {
     void operator()(const ops::RoiAlign& op);
     void operator()(const ops::RoiLoss& op);
     void operator()(const ops::Detections& op);
+    void operator()(const ops::AllGather&) { refuse_part(); }
+    void operator()(const ops::ReduceScatter&) { refuse_part(); }
+
+    /// One part alone cannot be computed.
+    [[noreturn]] static void refuse_part() {
+        throw Error(ExitCode::internal, "a part of a network");
+    }
 };
 
 /// The pixels of one channel in one span of samples that share statistics.

@@ -40,7 +40,7 @@ TEST(ReplicaAudit, NamesTheMinorityAndEveryRankWhereNoMajorityAgrees) {
          {"parameters", "optimizer state", "statistics"}},
     };
     for (const AuditCase& one : cases) {
-        const auto found = find_divergence(one.held, static_cast<int>(one.held.size()), 7);
+        const auto found = find_divergence(one.held, std::vector<int>(one.held.size(), 0), 7);
         ASSERT_TRUE(found.has_value());
         EXPECT_EQ(found->group_ranks, one.named);
         EXPECT_EQ(found->parts, one.parts);
@@ -52,29 +52,43 @@ TEST(ReplicaAudit, NamesTheMinorityAndEveryRankWhereNoMajorityAgrees) {
 TEST(ReplicaAudit, FindsNothingWhereAllHoldTheSame) {
     for (const std::size_t ranks : {1, 2, 3, 8}) {
         const std::vector<ReplicaHashes> all(ranks, kOther);
-        EXPECT_FALSE(find_divergence(all, static_cast<int>(ranks), 1).has_value()) << ranks;
+        EXPECT_FALSE(find_divergence(all, std::vector<int>(ranks, 0), 1).has_value()) << ranks;
     }
 }
 
 TEST(ReplicaAudit, ComparesTheRanksOfEachStageWithOneAnother) {
     const std::vector<ReplicaHashes> right{kRight, kRight, kRight, kOther, kOther, kOther};
-    EXPECT_FALSE(find_divergence(right, 3, 7).has_value());
+    const std::vector<int> stages{0, 0, 0, 1, 1, 1};
+    EXPECT_FALSE(find_divergence(right, stages, 7).has_value());
     std::vector<ReplicaHashes> wrong = right;
     wrong[4] = kOtherMomentum;
-    const auto one = find_divergence(wrong, 3, 7);
+    const auto one = find_divergence(wrong, stages, 7);
     ASSERT_TRUE(one.has_value());
     EXPECT_EQ(one->group_ranks, Ranks{4});
     EXPECT_EQ(one->ranks, 3);
     wrong[0].statistics = 1;
-    const auto two = find_divergence(wrong, 3, 7);
+    const auto two = find_divergence(wrong, stages, 7);
     EXPECT_EQ(two->group_ranks, (Ranks{0, 4}));
     EXPECT_EQ(two->ranks, 6);
     EXPECT_EQ(two->parts, (Parts{"parameters", "optimizer state", "statistics"}));
 }
 
+TEST(ReplicaAudit, ComparesRanksOfASliceThatDoNotFollowOneAnother) {
+    const std::vector<ReplicaHashes> right{kRight, kOther, kRight, kOther, kRight, kOther};
+    const std::vector<int> parts{0, 1, 0, 1, 0, 1};
+    EXPECT_FALSE(find_divergence(right, parts, 7).has_value());
+    std::vector<ReplicaHashes> wrong = right;
+    wrong[3] = kRight;
+    wrong[4] = kOther;
+    const auto found = find_divergence(wrong, parts, 7);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->group_ranks, (Ranks{3, 4}));
+    EXPECT_EQ(found->ranks, 6);
+}
+
 TEST(ReplicaAudit, SaysInItsMessageWhatDiffersAfterWhichStep) {
     const std::vector<ReplicaHashes> held{kRight, kRight, kOther, kRight};
-    const ReplicaDivergence error(*find_divergence(held, 4, 12));
+    const ReplicaDivergence error(*find_divergence(held, std::vector<int>(4, 0), 12));
     EXPECT_STREQ(error.what(),
                  "replica audit after step 12: parameters and optimizer state differ, group ranks "
                  "2 of 4 compared");

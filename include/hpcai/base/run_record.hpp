@@ -146,14 +146,16 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
     std::int64_t gradient_bytes = 0;      // one rank's payload of one step
     std::int64_t buckets = 0;
-    std::string sum_backend;                    // "mpi", "nccl"; empty: nothing was summed
-    Quantity bandwidth_bytes_per_second;        // of its sums, as in CommunicationRecord
-    Quantity sent_bytes_per_step;               // likewise
-    Quantity between_nodes_bytes_per_step;      // likewise
-    Quantity out_of_node_bytes_per_step;        // likewise
-    std::int64_t message_bytes_per_step = 0;    // as in ParallelRecord
-    Quantity message_wait_seconds;              // likewise
-    std::int64_t statistics_sums_per_step = 0;  // likewise, as the next two
+    std::string sum_backend;                  // "mpi", "nccl"; empty: nothing was summed
+    Quantity bandwidth_bytes_per_second;      // of its sums, as in CommunicationRecord
+    Quantity sent_bytes_per_step;             // likewise
+    Quantity between_nodes_bytes_per_step;    // likewise
+    Quantity out_of_node_bytes_per_step;      // likewise
+    std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord
+    Quantity message_wait_seconds;            // likewise, as the next two
+    std::int64_t part_bytes_per_step = 0;
+    Quantity part_wait_seconds;
+    std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
     bool operator==(const GroupResult&) const = default;
@@ -267,12 +269,15 @@ struct ParallelRecord {
     std::string mode;
     int data_degree = 1;      // ranks that share a batch
     int pipeline_degree = 1;  // stages
+    int model_degree = 1;     // parts of each layer
     int micro_batches = 1;
     std::string schedule;
     Quantity bubble_fraction;                 // of a step, by formula: stages wait for one another
     std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
     Quantity message_wait_seconds;  // a rank's, for other stages; mean over ranks, largest of all
                                     // groups
+    std::int64_t part_bytes_per_step = 0;  // between parts, by the rank that sends most
+    Quantity part_wait_seconds;            // a rank's, for other parts; likewise
     bool operator==(const ParallelRecord&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "hpcai/comm/communicator.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
@@ -24,10 +25,18 @@ struct SumTraffic {
 ///   the others                B
 ///
 /// which is 2 (P - 1) / P x B where there are as many parts as inner ranks. It leaves out that
-/// parts are whole blocks. `more` is what each rank sends beside it, if anything. Takes time in
-/// proportion to ranks. Throws as place_in_sum.
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values,
-                            std::span<const SentBytes> more = {});
+/// parts are whole blocks. Takes time in proportion to ranks. Throws as place_in_sum.
+SumTraffic estimate_traffic(const SumOptions& options, std::size_t values);
+
+/// A sum that is to come, of some ranks of a group.
+struct PlannedSum {
+    SumOptions options;
+    std::size_t values = 0;
+    std::vector<SentBytes> more;  // that each rank sends beside it, if anything
+};
+
+/// The same of sums of other ranks each, of one group.
+SumTraffic estimate_traffic(std::span<const PlannedSum> sums);
 
 /// Of what each rank of `group` has sent, which is on `node`. Collective.
 SumTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent);

@@ -17,7 +17,7 @@ enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn };
 enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
 enum class Aggregation { soft_vote, majority, wbf, nms };
-enum class ParallelMode { data, pipeline };
+enum class ParallelMode { data, pipeline, model, mixed };
 enum class PipelineSchedule { gpipe, one_forward_one_backward };
 enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 enum class FieldPrecision { fp32, fp16, bf16 };
@@ -87,6 +87,7 @@ struct ParallelConfig {
     std::optional<int> pipeline_degree;  // stages; absent: what is left of P_degree, or 1
     int micro_batches = 1;               // of one rank's share of a batch
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+    std::optional<int> model_degree;  // parts of each layer; absent: as pipeline_degree
 };
 
 struct DataConfig {
@@ -188,7 +189,7 @@ constexpr bool detects(const WorkloadConfig& workload) {
 
 /// Whether a step is that of a pipeline, perhaps of one stage.
 constexpr bool has_pipeline(const ParallelConfig& parallel) {
-    return parallel.mode == ParallelMode::pipeline || parallel.micro_batches > 1;
+    return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
 /// Numbers that the optimizer keeps for each parameter.

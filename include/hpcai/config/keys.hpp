@@ -41,8 +41,7 @@ struct Key {
     Bounds bounds;
     bool may_be_auto = false;
     std::vector<std::string> choices;
-    std::vector<std::string> absent_choices;  // the benchmark names them, this version lacks them
-    bool is_file_name = false;                // text: must be fit to be part of a file's name
+    bool is_file_name = false;  // text: must be fit to be part of a file's name
     std::function<Value(const Config&)> get;
     std::function<void(Config&, const Value&)> set;  // the value must be legal for this key
 

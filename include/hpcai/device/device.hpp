@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <hpcai/device/channel_exchange.hpp>
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
@@ -42,6 +43,7 @@ struct KernelOptions {
     RoundingKey rounding{};  // int8 in training only
     // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
     StatisticsSum* statistics_sum = nullptr;
+    ChannelExchange* exchange = nullptr;  // of a part of a network; outlives the kernel
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -202,6 +204,10 @@ public:
 
     /// Whether it serves KernelOptions::int8.
     virtual bool has_int8() const { return false; }
+
+    /// Whether it computes a part of a network: ops::AllGather and ops::ReduceScatter, and trust
+    /// ratios over the parts.
+    virtual bool computes_parts() const { return false; }
 };
 
 /// Bytes of a tensor without padding, what most devices need for it.

@@ -50,8 +50,8 @@ struct WorkingCopy {
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running
-/// it allocates nothing. Calls return when the work is enqueued on the device's stream; on a CPU,
-/// when it is done.
+/// it allocates nothing but messages to other ranks. Calls return when the work is enqueued on the
+/// device's stream; on a CPU, when it is done.
 class Kernel {
 public:
     virtual ~Kernel() = default;

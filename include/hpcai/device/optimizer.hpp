@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <hpcai/device/channel_exchange.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
@@ -81,6 +82,9 @@ struct Optimizer {
     // Whether w, too, is a number of `compute` after each step, rounded to nearest even: then there
     // is no fp32 master (Micikevicius et al. 2018, section 3.1, has what that costs).
     bool rounds_parameters = false;
+    // Where every range with a trust ratio is this part's share of a parameter: the norms are of
+    // all parts. Outlives what is built from it. Null: the ranges are whole.
+    ChannelExchange* exchange = nullptr;
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.

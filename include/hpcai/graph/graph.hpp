@@ -20,6 +20,13 @@ inline constexpr NodeId kNoNode = -1;
 /// How a parameter starts, and whether weight decay acts on it.
 enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
 
+/// Which channels of a model's tensor one has that is a part of it.
+struct ChannelSlice {
+    int axis = 0;
+    std::int64_t first = 0;
+    std::int64_t channels = 0;  // of the model's tensor
+};
+
 /// A trained tensor, which several nodes may share; `name` is torchvision's
 /// ("layer1.0.conv1.weight").
 struct Parameter {
@@ -31,12 +38,14 @@ struct Parameter {
     double deviation = 0;         // of the normal distribution it starts from; 0: by its kind
     // Of a linear weight: its columns are (pixels, channels), torchvision's (channels, pixels).
     std::int64_t pixels = 1;
+    std::optional<ChannelSlice> slice;  // absent: it is the model's
 };
 
 /// Running statistics of one BatchNorm: `name`.running_mean and `name`.running_var, (C) each.
 struct NormStatistics {
     std::string name;
     std::int64_t channels = 0;
+    std::int64_t first_channel = 0;  // of the model's
 };
 
 struct Value {

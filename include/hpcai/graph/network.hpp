@@ -37,6 +37,7 @@ struct NetworkOptions {
     bool int8 = false;                                // likewise
     device::RoundingKey rounding{};                   // but for the node
     device::StatisticsSum* statistics_sum = nullptr;  // likewise
+    device::ChannelExchange* exchange = nullptr;      // likewise
 };
 
 /// Bytes a built network holds on its device.
@@ -46,7 +47,7 @@ struct NetworkMemory {
 };
 
 /// A graph built for one device: planned kernels bound to planned memory. Running it allocates
-/// nothing. Not for use by several threads at once.
+/// nothing but messages to other ranks. Not for use by several threads at once.
 class Network {
 public:
     /// Plans and binds everything; the graph is copied, device and store must outlive the network.
@@ -65,6 +66,8 @@ public:
     const NetworkMemory& memory() const { return memory_; }
     /// The type of activations and their gradients.
     tensor::DType compute() const { return options_.compute; }
+    /// With the other parts, where it is a part of a network; else null.
+    device::ChannelExchange* exchange() const { return options_.exchange; }
 
     /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
     /// is taken. Every input is set anew before each forward pass, which may use its memory for

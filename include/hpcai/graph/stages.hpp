@@ -23,7 +23,7 @@ struct StageCosts {
 /// Empty, too, where there is no way. Time grows with stages x nodes^2.
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
-/// A contiguous part of a model, which some ranks of a pipeline compute.
+/// A contiguous part of a model, or of what Part has of it, which some ranks of a pipeline compute.
 struct Stage {
     /// Its nodes under their names, with the parameters and statistics that they use. Values that
     /// stages before it make and it or those behind it read are received; those that stages behind
@@ -48,5 +48,11 @@ std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int elemen
 /// The model in `stages` balanced stages. Throws Error(usage), naming parallel.pipeline_degree and
 /// how many there can be, when there cannot be so many.
 std::vector<Stage> cut(const Graph& graph, int stages);
+
+/// The first nodes of all those stages but the first. Throws likewise.
+std::vector<std::size_t> stage_ends(const Graph& graph, int stages);
+
+/// `graph` in stages that begin at its first node and at these.
+std::vector<Stage> cut_at(const Graph& graph, std::vector<std::size_t> ends);
 
 }  // namespace hpcai::graph

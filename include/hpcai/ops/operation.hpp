@@ -133,10 +133,40 @@ struct SoftmaxCrossEntropy {
     double label_smoothing = 0;  // s
 };
 
-using Operation =
-    std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm, GroupNorm, Bias,
-                 UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
-                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections>;
+/// Channels of a value that are some of its own.
+struct ChannelRange {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+/// Those that part `part` of `parts` has: from channels x part / parts, rounded down, to before
+/// those of the next part.
+ChannelRange channel_range(std::int64_t channels, int parts, int part);
+
+/// y (..., C) of which each of `parts` networks that compute at the same time has some channels,
+/// this one x. The gradient of x is this part's channels of that of y: of the sum over the parts
+/// where each has a term of it, and as it is where all have the same.
+struct AllGather {
+    Shape input;  // of x
+    std::int64_t channels = 0;
+    int parts = 1;
+    int part = 0;
+    bool sums_gradients = true;
+    std::optional<tensor::DType> dtype;  // of x and y; absent: what the network computes in
+};
+
+/// This part's channels of the sum of x (..., C) over `parts` networks that compute at the same
+/// time, in fp32 and in their order. The gradient of x has the channels of all parts.
+struct ReduceScatter {
+    Shape input;  // of x
+    int parts = 1;
+    int part = 0;
+};
+
+using Operation = std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm,
+                               GroupNorm, Bias, UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool,
+                               Linear, SoftmaxCrossEntropy, AnchorTargets, RpnLoss, Proposals,
+                               RoiTargets, RoiAlign, RoiLoss, Detections, AllGather, ReduceScatter>;
 
 /// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
 /// do not fit, for example an image smaller than the kernel.

@@ -17,14 +17,23 @@ struct Layout {
     int degree = 1;         // P_degree, ranks of one group
     int stages = 1;         // of a pipeline, contiguous ranks of a group each
     int micro_batches = 1;  // of one rank's share of a batch
+    int parts = 1;          // of each stage, which share out the channels of its layers
 
-    /// Ranks of a stage, which share the samples of a batch.
-    int data_degree() const { return degree / stages; }
-    int stage_of(int group_rank) const { return group_rank / data_degree(); }
-    /// Among the ranks of its stage.
-    int replica_of(int group_rank) const { return group_rank % data_degree(); }
-    /// The ranks of a group that share one stage follow one another.
-    int group_rank_of(int stage, int replica) const { return stage * data_degree() + replica; }
+    /// Replicas of each part of each stage, which share the samples of a batch.
+    int data_degree() const { return degree / (stages * parts); }
+    int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
+    int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
+    int part_of(int group_rank) const { return group_rank % parts; }
+    /// The parts of a replica follow one another, as they talk most, and then the replicas of a
+    /// stage.
+    int group_rank_of(int stage, int replica, int part = 0) const {
+        return (stage * data_degree() + replica) * parts + part;
+    }
+    /// Of the model's parameters, which a rank shares with the other replicas only.
+    int slice_of(int group_rank) const {
+        return stage_of(group_rank) * parts + part_of(group_rank);
+    }
+    int slices() const { return stages * parts; }
     /// Samples that a rank computes at once.
     int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
 };
@@ -40,7 +49,7 @@ struct Layout {
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
-/// Consecutive ranks of a stage of `layout`, which make_layout() made of `training`, that take
+/// Consecutive replicas of a slice of `layout`, which make_layout() made of `training`, that take
 /// their BatchNorm statistics together.
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 

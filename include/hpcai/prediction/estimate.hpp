@@ -78,6 +78,7 @@ struct StageEstimate {
     int in_flight = 1;            // most micro-batches whose activations it holds
     double statistics_bytes =
         0;  // of a step's BatchNorm statistics, where ranks take them together
+    double part_buffer_bytes = 0;  // of what parts exchange at a time, and samples handed on
 };
 
 /// How the ranks of a group split a step; one stage where there is no pipeline.
@@ -87,7 +88,8 @@ struct PipelineEstimate {
     int samples = 0;             // of a micro-batch
     double bubble_fraction = 0;  // of a step, by formula
     double message_bytes = 0;    // of a step between stages, by the rank that sends most
-    double largest_share = 1;    // of the model's FLOPs, of one stage
+    double part_bytes = 0;       // of a step between parts, by the rank that sends most
+    double largest_share = 1;    // of the model's FLOPs, of one rank's stage and part
 };
 
 /// What the data duplicator will bring to the node that needs most.

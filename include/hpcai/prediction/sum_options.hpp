@@ -9,11 +9,12 @@
 
 namespace hpcai::prediction {
 
-/// How the ranks of one stage of a group sum their gradients, by `communication`; the nodes of its
-/// ranks are those of `controller` unless communication.ranks_per_node says otherwise. Throws
-/// Error(usage) when communication.torus_columns does not divide these ranks.
+/// How the ranks of one of a layout's slices of a group's model sum their gradients, by
+/// `communication`; the nodes of these ranks are those of `controller` unless
+/// communication.ranks_per_node says otherwise. Throws Error(usage) when
+/// communication.torus_columns does not divide these ranks.
 comm::SumOptions sum_options(const config::CommunicationConfig& communication,
                              const plan::ParallelismController& controller, int group,
-                             int stage = 0);
+                             int slice = 0);
 
 }  // namespace hpcai::prediction

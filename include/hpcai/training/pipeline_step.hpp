@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
@@ -13,14 +14,16 @@
 
 namespace hpcai::training {
 
-/// What this rank is in its group's pipeline. Everything outlives what is made from it.
+/// What this rank is in its group's pipeline, and which part. Everything outlives what is made from
+/// it.
 struct PipelineShare {
     plan::Layout layout;
     // Of this rank's stage (graph::cut) and of one micro-batch: as many as are in flight in its
     // list of tasks, twins of the first, which is the network of the setup.
     std::vector<graph::Network*> networks;
-    comm::Communicator& group;     // all stages
-    comm::Communicator& replicas;  // the ranks that share this stage
+    comm::Communicator& group;               // all stages and parts
+    comm::Communicator& replicas;            // the ranks that train this one's parameters
+    comm::PartExchange* exchange = nullptr;  // of the networks; unused where there are no parts
 };
 
 /// Everything outlives what is made from it.
@@ -36,9 +39,10 @@ struct PipelineSetup {
 /// forward and backward in the order of plan::pipeline_tasks, then the sum of gradients over the
 /// replicas and the update. Gradients are added in fp32 in the order of the micro-batches, whatever
 /// the schedule; BatchNorm takes statistics of each micro-batch and updates its running ones once
-/// for each, in order. Only the ranks of the first stage read batches, whose labels they send to
-/// the last. Activations and their gradients go through host memory, in the type and layout in
-/// which the networks keep them.
+/// for each, in order. Only the first stage's ranks read batches, whose labels they send to the
+/// last; where they have parts, only the first of these does, which hands its samples to the
+/// others. Activations and their gradients go through host memory, in the type and layout in which
+/// the networks keep them.
 class PipelineStep final : public StepRunner {
 public:
     explicit PipelineStep(const PipelineSetup& setup);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/data/batch_source.hpp>
 
 namespace hpcai::training {
@@ -19,11 +20,12 @@ struct StepResults {
                                       // loss scale can help
 };
 
-/// What the messages between the stages of a pipeline have cost a rank.
+/// What the messages between the stages of a pipeline, and between parts, have cost a rank.
 struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
-    double wait_seconds = 0;  // for what other stages send, and for all of them at a step's end
+    double wait_seconds = 0;     // for what other stages send, and for all of them at a step's end
+    comm::PartAccounting parts;  // where there is one stage, with its wait for all at a step's end
 };
 
 /// Takes a model's optimizer steps, on one rank of the group that trains it.
@@ -45,7 +47,7 @@ public:
 
     virtual const comm::GradientBuckets& buckets() const = 0;
 
-    /// None where there are no stages.
+    /// None where there are neither stages nor parts.
     virtual MessageAccounting messages() const { return {}; }
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
@@ -54,8 +55,9 @@ public:
     /// rank's source fails, all ranks leave after the same step, the next whose results are read,
     /// and throw that failure. Numbers that are not finite make the ranks compare their replicas,
     /// too, and then throw Error(internal) on all: when the results of a step with such a loss are
-    /// read, else at the end of the epoch. Only the first stage of a pipeline reads the source's
-    /// batches. After a failure the communicators are of no more use.
+    /// read, else at the end of the epoch. Only the first stage of a pipeline, and the first part
+    /// of its layers, reads the source's batches. After a failure the communicators are of no more
+    /// use.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -101,6 +103,7 @@ private:
     comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
     std::unique_ptr<StepRunner> step_;
     Schedule schedule_;
+    std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;
 };
 

@@ -27,10 +27,10 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
-/// In a pipeline the ranks of the first stage do.
+/// The ranks with the first slice of the model do.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
-        return rank.group == group && layout.stage_of(rank.group_rank) == 0;
+        return rank.group == group && layout.slice_of(rank.group_rank) == 0;
     });
 }
 

@@ -21,8 +21,8 @@ NodePlace place_on_node(const plan::ParallelismController& controller, int world
 
 /// [sample] 1: some rank of the node reads it and data.staging stages it. Training samples are
 /// those in the bootstrap of any group of which a rank on the node reads any (in a pipeline those
-/// of the first stage do), since each epoch deals them to these ranks anew; samples to be evaluated
-/// are those of the ranks' own shares.
+/// of the first stage do, with parts of layers those of the first), since each epoch deals them to
+/// these ranks anew; samples to be evaluated are those of the ranks' own shares.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);

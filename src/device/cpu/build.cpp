@@ -70,6 +70,12 @@ struct Build {
     std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
         return build_detections(op, options, context);
     }
+    std::unique_ptr<Kernel> operator()(const ops::AllGather& op) const {
+        return build_all_gather(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::ReduceScatter& op) const {
+        return build_reduce_scatter(op, options, context);
+    }
     /// What joins convolutions and norms.
     template <typename Other>
     std::unique_ptr<Kernel> operator()(const Other& op) const {

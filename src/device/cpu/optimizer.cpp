@@ -22,6 +22,7 @@ public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context)
         : optimizer_(optimizer), tensors_(tensors), context_(context) {
         check(optimizer, tensors);
+        ensure(!optimizer.rounds_parameters, "a CPU keeps parameters in fp32");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
             ensure(range.working_copy == nullptr, "a CPU's kernels keep no plain copies");
@@ -92,7 +93,9 @@ private:
 class TrustRatios {
 public:
     explicit TrustRatios(const Optimizer& optimizer)
-        : ranges_(optimizer.ranges), ratios_(optimizer.ranges.size(), 1.0F) {}
+        : ranges_(optimizer.ranges),
+          exchange_(optimizer.exchange),
+          ratios_(optimizer.ranges.size(), 1.0F) {}
 
     /// `ratio(|w|, |other|)` where a range has one and neither is 0, else 1. `of_parts` are the
     /// sums of the parts, in their order.
@@ -105,6 +108,7 @@ public:
             sum.parameters += of_parts[index].parameters;
             sum.others += of_parts[index].others;
         }
+        if (exchange_ != nullptr) sum_over_network();
         for (std::size_t index = 0; index < ranges_.size(); ++index) {
             if (!ranges_[index].has_trust_ratio) continue;
             const auto& [parameters, others] = sums_[index];
@@ -118,7 +122,21 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
+    /// Over its parts, which have their own channels of each parameter.
+    void sum_over_network() {
+        std::vector<double> sums;
+        for (const SquareSums& sum : sums_) {
+            sums.push_back(sum.parameters);
+            sums.push_back(sum.others);
+        }
+        sum_over_parts(*exchange_, sums);
+        for (std::size_t index = 0; index < sums_.size(); ++index) {
+            sums_[index] = {sums[2 * index], sums[2 * index + 1]};
+        }
+    }
+
     std::vector<Optimizer::Range> ranges_;
+    ChannelExchange* exchange_;
     std::vector<SquareSums> sums_;
     std::vector<float> ratios_;  // by range
 };

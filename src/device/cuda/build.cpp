@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+
 #include "context.hpp"
 
 namespace hpcai::device::cuda {
@@ -70,6 +72,12 @@ struct Build {
     }
     std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
         return build_detections(op, options, context);
+    }
+    std::unique_ptr<Kernel> operator()(const ops::AllGather&) const { refuse_parts(); }
+    std::unique_ptr<Kernel> operator()(const ops::ReduceScatter&) const { refuse_parts(); }
+
+    [[noreturn]] static void refuse_parts() {
+        throw Error(ExitCode::internal, "the CUDA engine computes no parts of networks");
     }
 };
 

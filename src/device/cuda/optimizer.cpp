@@ -192,6 +192,7 @@ struct Build {
 
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device) {
+    ensure(optimizer.exchange == nullptr, "the CUDA engine has no trust ratios over parts");
     return std::visit(Build{optimizer, tensors, context, device}, optimizer.rule);
 }
 

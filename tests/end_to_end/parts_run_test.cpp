@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <hpcai/storage/safetensors.hpp>
+
+#include "launch.hpp"
+#include "storage/temporary_folder.hpp"
+
+/// Groups whose layers are in two parts, of stages and of replicas, beside groups of whole models
+/// with the same micro-batches or statistics.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::HasSubstr;
+
+class PartsRun : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        folder_ = new storage::TemporaryFolder();
+        make_pictures(folder_->path());
+        write(*folder_ / "tiny.yaml", kConfig);
+        const std::vector<std::string> mixed{"bagging.M=1", "bagging.P_degree=4",
+                                             "parallel.mode=mixed", "parallel.model_degree=2"};
+        run(4, {"bagging.M=2", "bagging.P_degree=2", "parallel.mode=model", kMicroBatches},
+            "parts");
+        run(4, with(mixed, {"parallel.pipeline_degree=2", kMicroBatches}), "staged");
+        run(2, {"bagging.M=2", kMicroBatches}, "alone");
+        // In more micro-batches the last layers would normalize two numbers each.
+        run(4, with(mixed, {"parallel.data_degree=2"}), "both");
+        run(2, {"bagging.M=1", "bagging.P_degree=2"}, "shared");
+        run(4, with(mixed, {"parallel.data_degree=2", "training.batch_norm_samples=8"}), "spanned");
+        run(1, {"bagging.M=1"}, "one");
+    }
+    static void TearDownTestSuite() { delete folder_; }
+
+    static constexpr const char* kMicroBatches = "parallel.micro_batches=2";
+
+    static std::vector<std::string> with(std::vector<std::string> changes,
+                                         const std::vector<std::string>& more) {
+        changes.insert(changes.end(), more.begin(), more.end());
+        return changes;
+    }
+    static void run(int ranks, const std::vector<std::string>& changes, const std::string& output) {
+        const Outcome outcome = run_ranks(folder_->path(), ranks,
+                                          with(changes, {"training.learning_rate=0.001"}), output);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    }
+    static fs::path result(const std::string& name) { return *folder_ / name; }
+
+    static storage::TemporaryFolder* folder_;
+};
+
+storage::TemporaryFolder* PartsRun::folder_ = nullptr;
+
+std::vector<float> numbers(const storage::StoredTensor& tensor) {
+    std::vector<float> values(tensor.bytes.size() / sizeof(float));
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return values;
+}
+
+void expect_near(const storage::StoredTensor& got, const storage::StoredTensor& want) {
+    ASSERT_EQ(got.shape, want.shape) << want.name;
+    if (want.type != storage::ElementType::f32) {
+        EXPECT_TRUE(std::ranges::equal(got.bytes, want.bytes)) << want.name;
+        return;
+    }
+    const std::vector<float> wanted = numbers(want), have = numbers(got);
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        largest = std::max<double>(largest, std::abs(wanted[i]));
+        difference = std::max<double>(difference, std::abs(have[i] - wanted[i]));
+    }
+    EXPECT_LE(difference, 1e-4 * largest + 1e-6) << want.name;  // fp32, three steps
+}
+
+/// A group of a run in parts, and of one without.
+struct Pair {
+    std::string split, whole;
+    int group;
+};
+const std::vector<Pair> kPairs{{"parts", "alone", 0},
+                               {"parts", "alone", 1},
+                               {"staged", "alone", 0},
+                               {"both", "shared", 0},
+                               {"spanned", "one", 0}};
+
+TEST_F(PartsRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
+    for (const Pair& pair : kPairs) {
+        SCOPED_TRACE(pair.split);
+        const std::string file = fmt::format("groups/{}/weights.safetensors", pair.group);
+        const auto split = storage::read_safetensors(result(pair.split) / file);
+        const auto whole = storage::read_safetensors(result(pair.whole) / file);
+        ASSERT_EQ(split.tensors().size(), whole.tensors().size());
+        for (const storage::StoredTensor& tensor : whole.tensors()) {
+            const storage::StoredTensor* got = split.find(tensor.name);
+            ASSERT_NE(got, nullptr) << tensor.name;
+            expect_near(*got, tensor);
+        }
+    }
+}
+
+TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
+    const nlohmann::json staged = json_of(result("staged/result.json"));
+    const nlohmann::json parallel = staged["parallel"];
+    EXPECT_EQ(parallel["mode"], "mixed");
+    EXPECT_EQ(parallel["data_degree"], 1);
+    EXPECT_EQ(parallel["pipeline_degree"], 2);
+    EXPECT_EQ(parallel["model_degree"], 2);
+    EXPECT_GT(parallel["part_bytes_per_step"], 0);
+    EXPECT_GT(parallel["part_wait_seconds"], 0);
+    EXPECT_GT(parallel["message_bytes_per_step"], 0);
+    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 stages x 2 ranks"));
+    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 of each stage and replica"));
+    const nlohmann::json parts = json_of(result("parts/result.json"))["parallel"];
+    EXPECT_EQ(parts["mode"], "model");
+    EXPECT_EQ(parts["message_bytes_per_step"], 0);
+    // Both stages of the one together are the other.
+    EXPECT_GT(parts["part_bytes_per_step"], parallel["part_bytes_per_step"]);
+    EXPECT_TRUE(json_of(result("alone/result.json"))["parallel"]["part_wait_seconds"].is_null());
+}
+
+TEST_F(PartsRun, CountsEachLossOnce) {
+    const auto loss = [&](const std::string& run, int group) {
+        return json_of(result(run + "/result.json"))["work"]["groups"][group]["final_training_loss"]
+            .get<double>();
+    };
+    for (const Pair& pair : kPairs) {
+        EXPECT_NEAR(loss(pair.split, pair.group), loss(pair.whole, pair.group), 1e-4) << pair.split;
+    }
+}
+
+TEST_F(PartsRun, HasTheSameBitsWithOtherThreadsWhereAskedFor) {
+    const std::vector<std::string> changes{"bagging.M=1",
+                                           "bagging.P_degree=2",
+                                           "parallel.mode=model",
+                                           "run.deterministic=true",
+                                           "training.optimizer=lars",
+                                           "training.nesterov=false"};
+    run(2, changes, "one_thread");
+    run(2, with(changes, {"device.threads=2"}), "two_threads");
+    const std::string file = "groups/0/weights.safetensors";
+    EXPECT_EQ(text_of(result("one_thread/" + file)), text_of(result("two_threads/" + file)));
+}
+
+TEST_F(PartsRun, AuditsTheReplicasOfEachPart) {
+    const auto audits = [&](const std::string& run) {
+        return json_of(result(run + "/result.json"))["work"]["groups"][0]["audit"]["passed"]
+            .get<int>();
+    };
+    EXPECT_GT(audits("both"), 0);
+    EXPECT_EQ(audits("staged"), 0);
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

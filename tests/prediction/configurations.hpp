@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+namespace hpcai::prediction {
+
+inline constexpr double kParameters = 25'557'032;         // of the known totals in docs/METRICS.md
+inline constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
+
+/// The official workload on a folder that nobody has counted, batches of 256.
+inline config::Config official() {
+    config::Config config;
+    config.data.kind = config::DataKind::image_folder;
+    config.data.path = "imagenet/train";
+    config.training.precision = config::Precision::fp32;
+    return config;
+}
+
+/// One base model in stages.
+inline config::Config staged(int stages, int micro_batches) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.parallel = {config::ParallelMode::pipeline, {}, stages, micro_batches};
+    return config;
+}
+
+/// `ok` where there is none.
+inline ExitCode refusal(const config::Config& config, const EstimateRequest& request) {
+    try {
+        estimate(config, request);
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace hpcai::prediction

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "configurations.hpp"
+
+/// Models in stages, in parts of layers, and in both.
+namespace hpcai::prediction {
+namespace {
+
+TEST(PipelineEstimate, ShowsTheStagesOfAPipeline) {
+    const Estimate plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
+    const PipelineEstimate& pipeline = plan.pipeline;
+    ASSERT_EQ(pipeline.stages.size(), 4U);
+    EXPECT_EQ(pipeline.samples, 256 / 2 / 8);
+    double flops = 0, parameters = 0;
+    for (const StageEstimate& stage : pipeline.stages) {
+        flops += stage.flops;
+        parameters += static_cast<double>(stage.parameters);
+        EXPECT_EQ(stage.in_flight, 4 - (&stage - pipeline.stages.data()));
+    }
+    EXPECT_EQ(flops, kTrainingFlops);
+    EXPECT_EQ(parameters, kParameters);
+    EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
+    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
+    EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
+    // The largest stage's work for half of a batch, and the bubble.
+    EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
+                     kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
+}
+
+TEST(PipelineEstimate, ShowsThePartsOfLayers) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    const Estimate whole = estimate(config, {.ranks = 1});
+    config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
+    const Estimate parts = estimate(config, {.ranks = 4, .flops_per_rank = 1e12});
+    EXPECT_NEAR(parts.pipeline.largest_share, 1.0 / 4, 1e-3);
+    EXPECT_NEAR(parts.memory.parameters, whole.memory.parameters / 4,
+                1e-3 * whole.memory.parameters);
+    EXPECT_DOUBLE_EQ(*parts.time.step_seconds.value,
+                     kTrainingFlops * 256 * parts.pipeline.largest_share / 1e12);
+    EXPECT_EQ(parts.pipeline.message_bytes, 0);
+    EXPECT_EQ(parts.traffic.per_step, 0);
+    EXPECT_GT(parts.pipeline.part_bytes, 0);
+    // A quarter of the batch at a time, of which each micro-batch sends as much.
+    config.parallel.micro_batches = 1;
+    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).pipeline.part_bytes, parts.pipeline.part_bytes);
+    EXPECT_EQ(whole.pipeline.part_bytes, 0);
+    EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
+    EXPECT_NE(to_text(parts).find("parts of one model, 4 micro-batches of 64"), std::string::npos);
+    EXPECT_EQ(to_text(parts).find("bubble"), std::string::npos);
+}
+
+TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
+    const Estimate parts = estimate(config, {.ranks = 4});
+    // What layer2.0 gathers: of each micro-batch three quarters come and as much goes.
+    const double gathered = 64 * 256.0 * 56 * 56 * sizeof(float);
+    const double samples = 256 * (224.0 * 224 * 3 + sizeof(std::int32_t));
+    EXPECT_DOUBLE_EQ(parts.memory.exchange, 1.5 * gathered + samples);
+    EXPECT_GT(parts.pipeline.part_bytes, 4 * 2 * 0.75 * gathered + 3 * samples);
+}
+
+TEST(PipelineEstimate, CountsWhatAllPartsOnANodeSendToOthers) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.parallel = {.mode = config::ParallelMode::mixed, .data_degree = 2, .model_degree = 2};
+    const Estimate plan = estimate(config, {.ranks = 4, .ranks_per_node = 2});
+    const double of_one = plan.traffic.between_nodes.value.value();
+    EXPECT_GT(of_one, 0);
+    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(), 2 * of_one);
+    EXPECT_DOUBLE_EQ(plan.traffic.per_step, of_one);
+}
+
+TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
+    config::Config config = staged(2, 8);
+    const Estimate whole = estimate(config, {.ranks = 2});
+    config.parallel.mode = config::ParallelMode::mixed;
+    config.parallel.model_degree = 2;
+    const Estimate parts = estimate(config, {.ranks = 4});
+    for (const std::size_t stage : {0, 1}) {
+        EXPECT_EQ(parts.pipeline.stages[stage].first_node, whole.pipeline.stages[stage].first_node);
+    }
+    EXPECT_NE(to_text(parts).find("of 2 stages x 2 parts"), std::string::npos);
+}
+
+TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {
+    config::Config config = official();
+    config.bagging.groups = 1;
+    config.training.batch_size = 128;
+    config.parallel.mode = config::ParallelMode::model;
+    try {
+        estimate(config, {.ranks = 128});
+        ADD_FAILURE() << "it was estimated";
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(),
+                     "parallel.model_degree: expected 1 to 64, as many channels as conv1 has, got "
+                     "128");
+    }
+}
+
+TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
+    const Estimate whole = estimate(staged(1, 8), {.ranks = 2});
+    const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
+    EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
+    EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
+    // The stage with most parameters is not the one with most activations.
+    EXPECT_EQ(plan.traffic.gradient_bytes,
+              static_cast<double>(4 * plan.pipeline.stages[1].parameters));
+    EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
+    EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
+    // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
+    // back.
+    EXPECT_GE(plan.memory.exchange,
+              plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);
+    EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
+    EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
+}
+
+TEST(PipelineEstimate, StagesABootstrapWhereTheFirstStageReadsIt) {
+    // Three groups share node 1: of one it has the last rank, of two the first.
+    const EstimateRequest request{.ranks = 12, .ranks_per_node = 3, .samples = 1000};
+    config::Config config = staged(4, 1);
+    config.data.staging = config::Staging::training;
+    config.bagging.groups = 3;
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);  // 1 - e^-2
+    config.parallel = {};
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 950);  // 1 - e^-3
+    // The first part reads for all, the first rank of each group.
+    config.parallel.mode = config::ParallelMode::model;
+    EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);
+}
+
+}  // namespace
+}  // namespace hpcai::prediction
