@@ -9,6 +9,7 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
+#include <hpcai/tensor/half.hpp>
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/stage_parameters.hpp>
 #include <hpcai/training/weights_file.hpp>
@@ -42,6 +43,13 @@ graph::Graph make_share(const Start& start) {
                                              start.samples.training->format().dtype});
 }
 
+/// For a training without fp32 masters, which the first step would find rounded otherwise.
+void round_to_f16(graph::ParameterStore& store) {
+    std::vector<float> values = store.read(store.parameters());
+    for (float& value : values) value = tensor::from_f16(tensor::to_f16(value));
+    store.write(values, store.parameters());
+}
+
 }  // namespace
 
 int decode_threads(const Start& start) {
@@ -64,6 +72,7 @@ BaseModel::BaseModel(const Start& start)
     if (!training.initial_weights.empty()) {
         training::read_initial_weights(training.initial_weights, graph_, *store_);
     }
+    if (start.precision.is_pure) round_to_f16(*store_);
     if (!is_whole) cut();
     build_networks();
     if (start.config.data.resident_mib > 0) {

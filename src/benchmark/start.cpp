@@ -14,6 +14,7 @@
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/graph/split.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/ops/int8.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -155,11 +156,28 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             device.description(), layout.parts);
 }
 
+bool has_int8(const graph::Graph& graph) {
+    return std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
+        const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
+        return convolution != nullptr && ops::computes_in_int8(*convolution, ops::Pass::forward);
+    });
+}
+
 /// Throws where the model cannot be cut in so many stages and parts.
 void check_cut(const config::Config& config, const plan::Layout& layout) {
     if (layout.slices() == 1) return;
     const graph::Graph model = models::make_model(config);
-    graph::cut(config.training.fusion ? graph::fuse(model) : model, layout.stages, layout.parts);
+    const auto slices = graph::cut(config.training.fusion ? graph::fuse(model) : model,
+                                   layout.stages, layout.parts);
+    require(
+        config.training.precision != config::Precision::int8 ||
+            std::ranges::all_of(slices, has_int8,
+                                [](const auto& one) -> const graph::Graph& { return one.graph; }),
+        ExitCode::usage,
+        "training.precision: expected another, as int8 takes convolutions with multiples of 16 "
+        "channels and a slice of {} stages x {} parts has none, got 'int8'; a "
+        "parallel.model_degree that is a power of two leaves more",
+        layout.stages, layout.parts);
 }
 
 /// The samples of the run, on each node's own disk where data.staging says so.

@@ -33,11 +33,12 @@ device::OptimizerRule rule_of(const config::TrainingConfig& training) {
 
 device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
                                  const config::TrainingConfig& training) {
-    device::Optimizer optimizer{rule_of(training),
-                                static_cast<float>(training.weight_decay),
-                                {},
-                                network.compute(),
-                                training.precision == config::Precision::fp16};
+    device::Optimizer optimizer{
+        rule_of(training),
+        static_cast<float>(training.weight_decay),
+        {},
+        network.compute(),
+        training.precision == config::Precision::fp16 && network.compute() == tensor::DType::f16};
     const bool has_trust_ratios = training.optimizer == config::Optimizer::lars ||
                                   training.optimizer == config::Optimizer::lamb;
     std::vector<device::Optimizer::Range>& ranges = optimizer.ranges;

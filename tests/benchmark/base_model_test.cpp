@@ -24,15 +24,16 @@ std::vector<KernelOptions> convolutions_of(const Start& start) {
     return all;
 }
 
-/// As the start-up leaves it on rank `world_rank` of two groups of two.
-Start start_of(int world_rank, device::Precision precision) {
+/// As the start-up leaves it on rank `world_rank`.
+Start start_of(int world_rank, device::Precision precision,
+               const plan::Layout& layout = {.ranks = 4, .groups = 2, .degree = 2}) {
     config::Config config;
     config.workload.classes = 4;
     config.workload.image_size = 32;
     config.training.batch_size = 8;
     config.run.seed = 77;
     config.data.kind = config::DataKind::synthetic;
-    plan::ParallelismController controller({4, 2, 2}, plan::fill_nodes(4, 4));
+    plan::ParallelismController controller(layout, plan::fill_nodes(4, 4));
     const plan::RankPlace place = controller.place(world_rank);
     Start start{.config = config, .controller = std::move(controller), .place = place};
     for (const data::Split split : {data::Split::training, data::Split::validation}) {
@@ -59,6 +60,24 @@ TEST(BaseModel, RoundsToInt8WithRandomNumbersOfItsModelRankAndNodes) {
         EXPECT_EQ(options.rounding.rank, 1u);
         EXPECT_GE(options.rounding.node, next_node) << "each node has its own";
         next_node = options.rounding.node + 1;
+    }
+}
+
+TEST(BaseModel, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
+    const plan::Layout in_parts{.ranks = 4, .groups = 1, .degree = 4, .parts = 2};
+    const plan::Layout in_stages{.ranks = 4, .groups = 1, .degree = 4, .stages = 2};
+    for (const plan::Layout& layout : {in_parts, in_stages}) {
+        for (const int rank : {0, 1, 2, 3}) {
+            const Start start = start_of(rank, {.int8 = true}, layout);
+            const BaseModel model(start);
+            const std::vector<KernelOptions> convolutions = convolutions_of(start);
+            ASSERT_FALSE(convolutions.empty());
+            for (const KernelOptions& options : convolutions) {
+                EXPECT_TRUE(options.int8);
+                EXPECT_EQ(options.rounding.rank, static_cast<std::uint32_t>(rank));
+                EXPECT_EQ(options.exchange != nullptr, layout.parts > 1);
+            }
+        }
     }
 }
 

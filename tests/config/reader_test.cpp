@@ -82,6 +82,10 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
         "parts yet, got '4'");
     EXPECT_THAT(message_of("parallel: {mode: model, pipeline_degree: 2}"),
                 HasSubstr("pipeline_degree: expected auto or 1, as parallel.mode is model"));
+    EXPECT_THAT(message_of("parallel: {mode: model}\ndevice: {kind: cuda}"),
+                HasSubstr("model_degree: expected 1, as device.kind is cuda"));
+    EXPECT_EQ(message_of("parallel: {mode: mixed, model_degree: 1}\ndevice: {kind: cuda}"),
+              "accepted");
     EXPECT_THAT(message_of("parallel: {mode: pipeline, model_degree: 2}"),
                 HasSubstr("model_degree: expected auto or 1, as parallel.mode is pipeline"));
     const std::string detector =
@@ -126,9 +130,10 @@ TEST(Reader, RefusesValuesOfAnotherType) {
     EXPECT_THAT(message_of("data:\n  mean: [0.5, x, 0.5]\n"), StartsWith("f.yaml:2:15: data.mean"));
     EXPECT_THAT(message_of("training:\n  schedule_epochs: [1.5]\n"), HasSubstr("got '1.5'"));
     EXPECT_THAT(message_of("run:\n  output:\n"), EndsWith("expected a text, got nothing"));
-    EXPECT_THAT(message_of("training:\n  precision: fp23\n"),
-                EndsWith("expected one of auto, fp32, tf32, mixed, bf16, int8, got 'fp23'; did you "
-                         "mean 'fp32'?"));
+    EXPECT_THAT(
+        message_of("training:\n  precision: fp23\n"),
+        EndsWith("expected one of auto, fp32, tf32, fp16, mixed, bf16, int8, got 'fp23'; did you "
+                 "mean 'fp32'?"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\x1b[31m\"\n"),
                 EndsWith("run.output: expected text, got the control character '\\x1b'"));
     for (const std::string& name :

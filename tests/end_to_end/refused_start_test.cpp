@@ -109,6 +109,13 @@ TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
                    {"parallel.model_degree", "expected 1 to 2, as many channels as fc has, got 4"});
 }
 
+TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
+    expect_refused(run_ranks(folder_.path(), 3,
+                             {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
+                              "training.precision=int8"}),
+                   2, {"training.precision", "1 stages x 3 parts has none", "'int8'"});
+}
+
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
     const Outcome outcome = cli::run_in(
         folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});

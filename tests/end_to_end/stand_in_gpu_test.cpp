@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+
+#include <hpcai/storage/safetensors.hpp>
+#include <hpcai/tensor/half.hpp>
 
 #include "launch.hpp"
 
@@ -104,6 +108,29 @@ TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
         << log;
     EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
+}
+
+TEST_F(StandInGpu, TrainsWithWeightsInFp16Alone) {
+    const Outcome outcome =
+        train("gpu", 2, "fp16", {"training.batch_size=24", "parallel.micro_batches=2"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    const nlohmann::json record = json_of(folder_ / "gpu/result.json");
+    EXPECT_EQ(record["workload"]["precision"], "fp16");
+    EXPECT_EQ(record["work"]["groups"][0]["audit"]["passed"], 1);
+    const auto weights = storage::read_safetensors(folder_ / "gpu/groups/0/weights.safetensors");
+    std::size_t numbers = 0, others = 0;
+    for (const storage::StoredTensor& weight : weights.tensors()) {
+        if (weight.type != storage::ElementType::f32 ||
+            weight.name.find("running_") != std::string::npos)
+            continue;
+        std::vector<float> values(weight.bytes.size() / sizeof(float));
+        std::memcpy(values.data(), weight.bytes.data(), weight.bytes.size());
+        numbers += values.size();
+        others += static_cast<std::size_t>(std::ranges::count_if(
+            values, [](float value) { return tensor::from_f16(tensor::to_f16(value)) != value; }));
+    }
+    EXPECT_GT(numbers, 20'000'000u);
+    EXPECT_EQ(others, 0u) << "are no numbers of fp16";
 }
 
 /// The third step is recorded.

@@ -82,7 +82,7 @@ public:
     virtual std::vector<double> seconds() const = 0;
 };
 
-/// What a network computes in; masters, statistics and sums are fp32.
+/// What a network computes in; statistics and sums are fp32, and masters unless there are none.
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;     // see KernelOptions
@@ -91,8 +91,7 @@ struct Precision {
     bool operator==(const Precision&) const = default;
 };
 
-/// As training.precision has it: "fp32", "tf32", "fp16", "mixed" (fp16),
-/// "bf16" or "int8".
+/// As training.precision has it: "fp32", "tf32", "fp16" (pure), "mixed" (fp16), "bf16" or "int8".
 std::string_view name_of(const Precision& precision);
 
 /// What a device promises of the bits of its results.
