@@ -119,7 +119,7 @@ device::Precision choose_precision(config::Precision wanted, const device::Devic
     std::vector<std::string_view> names;
     for (const device::Precision& one : available) names.push_back(name_of(one));
     require(found != available.end(), ExitCode::usage,
-            "training.precision: expected what this device computes in ({}), got '{}'",
+            "training.precision: expected auto or what this device computes in ({}), got '{}'",
             fmt::join(names, ", "), name_of(requested(wanted)));
     return *found;
 }

@@ -171,13 +171,12 @@ void check_cut(const config::Config& config, const plan::Layout& layout) {
                                    layout.stages, layout.parts);
     require(
         config.training.precision != config::Precision::int8 ||
-            std::ranges::all_of(slices, has_int8,
+            std::ranges::any_of(slices, has_int8,
                                 [](const auto& one) -> const graph::Graph& { return one.graph; }),
         ExitCode::usage,
-        "training.precision: expected another, as int8 takes convolutions with multiples of 16 "
-        "channels and a slice of {} stages x {} parts has none, got 'int8'; a "
-        "parallel.model_degree that is a power of two leaves more",
-        layout.stages, layout.parts);
+        "parallel.model_degree: expected a power of two, as training.precision int8 takes "
+        "convolutions with multiples of 16 channels and {} stages x {} parts have none, got {}",
+        layout.stages, layout.parts, layout.parts);
 }
 
 /// The samples of the run, on each node's own disk where data.staging says so.

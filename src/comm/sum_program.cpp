@@ -231,10 +231,11 @@ std::string_view name_of(SumAlgorithm algorithm) {
 
 int columns_of_torus(std::optional<int> wanted, int ranks) {
     if (wanted) {
-        require(*wanted >= 1 && ranks % *wanted == 0, ExitCode::usage,
-                "communication.torus_columns: expected auto or a divisor of bagging.P_degree {}, "
-                "got {}",
-                ranks, *wanted);
+        require(
+            *wanted >= 1 && ranks % *wanted == 0, ExitCode::usage,
+            "communication.torus_columns: expected auto or a divisor of parallel.data_degree {}, "
+            "got {}",
+            ranks, *wanted);
         return *wanted;
     }
     int columns = ranks;

@@ -222,10 +222,7 @@ public:
             check(parallel.model_degree.value_or(1) == 1, "parallel.model_degree",
                   "auto or 1" + as_mode);
         }
-        const bool may_have_parts =
-            parallel.mode == ParallelMode::model || parallel.mode == ParallelMode::mixed;
-        check(config_.device.kind != DeviceKind::cuda || !may_have_parts ||
-                  parallel.model_degree == 1,
+        check(config_.device.kind != DeviceKind::cuda || parallel.model_degree.value_or(1) == 1,
               "parallel.model_degree", "1, as device.kind is cuda, which has no parts yet");
         if (!has_pipeline(parallel)) return;
         check(!detects(config_.workload) || parallel.mode == ParallelMode::data, "parallel.mode",

@@ -82,10 +82,6 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
         "parts yet, got '4'");
     EXPECT_THAT(message_of("parallel: {mode: model, pipeline_degree: 2}"),
                 HasSubstr("pipeline_degree: expected auto or 1, as parallel.mode is model"));
-    EXPECT_THAT(message_of("parallel: {mode: model}\ndevice: {kind: cuda}"),
-                HasSubstr("model_degree: expected 1, as device.kind is cuda"));
-    EXPECT_EQ(message_of("parallel: {mode: mixed, model_degree: 1}\ndevice: {kind: cuda}"),
-              "accepted");
     EXPECT_THAT(message_of("parallel: {mode: pipeline, model_degree: 2}"),
                 HasSubstr("model_degree: expected auto or 1, as parallel.mode is pipeline"));
     const std::string detector =

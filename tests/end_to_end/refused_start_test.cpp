@@ -113,7 +113,7 @@ TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
     expect_refused(run_ranks(folder_.path(), 3,
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
                               "training.precision=int8"}),
-                   2, {"training.precision", "1 stages x 3 parts has none", "'int8'"});
+                   2, {"parallel.model_degree", "int8", "1 stages x 3 parts have none, got 3"});
 }
 
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {

@@ -98,8 +98,7 @@ void DeviceSums::connect(NcclGroup& nccl, cudaStream_t stream) {
     kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
     kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
     check_cuda(cudaStreamSynchronize(stream), "trying the kernels of sums");
-    nccl.enqueue_exchange({sends, receives, static_cast<std::byte*>(letters->data())}, stream);
-    nccl.finish(stream, "connecting the GPUs of a group");
+    nccl.connect({sends, receives, static_cast<std::byte*>(letters->data())}, stream);
 }
 
 void DeviceSums::enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream) {

@@ -65,10 +65,12 @@ NcclGroup::NcclGroup(const NcclReducerOptions& options)
 }
 
 bool NcclGroup::end() noexcept {
+    if (has_left_) return *has_left_;
     if (std::uncaught_exceptions() > exceptions_) abort();
     if (handle_ != nullptr) end_together();
-    return !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
-                                                    std::future_status::ready);
+    has_left_ = !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
+                                                         std::future_status::ready);
+    return *has_left_;
 }
 
 template <typename Part>
@@ -99,18 +101,18 @@ void NcclGroup::start() {
 }
 
 template <typename Call>
-void NcclGroup::enqueue(const char* what, Call call) {
+void NcclGroup::enqueue(const char* what, double seconds, Call call) {
     ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
     abort_unless_done([&] {
         const ncclResult_t status = call();
         if (status != ncclInProgress) check_nccl(status, what);
     });
     // Until it settles, a thread of NCCL may not have given it to the stream.
-    settle(what, wait_seconds_);
+    settle(what, seconds);
 }
 
 void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
-    enqueue("enqueueing a sum over GPUs", [&] {
+    enqueue("enqueueing a sum over GPUs", wait_seconds_, [&] {
         return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
                              ncclFloat32, ncclSum, handle_, stream);
     });
@@ -118,7 +120,7 @@ void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream)
 
 void NcclGroup::enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream) {
     if (messages.sends.empty() && messages.receives.empty()) return;
-    enqueue("enqueueing messages between GPUs",
+    enqueue("enqueueing messages between GPUs", wait_seconds_,
             [&] { return start_messages(messages, handle_, stream); });
 }
 
@@ -140,17 +142,19 @@ void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* wha
     });
 }
 
-void NcclGroup::finish(cudaStream_t stream, const char* what) {
+void NcclGroup::connect(const DeviceMessages& messages, cudaStream_t stream) {
+    constexpr const char* kWhat = "connecting the GPUs of a group";
+    enqueue(kWhat, start_seconds_, [&] { return start_messages(messages, handle_, stream); });
     const auto is_done = [&] {
         const cudaError_t status = cudaStreamQuery(stream);
         if (status == cudaErrorNotReady) {
             cudaGetLastError();  // or the next launch reports it
             return false;
         }
-        check_cuda(status, what);
+        check_cuda(status, kWhat);
         return true;
     };
-    wait_until(is_done, what, start_seconds_);
+    wait_until(is_done, kWhat, start_seconds_);
 }
 
 void NcclGroup::settle(const char* what, double seconds) {

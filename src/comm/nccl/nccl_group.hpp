@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <future>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,9 +45,9 @@ public:
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
     /// The same of messages. Between two ranks they go in the order in which they are enqueued.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
-
-    /// Returns when the work of `stream` is done; within the time of a start.
-    void finish(cudaStream_t stream, const char* what);
+    /// Makes connections by a first exchange, on `stream`; returns when it is done, which has the
+    /// time of a start.
+    void connect(const DeviceMessages& messages, cudaStream_t stream);
 
     /// Returns once `is_done`. Throws, too, when NCCL has noticed a failure by itself.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds);
@@ -62,7 +63,7 @@ private:
     template <typename Part>
     void abort_unless_done(Part part);
     template <typename Call>
-    void enqueue(const char* what, Call call);
+    void enqueue(const char* what, double seconds, Call call);
     void settle(const char* what, double seconds);
     bool is_settled(const char* what);
     void end_together() noexcept;
@@ -75,7 +76,8 @@ private:
     int exceptions_;
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
-    std::future<void> aborted_;  // ends when NCCL has aborted; none: no thread was to be had
+    std::optional<bool> has_left_;  // what end() came to
+    std::future<void> aborted_;     // ends when NCCL has aborted; none: no thread was to be had
 };
 
 }  // namespace hpcai::comm

@@ -92,9 +92,10 @@ public:
         if (!nccl_.end()) static_cast<void>(own_sums_.release());
     }
 
-    void start() {
+    void start(Communicator& group) {
         nccl_.start();
-        if (own_sums_) own_sums_->connect(nccl_, sums_.handle());
+        if (!own_sums_) return;
+        run_together(group, [&] { own_sums_->connect(nccl_, sums_.handle()); });
     }
 
     int size() const override { return size_; }
@@ -219,7 +220,7 @@ hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     std::unique_ptr<hpcai::comm::NcclReducer> reducer;
     hpcai::comm::run_together(
         options.group, [&] { reducer = std::make_unique<hpcai::comm::NcclReducer>(options); });
-    reducer->start();
+    reducer->start(options.group);
     return reducer.release();
 }
 
