@@ -234,7 +234,8 @@ class Arguments(unittest.TestCase):
     def test_wrong_ones_are_refused(self):
         for script, option, value in (
                 ("fig5.sh", "--models", "2 1"), ("fig5.sh", "--degree", "3"),
-                ("fig5.sh", "--share", "0.05"), ("fig6.sh", "--seconds", "0"),
+                ("fig5.sh", "--share", "0.05"), ("fig5.sh", "--settings", "a b"),
+                ("fig6.sh", "--seconds", "0"),
                 ("fig7.sh", "--models", "3"), ("fig7.sh", "--size", "16"),
                 ("fig8.sh", "--epochs", "1"), ("fig8.sh", "--degree", "1"),
                 ("fig9.sh", "--ranks", "2 4"), ("fig9.sh", "--ranks", "1 4 4"),
