@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include <hpcai/ops/int8.hpp>
 
@@ -30,11 +32,20 @@ struct Values {
           wanted_source(source),
           wanted_target(target) {
         const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
-        if (suits_convolutions(layouts, op.input, output_shape(op), gradient)) return;
+        if (!suits_convolutions(layouts, op.input, output_shape(op), gradient)) leave_open();
+    }
+
+    /// Has oneDNN asked to take them as it likes.
+    void leave_open() {
         wanted_source = any_layout(source.dims(), source.data_type());
         wanted_target = any_layout(target.dims(), target.data_type());
     }
 };
+
+/// Loops that take a thousand times as long as others.
+bool is_reference(const dnnl::primitive_desc_base& plan) {
+    return std::string_view(plan.impl_info_str()).starts_with("ref");
+}
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
@@ -192,6 +203,22 @@ private:
         return {part, options_, context_.layouts};
     }
 
+    /// What `plan_for` makes of so many samples. Shapes that oneDNN does not compute in the
+    /// engine's layout, such as gradients of filters from images smaller than these without
+    /// AVX-512, go through copies in its own.
+    template <typename PlanFor>
+    auto choose(std::int64_t samples, const PlanFor& plan_for) const {
+        Values values = values_of(samples);
+        auto plan = plan_for(values);
+        if (is_reference(plan)) {
+            Values open = values;
+            open.leave_open();
+            auto other = plan_for(open);
+            if (!is_reference(other)) return std::pair(open, other);
+        }
+        return std::pair(values, plan);
+    }
+
     /// What backward passes take as a hint, too.
     ForwardPlan forward_plan(const Values& values) const {
         const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
@@ -203,8 +230,8 @@ private:
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
-        const Values values = values_of(samples);
-        const ForwardPlan plan = forward_plan(values);
+        const auto [values, plan] =
+            choose(samples, [&](const Values& wanted) { return forward_plan(wanted); });
         forward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(),
                                   context_);
@@ -215,11 +242,12 @@ private:
     }
 
     StagedPrimitive plan_weight_gradient(std::int64_t samples) {
-        const Values values = values_of(samples);
-        const dnnl::convolution_backward_weights::primitive_desc plan(
-            {kDirect, values.wanted_source, gradient_layout_, values.wanted_target, strides_,
-             padding_, padding_},
-            caller_scratchpad(), context_.engine, forward_plan(values));
+        using Plan = dnnl::convolution_backward_weights::primitive_desc;
+        const auto [values, plan] = choose(samples, [&](const Values& wanted) {
+            return Plan({kDirect, wanted.wanted_source, gradient_layout_, wanted.wanted_target,
+                         strides_, padding_, padding_},
+                        caller_scratchpad(), context_.engine, forward_plan(wanted));
+        });
         gradient_layout_ = plan.diff_weights_desc();
         StagedPrimitive primitive(dnnl::convolution_backward_weights(plan), plan.scratchpad_desc(),
                                   context_);
@@ -230,11 +258,12 @@ private:
     }
 
     StagedPrimitive plan_input_gradient(std::int64_t samples) {
-        const Values values = values_of(samples);
-        const dnnl::convolution_backward_data::primitive_desc plan(
-            {kDirect, values.wanted_source, backward_layout_, values.wanted_target, strides_,
-             padding_, padding_},
-            caller_scratchpad(), context_.engine, forward_plan(values));
+        using Plan = dnnl::convolution_backward_data::primitive_desc;
+        const auto [values, plan] = choose(samples, [&](const Values& wanted) {
+            return Plan({kDirect, wanted.wanted_source, backward_layout_, wanted.wanted_target,
+                         strides_, padding_, padding_},
+                        caller_scratchpad(), context_.engine, forward_plan(wanted));
+        });
         backward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(dnnl::convolution_backward_data(plan), plan.scratchpad_desc(),
                                   context_);
