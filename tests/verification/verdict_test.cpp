@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/verdict.hpp"
+#include <hpcai/verification/verdict.hpp>
 
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hpcai::benchmark {
+namespace hpcai::verification {
 namespace {
 
 /// A run of ImageNet as docs/RULES.md wants it.
@@ -284,4 +284,4 @@ TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
 }
 
 }  // namespace
-}  // namespace hpcai::benchmark
+}  // namespace hpcai::verification
