@@ -91,15 +91,4 @@ std::unique_ptr<const Workload> make_workload(const Start& start) {
     return detects(start.config.workload) ? make_detection(start) : make_classification(start);
 }
 
-QualityRecord no_quality(const std::string& reason) {
-    QualityRecord quality;
-    for (Quantity* one : {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
-                          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
-                          &quality.confidence_interval.low, &quality.confidence_interval.high,
-                          &quality.ensemble_voc_ap50, &quality.ensemble_ap10}) {
-        *one = nothing(reason);
-    }
-    return quality;
-}
-
 }  // namespace hpcai::benchmark

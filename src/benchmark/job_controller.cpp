@@ -11,6 +11,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "record.hpp"
@@ -141,6 +142,7 @@ std::string JobController::write_files(const Vote& vote, RunRecord& record) {
     }
     storage::write_file_durably(start_.output / "environment.json",
                                 report::environment_to_json(record.environment));
+    record.summary_sha256 = verification::summary_digest(record);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
     return storage::write_manifest(start_.output, {report::kSummaryName});
 }

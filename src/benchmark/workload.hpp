@@ -12,6 +12,7 @@
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/training/predict.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "start.hpp"
 
@@ -53,9 +54,7 @@ std::unique_ptr<const Workload> make_workload(const Start& start);
 std::unique_ptr<const Workload> make_classification(const Start& start);
 std::unique_ptr<const Workload> make_detection(const Start& start);
 
+using verification::no_quality;
 using verification::nothing;
-
-/// A quality without numbers, each for the same reason.
-QualityRecord no_quality(const std::string& reason);
 
 }  // namespace hpcai::benchmark

@@ -287,6 +287,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("determinism", record.determinism);
     fields("environment", record.environment);
     fields("training_digest", record.training_digest);
+    fields("summary_sha256", record.summary_sha256);
     fields("config", record.config);
 }
 

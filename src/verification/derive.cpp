@@ -7,6 +7,8 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
 
 namespace hpcai::verification {
@@ -149,6 +151,10 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
         facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
     }
     return facts;
+}
+
+std::string summary_digest(const RunRecord& record) {
+    return storage::sha256_hex(storage::bytes_of(report::summary(record, "")));
 }
 
 }  // namespace hpcai::verification

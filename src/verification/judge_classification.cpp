@@ -48,4 +48,15 @@ void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
     quality.confidence_interval.high = {interval.high, ""};
 }
 
+QualityRecord no_quality(const std::string& reason) {
+    QualityRecord quality;
+    for (Quantity* one : {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
+                          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
+                          &quality.confidence_interval.low, &quality.confidence_interval.high,
+                          &quality.ensemble_voc_ap50, &quality.ensemble_ap10}) {
+        *one = nothing(reason);
+    }
+    return quality;
+}
+
 }  // namespace hpcai::verification

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/verification/verdict.hpp>
-
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
 namespace {

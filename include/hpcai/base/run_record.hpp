@@ -323,6 +323,7 @@ struct RunRecord {
     std::map<std::string, std::string> environment;  // allow-listed facts only
     // SHA-256 of the final parameters, by group; empty if there are none
     std::vector<std::string> training_digest;
+    std::string summary_sha256;  // of summary.txt with nothing behind "manifest="
     bool operator==(const RunRecord&) const = default;
 };
 

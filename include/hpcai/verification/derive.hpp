@@ -53,4 +53,7 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
 /// What the verdict is made from, but for the failures' exit codes.
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
 
+/// RunRecord::summary_sha256.
+std::string summary_digest(const RunRecord& record);
+
 }  // namespace hpcai::verification

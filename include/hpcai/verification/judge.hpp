@@ -25,6 +25,9 @@ PredictionFiles prediction_files(const config::WorkloadConfig& workload);
 /// "top_1_accuracy", "coco_ap50".
 std::string metric_of(const config::WorkloadConfig& workload);
 
+/// A quality without numbers, each for the same reason.
+QualityRecord no_quality(const std::string& reason);
+
 /// Softmax outputs of a model or of an ensemble.
 struct Probabilities {
     std::span<const float> values;         // (samples, classes)
