@@ -3,6 +3,7 @@
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/npy.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "group_job.hpp"
 #include "workload.hpp"
@@ -10,23 +11,14 @@
 namespace hpcai::benchmark {
 namespace {
 
-Quantity share(std::int64_t correct, std::int64_t samples) {
-    const auto value = evaluation::accuracy(correct, samples);
-    return value ? Quantity{value, ""} : nothing("no sample was scored");
-}
-
 class Classification final : public Workload {
 public:
     explicit Classification(const Start& start) : start_(start) {}
 
-    std::string metric() const override { return "top_1_accuracy"; }
     std::int64_t outputs_per_sample() const override { return classes(); }
 
     void judge(const training::Predictions& predictions, GroupResult& result) const override {
-        const evaluation::TopK counts =
-            evaluation::top_k(predictions.outputs, predictions.labels, classes());
-        result.quality = share(counts.correct_1, counts.samples);
-        result.quality_top_5 = share(counts.correct_5, counts.samples);
+        verification::judge_member({predictions.outputs, predictions.labels, classes()}, result);
     }
 
     void store(const training::Predictions& predictions,
@@ -43,8 +35,12 @@ public:
         std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, classes());
         EnsemblePredictions said;
         said.labels = mine.validation.labels;
-        if (leaders.rank() == 0) judge_ensemble(soft, majority, said.labels, quality);
         const bool by_majority = start_.config.bagging.aggregation == config::Aggregation::majority;
+        if (leaders.rank() == 0) {
+            verification::judge_vote(
+                {{soft, said.labels, classes()}, {majority, said.labels, classes()}, by_majority},
+                quality);
+        }
         said.probabilities = by_majority ? std::move(majority) : std::move(soft);
         if (start_.config.bagging.out_of_bag) vote_out_of_bag(mine, leaders, quality);
         return said;
@@ -66,27 +62,6 @@ public:
 
 private:
     std::int64_t classes() const { return start_.config.workload.classes; }
-
-    void judge_ensemble(std::span<const float> soft, std::span<const float> majority,
-                        std::span<const std::int32_t> labels, QualityRecord& quality) const {
-        const evaluation::TopK by_majority = evaluation::top_k(majority, labels, classes());
-        const bool counts_majority =
-            start_.config.bagging.aggregation == config::Aggregation::majority;
-        const evaluation::TopK counts =
-            counts_majority ? by_majority : evaluation::top_k(soft, labels, classes());
-        quality.ensemble = share(counts.correct_1, counts.samples);
-        quality.ensemble_top_5 = share(counts.correct_5, counts.samples);
-        quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);
-        quality.out_of_bag = nothing("bagging.out_of_bag is false");
-        quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload has no boxes");
-        const Quantity none = nothing(quality.ensemble.reason);
-        quality.confidence_interval = {none, none, 0.95, "wilson"};
-        if (counts.samples == 0) return;
-        const evaluation::Interval interval =
-            evaluation::wilson_interval_95(counts.correct_1, counts.samples);
-        quality.confidence_interval.low = {interval.low, ""};
-        quality.confidence_interval.high = {interval.high, ""};
-    }
 
     void vote_out_of_bag(const GroupOutcome& mine, comm::Communicator& leaders,
                          QualityRecord& quality) const {
@@ -114,17 +89,6 @@ std::unique_ptr<const Workload> make_classification(const Start& start) {
 
 std::unique_ptr<const Workload> make_workload(const Start& start) {
     return detects(start.config.workload) ? make_detection(start) : make_classification(start);
-}
-
-QualityRecord no_quality(const std::string& reason) {
-    QualityRecord quality;
-    for (Quantity* one : {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
-                          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
-                          &quality.confidence_interval.low, &quality.confidence_interval.high,
-                          &quality.ensemble_voc_ap50, &quality.ensemble_ap10}) {
-        *one = nothing(reason);
-    }
-    return quality;
 }
 
 }  // namespace hpcai::benchmark

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/average_precision.hpp>
-#include <hpcai/evaluation/box_fusion.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "group_job.hpp"
 #include "workload.hpp"
@@ -19,14 +19,11 @@ class Detector final : public Workload {
 public:
     explicit Detector(const Start& start) : start_(start) {}
 
-    std::string metric() const override { return "coco_ap50"; }
     std::int64_t outputs_per_sample() const override { return kRowsPerSample * kNumbers; }
 
     void judge(const training::Predictions& predictions, GroupResult& result) const override {
-        result.quality = mean_of(
-            evaluation::detection_quality(annotations_of(predictions.labels).truth,
-                                          detections_of(predictions), evaluation::kScoreThreshold));
-        result.quality_top_5 = nothing("detections have no Top-5");
+        verification::judge_detections(annotations_of(predictions.labels).truth,
+                                       detections_of(predictions), result);
     }
 
     void store(const training::Predictions& predictions,
@@ -40,18 +37,15 @@ public:
                                 QualityRecord& quality) const override {
         const std::vector<evaluation::Detection> said = detections_of(mine.validation);
         const evaluation::Member member{said, 1};
-        const bool fuses = start_.config.bagging.aggregation == config::Aggregation::wbf;
-        const evaluation::FusionOptions options{
-            .merging =
-                fuses ? evaluation::Merging::weighted_fusion : evaluation::Merging::suppression,
-            .overlap = overlap(fuses),
-            .lowest_score = start_.config.detector.score_threshold,
-            .limit = kRowsPerSample};
         EnsemblePredictions ensemble;
         ensemble.labels = mine.validation.labels;
-        ensemble.detections = evaluation::fuse_detections(leaders, std::span(&member, 1),
-                                                          samples().samples(), options);
-        if (leaders.rank() == 0) judge_ensemble(ensemble, quality);
+        ensemble.detections =
+            evaluation::fuse_detections(leaders, std::span(&member, 1), samples().samples(),
+                                        verification::fusion_of(start_.config));
+        if (leaders.rank() == 0) {
+            verification::judge_fusion(annotations_of(ensemble.labels), ensemble.detections,
+                                       quality);
+        }
         return ensemble;
     }
 
@@ -65,11 +59,6 @@ public:
 
 private:
     const data::SampleSet& samples() const { return *start_.samples.validation; }
-    double overlap(bool fuses) const {
-        const double configured = start_.config.detector.fusion_overlap;
-        if (configured > 0) return configured;
-        return fuses ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
-    }
 
     /// The test samples; those that are not scored have nothing in them.
     evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
@@ -113,53 +102,6 @@ private:
             }
         }
         return found;
-    }
-
-    static Quantity mean_of(const evaluation::DetectionQuality& quality) {
-        if (!quality.mean) return nothing("no test sample has a box");
-        return {quality.mean->coco, ""};
-    }
-
-    void judge_ensemble(const EnsemblePredictions& ensemble, QualityRecord& quality) const {
-        const evaluation::DetectionTruth truth = annotations_of(ensemble.labels).truth;
-        const auto strict =
-            evaluation::detection_quality(truth, ensemble.detections, evaluation::kScoreThreshold);
-        const auto tolerant = evaluation::detection_quality(truth, ensemble.detections,
-                                                            evaluation::kTolerantThreshold);
-        quality.ensemble = mean_of(strict);
-        quality.ensemble_top_5 = nothing("detections have no Top-5");
-        quality.ensemble_majority = nothing("detections have no majority");
-        quality.out_of_bag = nothing("bagging.out_of_bag is false");
-        const std::string none = "no test sample has a box";
-        quality.ensemble_voc_ap50 =
-            strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(none);
-        quality.ensemble_ap10 = mean_of(tolerant);
-        for (std::size_t index = 0; index < strict.categories.size(); ++index) {
-            quality.categories.push_back(
-                category_record(index, strict.categories[index], tolerant.categories[index]));
-        }
-        const auto interval = evaluation::bootstrap_interval_95(truth, ensemble.detections,
-                                                                evaluation::kScoreThreshold);
-        quality.confidence_interval = {nothing(none), nothing(none), 0.95,
-                                       "bootstrap over test samples"};
-        if (!interval) return;
-        quality.confidence_interval.low = {interval->low, ""};
-        quality.confidence_interval.high = {interval->high, ""};
-    }
-
-    CategoryRecord category_record(std::size_t index, const evaluation::CategoryQuality& strict,
-                                   const evaluation::CategoryQuality& tolerant) const {
-        CategoryRecord record{.name = samples().class_name(static_cast<std::int32_t>(index) + 1),
-                              .boxes = strict.boxes,
-                              .detections = strict.detections,
-                              .hits = strict.hits};
-        record.ap50 = record.voc_ap50 = record.ap10 = nothing("no test sample has such a box");
-        if (strict.precision) {
-            record.ap50 = {strict.precision->coco, ""};
-            record.voc_ap50 = {strict.precision->voc_area, ""};
-            record.ap10 = {tolerant.precision->coco, ""};
-        }
-        return record;
     }
 
     const Start& start_;

@@ -12,8 +12,11 @@
 #include <hpcai/data/subset.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "connect_gradients.hpp"
 #include "divergence.hpp"
@@ -186,10 +189,7 @@ void train(const Training& training, GroupResult& result) {
     if (model.pictures() != nullptr && group.rank() == 0)
         report_residents(model.pictures()->contents(), log);
     record.training_seconds = {seconds, ""};
-    record.images_per_second = {static_cast<double>(record.samples_trained) / seconds, ""};
-    record.flops = {static_cast<double>(record.samples_trained) *
-                        static_cast<double>(model.training_flops_per_sample()) / seconds,
-                    ""};
+    verification::derive_speed(model.training_flops_per_sample(), record);
     const comm::BucketAccounting& sums = trainer.buckets().accounting();
     const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
     record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
@@ -240,13 +240,15 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
 }
 
 /// The leader's files, each whole or not at all; the record comes last.
-void store(const Start& start, BaseModel& model, const GroupOutcome& outcome) {
+void store(const Start& start, BaseModel& model, GroupOutcome& outcome) {
     const auto directory = group_directory(start.output, start.place.group);
     const std::int64_t normalized_batches =
         outcome.result.record.iterations * start.controller.layout().micro_batches;
     training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
                             normalized_batches);
     make_workload(start)->store(outcome.validation, directory);
+    outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
+        directory / verification::prediction_files(start.config.workload).member);
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
 

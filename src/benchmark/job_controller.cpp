@@ -2,15 +2,17 @@
 #include "job_controller.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <iostream>
 #include <span>
-
-#include <nlohmann/json.hpp>
 
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "record.hpp"
 
@@ -114,20 +116,35 @@ ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vot
                                      std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
     const Closing closing{request_, groups, startup_seconds_, since_start_.seconds()};
-    const RunRecord record = make_record(start_, vote, closing);
-    const std::string summary = report::summary(record);
-    out << summary << std::flush;  // whatever becomes of the files
-    if (!vote.members.empty())
-        make_workload(start_)->store(vote.predictions, start_.output / "evaluation");
-    storage::write_file_durably(
-        start_.output / "environment.json",
-        nlohmann::json(record.environment)
-                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-            "\n");
-    storage::write_file_durably(start_.output / "summary.txt", summary);
-    storage::write_file_durably(start_.output / "result.json", report::to_json(record));
-    storage::write_manifest(start_.output);
+    RunRecord record = make_record(start_, vote, closing);
+    std::string manifest = "none";
+    std::exception_ptr failure;
+    try {
+        manifest = write_files(vote, record);
+    } catch (const std::exception&) {
+        failure = std::current_exception();
+    }
+    const std::string summary = report::summary(record, manifest);
+    out << summary << std::flush;  // whatever has become of the files
+    if (failure) std::rethrow_exception(failure);
+    storage::write_file_durably(start_.output / report::kSummaryName, summary);
     return record.verdict.exit_code;
+}
+
+/// All that the manifest lists, and the manifest; returns its SHA-256.
+std::string JobController::write_files(const Vote& vote, RunRecord& record) {
+    const auto evaluation = start_.output / "evaluation";
+    if (!vote.members.empty()) {
+        make_workload(start_)->store(vote.predictions, evaluation);
+        const auto files = verification::prediction_files(start_.config.workload);
+        record.quality.ensemble_sha256 = storage::sha256_hex_of_file(evaluation / files.ensemble);
+        record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
+    }
+    storage::write_file_durably(start_.output / "environment.json",
+                                report::environment_to_json(record.environment));
+    record.summary_sha256 = verification::summary_digest(record);
+    storage::write_file_durably(start_.output / "result.json", report::to_json(record));
+    return storage::write_manifest(start_.output, {report::kSummaryName});
 }
 
 }  // namespace hpcai::benchmark

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
@@ -27,9 +28,10 @@ public:
           startup_seconds_(since_start.seconds()) {}
 
     /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
-    /// it. The leader that writes the result first prints the summary to `out`; it returns the
-    /// verdict's exit code, a leader left alone ExitCode::partial, all others ok. Never throws:
-    /// what goes wrong is told on standard error and becomes the exit code.
+    /// it. The leader that writes the result then prints the summary to `out`, whether it could
+    /// be written or not; it returns the verdict's exit code, a leader left alone
+    /// ExitCode::partial, all others ok. Never throws: what goes wrong is told on standard error
+    /// and becomes the exit code.
     ExitCode finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
@@ -37,6 +39,7 @@ private:
     ExitCode vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
                             std::ostream& out);
     ExitCode write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
+    std::string write_files(const Vote& vote, RunRecord& record);
     double patience_seconds(const GroupOutcome& mine) const;
 
     const Start& start_;

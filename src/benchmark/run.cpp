@@ -11,6 +11,7 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "base_model.hpp"
 #include "group_job.hpp"
@@ -18,7 +19,6 @@
 #include "job_controller.hpp"
 #include "start.hpp"
 #include "tuning_note.hpp"
-#include "verdict.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -27,8 +27,8 @@ const char* environment(const char* name) {
     return std::getenv(name);
 }
 
-VerdictFacts facts_at_start(const Start& start) {
-    VerdictFacts facts;
+verification::VerdictFacts facts_at_start(const Start& start) {
+    verification::VerdictFacts facts;
     facts.training_samples = start.samples.training->samples();
     facts.validation_samples = start.samples.validation->samples();
     facts.objections = start.samples.objections;
@@ -47,7 +47,8 @@ void print_start(const Start& start, std::ostream& log) {
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
         << name_of(start.precision) << start.device_note
         << "\nresult directory: " << start.output.string() << "\n";
-    for (const std::string& rule : broken_rules(start.config, facts_at_start(start))) {
+    for (const std::string& rule :
+         verification::broken_rules(start.config, facts_at_start(start))) {
         log << "the result will be INVALID: " << rule << "\n";
     }
     log << std::flush;

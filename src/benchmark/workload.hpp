@@ -11,6 +11,8 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/training/predict.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
 
 #include "start.hpp"
 
@@ -31,8 +33,6 @@ class Workload {
 public:
     virtual ~Workload() = default;
 
-    /// The quality's name in result.json.
-    virtual std::string metric() const = 0;
     /// Numbers that the network says of one sample.
     virtual std::int64_t outputs_per_sample() const = 0;
     /// Fills in what one model's predictions of all test samples are worth.
@@ -54,12 +54,7 @@ std::unique_ptr<const Workload> make_workload(const Start& start);
 std::unique_ptr<const Workload> make_classification(const Start& start);
 std::unique_ptr<const Workload> make_detection(const Start& start);
 
-/// What has no value, because `reason`.
-inline Quantity nothing(std::string reason) {
-    return {std::nullopt, std::move(reason)};
-}
-
-/// A quality without numbers, each for the same reason.
-QualityRecord no_quality(const std::string& reason);
+using verification::no_quality;
+using verification::nothing;
 
 }  // namespace hpcai::benchmark

@@ -12,6 +12,9 @@ void add_flops_command(CLI::App& parent, Context& context);
 void add_bench_command(CLI::App& parent, Context& context);
 void add_export_command(CLI::App& parent, Context& context);
 void add_evaluate_command(CLI::App& parent, Context& context);
+void add_verify_command(CLI::App& parent, Context& context);
+void add_compare_command(CLI::App& parent, Context& context);
+void add_rank_command(CLI::App& parent, Context& context);
 
 void add_config_command(CLI::App& parent, Context& context);
 void add_config_print_command(CLI::App& parent, Context& context);

@@ -74,6 +74,7 @@ void describe(auto& fields, Any<WorkloadRecord> auto& workload) {
     fields("data_kind", workload.data_kind);
     fields("training_samples", workload.training_samples);
     fields("validation_samples", workload.validation_samples);
+    fields("data_objections", workload.data_objections);
 }
 
 void describe(auto& fields, Any<LedgerRecord> auto& ledger) {
@@ -120,6 +121,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("final_training_loss", group.final_training_loss);
     fields("epoch_seconds", group.epoch_seconds);
     fields("audit", group.audit);
+    fields("predictions_sha256", group.predictions_sha256);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {
@@ -216,6 +218,8 @@ void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("ensemble_voc_ap50", quality.ensemble_voc_ap50);
     fields("ensemble_ap10", quality.ensemble_ap10);
     fields("categories", quality.categories);
+    fields("ensemble_sha256", quality.ensemble_sha256);
+    fields("labels_sha256", quality.labels_sha256);
 }
 
 void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
@@ -283,6 +287,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("determinism", record.determinism);
     fields("environment", record.environment);
     fields("training_digest", record.training_digest);
+    fields("summary_sha256", record.summary_sha256);
     fields("config", record.config);
 }
 

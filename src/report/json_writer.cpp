@@ -106,4 +106,9 @@ std::string to_json(const GroupResult& result) {
     return text_of(result);
 }
 
+std::string environment_to_json(const std::map<std::string, std::string>& environment) {
+    return ordered_json(environment).dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+           "\n";
+}
+
 }  // namespace hpcai::report

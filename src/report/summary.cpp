@@ -231,7 +231,11 @@ std::string result_line(const RunRecord& record) {
         quality(record.quality.ensemble), record.quality.target);
 }
 
-std::string summary(const RunRecord& record) {
+std::string result_line(const RunRecord& record, std::string_view manifest) {
+    return fmt::format("{} manifest={}", result_line(record), one_line(manifest));
+}
+
+std::string summary(const RunRecord& record, std::string_view manifest) {
     Page page;
     print_parameters(page, record);
     print_table(page, record);
@@ -241,7 +245,7 @@ std::string summary(const RunRecord& record) {
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));
     }
-    page.line("{}", result_line(record));
+    page.line("{}", result_line(record, manifest));
     return page.take();
 }
 

@@ -109,12 +109,15 @@ bool matches_manifest(const std::filesystem::path& file) {
     return true;
 }
 
-void write_manifest(const std::filesystem::path& folder) {
+std::string write_manifest(const std::filesystem::path& folder,
+                           const std::set<std::string>& left_out) {
     std::string text;
     for (const std::string& name : files_below(folder)) {
+        if (left_out.contains(name)) continue;
         text += manifest_line(sha256_hex_of_file(folder / name), name);
     }
     write_file_durably(folder / kManifestName, text);
+    return sha256_hex(bytes_of(text));
 }
 
 }  // namespace hpcai::storage

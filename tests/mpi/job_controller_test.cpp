@@ -101,6 +101,7 @@ TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
     }
     EXPECT_NE(code, ExitCode::ok);
     EXPECT_NE(out_.str().find("RESULT INVALID"), std::string::npos);
+    EXPECT_TRUE(out_.str().ends_with(" manifest=none\n")) << out_.str();
     EXPECT_NE(error_.find("/dev/null/result"), std::string::npos) << error_;
 }
 

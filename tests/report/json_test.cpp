@@ -180,7 +180,7 @@ TEST(ResultJson, SurvivesMutations) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
         hostile[(state >> 40) % hostile.size()] = static_cast<char>(state >> 33);
         try {
-            summary(from_json(hostile));
+            summary(from_json(hostile), "none");
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::data);
             ++refused;

@@ -77,6 +77,7 @@ struct WorkloadRecord {
     std::string data_kind;
     std::int64_t training_samples = 0;  // in the data set, before the bootstrap
     std::int64_t validation_samples = 0;
+    std::vector<std::string> data_objections;  // why the data are not those of the rules
     bool operator==(const WorkloadRecord&) const = default;
 };
 
@@ -132,6 +133,7 @@ struct GroupRecord {
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
     AuditRecord audit;
+    std::string predictions_sha256;  // of its file of predictions; empty: there is none
     bool operator==(const GroupRecord&) const = default;
 };
 
@@ -240,6 +242,8 @@ struct QualityRecord {
     Quantity ensemble_voc_ap50;           // of detectors: means over the categories
     Quantity ensemble_ap10;
     std::vector<CategoryRecord> categories;  // of detectors
+    std::string ensemble_sha256;             // of the file of the ensemble's predictions
+    std::string labels_sha256;               // of the file of labels or boxes they were judged by
     bool operator==(const QualityRecord&) const = default;
 };
 
@@ -319,6 +323,7 @@ struct RunRecord {
     std::map<std::string, std::string> environment;  // allow-listed facts only
     // SHA-256 of the final parameters, by group; empty if there are none
     std::vector<std::string> training_digest;
+    std::string summary_sha256;  // of summary.txt with nothing behind "manifest="
     bool operator==(const RunRecord&) const = default;
 };
 

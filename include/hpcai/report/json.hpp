@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ RunRecord from_json(std::string_view text, std::string_view name = "result.json"
 /// The same for `groups/<m>/record.json`.
 std::string to_json(const GroupResult& result);
 GroupResult group_from_json(std::string_view text, std::string_view name = "record.json");
+
+/// The text of `environment.json`.
+std::string environment_to_json(const std::map<std::string, std::string>& environment);
 
 }  // namespace hpcai::report

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -10,12 +11,14 @@ namespace hpcai::storage {
 
 inline constexpr const char* kManifestName = "manifest.sha256";
 
-/// Writes `folder`/manifest.sha256: one line per regular file below `folder` but itself, in the
-/// format of `sha256sum`, paths relative to `folder` and sorted by their bytes, so that
-/// `sha256sum --check manifest.sha256` in that folder proves it. Symbolic links are not followed
-/// and, like devices and pipes, not listed. Throws Error(usage) when the manifest cannot be
-/// written, Error(data) when a file or folder cannot be read.
-void write_manifest(const std::filesystem::path& folder);
+/// Writes `folder`/manifest.sha256: one line per regular file below `folder` but itself and those
+/// `left_out`, in the format of `sha256sum`, paths relative to `folder` and sorted by their bytes,
+/// so that `sha256sum --check manifest.sha256` in that folder proves it. Symbolic links are not
+/// followed and, like devices and pipes, not listed. Returns the SHA-256 of the manifest's text.
+/// Throws Error(usage) when the manifest cannot be written, Error(data) when a file or folder
+/// cannot be read.
+std::string write_manifest(const std::filesystem::path& folder,
+                           const std::set<std::string>& left_out = {});
 
 /// Compares `file` with the manifest.sha256 in its folder. Returns false where there is none or it
 /// does not list the file. Throws Error(data) naming the file when its SHA-256 is another, or the

@@ -7,7 +7,7 @@
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
 
-namespace hpcai::benchmark {
+namespace hpcai::verification {
 
 /// What the verdict is made from, beside the configuration.
 struct VerdictFacts {
@@ -29,4 +29,4 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 /// and so does diverged replicas' rule 8 at every level.
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
 
-}  // namespace hpcai::benchmark
+}  // namespace hpcai::verification

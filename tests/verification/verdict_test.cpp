@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/verdict.hpp"
-
 #include <functional>
 #include <string>
 #include <vector>
@@ -8,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hpcai::benchmark {
+#include <hpcai/verification/verdict.hpp>
+
+namespace hpcai::verification {
 namespace {
 
 /// A run of ImageNet as docs/RULES.md wants it.
@@ -284,4 +284,4 @@ TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
 }
 
 }  // namespace
-}  // namespace hpcai::benchmark
+}  // namespace hpcai::verification

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verdict.hpp"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -8,8 +6,9 @@
 #include <fmt/format.h>
 
 #include <hpcai/config/keys.hpp>
+#include <hpcai/verification/verdict.hpp>
 
-namespace hpcai::benchmark {
+namespace hpcai::verification {
 namespace {
 
 struct Rule {
@@ -168,4 +167,4 @@ VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     return {Status::valid, {}, ExitCode::ok, true};
 }
 
-}  // namespace hpcai::benchmark
+}  // namespace hpcai::verification

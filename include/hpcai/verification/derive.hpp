@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/verification/verdict.hpp>
+
+/// What in a result follows from the rest of it: a run fills its record with these, and `verify`
+/// does so again from what was stored. Formulas are those of docs/METRICS.md.
+namespace hpcai::verification {
+
+/// What has no value, because `reason`.
+inline Quantity nothing(std::string reason) {
+    return {std::nullopt, std::move(reason)};
+}
+
+/// `value`, or `reason` where there is none.
+Quantity or_reason(std::optional<double> value, const std::string& reason);
+
+/// What the configuration says of the workload. The samples, the objections to the data and the
+/// precision in force are not known from it.
+WorkloadRecord describe_workload(const config::Config& config);
+
+/// FLOPs of one sample in each ledger.
+FlopsRecord flops_of_model(const config::Config& config);
+
+/// The group's images_per_second and flops, from its samples and a known training time.
+void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group);
+
+/// Sums and extremes over the groups' work: record.work, the training and epoch times in
+/// record.time, record.throughput, scores.flops and the digests, from record.flops,
+/// topology.ranks and `groups`, all M in order.
+void derive_work(const std::vector<GroupResult>& groups, RunRecord& record);
+
+/// Target and exponent, the members' qualities, their mean and the ensemble's gain over it.
+void derive_members(const config::Config& config, const std::vector<GroupResult>& groups,
+                    QualityRecord& quality);
+
+/// The penalty coefficient and VFLOPS, from scores.flops and the quality.
+void derive_scores(RunRecord& record);
+
+/// record.communication, from what the groups have sent and waited.
+void derive_communication(const config::Config& config, const plan::Layout& layout,
+                          const std::vector<GroupResult>& groups, RunRecord& record);
+
+/// record.parallel, likewise.
+void derive_parallel(const config::Config& config, const plan::Layout& layout,
+                     const std::vector<GroupResult>& groups, RunRecord& record);
+
+/// What the verdict is made from, but for the failures' exit codes.
+VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
+
+/// RunRecord::summary_sha256.
+std::string summary_digest(const RunRecord& record);
+
+}  // namespace hpcai::verification

@@ -1,0 +1,879 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: scripts/verify_result.py DIR
+
+Checks a result directory without hpcai500: a second implementation of `hpcai500 verify` with
+nothing but Python's standard library. Prints the RESULT line and exits with 0 when all holds;
+prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
+
+Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
+of a detector's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
+parameters; keys of the JSON files that no number here needs.
+"""
+import array
+import ast
+import hashlib
+import itertools
+import json
+import math
+import operator
+import os
+import re
+import struct
+import sys
+
+EPSILON = 2.0 ** -52
+FINDINGS = []
+
+
+def find(file, text):
+    FINDINGS.append((file, text))
+
+
+def must_be(file, key, stored, expected, source=""):
+    """Equal, or a finding; two numbers to the last bit."""
+    if stored != expected or isinstance(stored, bool) != isinstance(expected, bool):
+        show = lambda value: json.dumps(value)[:100]
+        find(file, f"{key} is {show(stored)}; must be {show(expected)}" + (f", by {source}" if source else ""))
+
+
+class Broken(Exception):
+    """What is missing or no file of its kind."""
+
+
+class Result:
+    def __init__(self, directory):
+        self.directory = directory
+
+    def read(self, name):
+        path = os.path.join(self.directory, name)
+        if not os.path.isfile(path) or os.path.islink(path):
+            raise Broken(f"{name}: is missing")
+        with open(path, "rb") as file:
+            return file.read()
+
+    def text(self, name):
+        try:
+            return self.read(name).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Broken(f"{name}: is no UTF-8: {error}") from error
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- JSON -------------------------------------------------------------------------------------
+
+def canonical_float(text):
+    if not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text) or re.search(r"\.\d+0($|e)", text) \
+            or len(re.sub(r"[eE].*|\D", "", text).strip("0")) > 17:
+        raise Broken(f"the number {text} is not as the program writes it")
+    return float(text)
+
+
+def unique(pairs):
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
+        raise Broken("a key occurs twice")
+    return keys
+
+
+def refuse_constant(text):
+    raise Broken(f"{text} is no JSON number")
+
+
+def read_json(result, name, checks_layout=True):
+    """As the program writes it: two spaces, keys in their order, no number in another form."""
+    text = result.text(name)
+    try:
+        value = json.loads(text, parse_float=canonical_float, object_pairs_hook=unique,
+                           parse_constant=refuse_constant)
+        raw = json.loads(text, parse_float=lambda number: "\0" + number)
+    except (ValueError, RecursionError) as error:
+        raise Broken(f"{name}: {error}") from error
+    except Broken as error:
+        raise Broken(f"{name}: {error}") from error
+    layout = re.sub(r'"\\u0000([^"]*)"', r"\1", json.dumps(raw, indent=2, ensure_ascii=False)) + "\n"
+    # The program escapes control characters as this does, but for 0x7f, which both leave.
+    if checks_layout and layout != text:
+        lines = itertools.zip_longest(text.split("\n"), layout.split("\n"))
+        number, (got, wanted) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])
+        find(name, f"line {number} is {got!r}; must be {wanted!r}")
+    return value
+
+
+# --- the manifest -----------------------------------------------------------------------------
+
+def check_manifest(result):
+    present = set()
+    for folder, folders, files in os.walk(result.directory):
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in files + links:
+            present.add(os.path.relpath(os.path.join(folder, name), result.directory))
+    present -= {"manifest.sha256", "summary.txt"}
+    data = result.read("manifest.sha256")
+    listed = {}
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line)
+        if not match:
+            raise Broken("manifest.sha256: has a line that is no SHA-256 sum")
+        name = match[3]
+        if match[1]:
+            name = re.sub(r"\\([\\nr])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), name)
+        listed[name] = match[2]
+    for name, digest in sorted(listed.items()):
+        path = os.path.join(result.directory, name)
+        if name not in present:
+            find(name, "is missing; manifest.sha256 lists it")
+        elif os.path.islink(path) or not os.path.isfile(path):
+            find(name, "is no regular file; manifest.sha256 lists one")
+        else:
+            hashed = hashlib.sha256()
+            with open(path, "rb") as file:
+                while piece := file.read(1 << 22):
+                    hashed.update(piece)
+            if hashed.hexdigest() != digest:
+                find(name, f"has the SHA-256 {hashed.hexdigest()}; must have {digest}, as manifest.sha256 lists it")
+    for name in sorted(present - listed.keys()):
+        find(name, "is there; manifest.sha256 does not list it")
+    return sha256(data)
+
+
+# --- configuration ----------------------------------------------------------------------------
+
+def parse_config(text):
+    """What config::to_yaml writes: sections of `key: value`."""
+    config, section = {}, ""
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(\w+):", line):
+            section = match[1]
+        elif match := re.fullmatch(r"  (\w+): (.*)", line):
+            value = match[2]
+            quoted = value.startswith('"')
+            config[f"{section}.{match[1]}"] = json.loads(value) if quoted else value
+        else:
+            raise Broken(f"config: the line {line!r} is not as the program writes it")
+    return config
+
+
+# --- arrays, tables, weights ------------------------------------------------------------------
+
+def read_npy(result, name, code, shape):
+    data = result.read(name)
+    if data[:8] != b"\x93NUMPY\x01\x00" or len(data) < 10:
+        raise Broken(f"{name}: is not an npy file of version 1.0")
+    size = struct.unpack("<H", data[8:10])[0]
+    try:
+        header = ast.literal_eval(data[10:10 + size].decode("latin-1"))
+    except (ValueError, SyntaxError) as error:
+        raise Broken(f"{name}: has a broken npy header") from error
+    if header != {"descr": "<f4" if code == "f" else "<i4", "fortran_order": False, "shape": shape}:
+        raise Broken(f"{name}: has the header {header}; must have the shape {shape}")
+    values = array.array(code)
+    if len(data) - 10 - size != 4 * math.prod(shape):
+        raise Broken(f"{name}: has {len(data) - 10 - size} bytes of elements; must have {4 * math.prod(shape)}")
+    values.frombytes(data[10 + size:])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values, sha256(data)
+
+
+COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds,forward_seconds,"
+           "backward_seconds,communication_seconds,optimizer_seconds,other_seconds")
+
+
+def read_steps(result, name):
+    """(samples, end_seconds) of each step."""
+    lines = result.text(name).split("\n")
+    if lines[0] != COLUMNS or lines[-1] != "":
+        raise Broken(f"{name}: has another header or was cut off")
+    steps = []
+    for number, line in enumerate(lines[1:-1]):
+        cells = line.split(",")
+        try:
+            step, _, samples = (int(cell) for cell in cells[:3])
+            numbers = [float(cell) for cell in cells[3:] if cell]
+            end = numbers[0]
+        except (ValueError, IndexError) as error:
+            raise Broken(f"{name}:{number + 2}: a cell is no number") from error
+        if len(cells) != 12 or step != number or samples < 0 or not all(map(math.isfinite, numbers)):
+            raise Broken(f"{name}:{number + 2}: is no step {number}")
+        if steps and end < steps[-1][1]:
+            raise Broken(f"{name}:{number + 2}: end_seconds goes back")
+        steps.append((samples, end))
+    return steps
+
+
+def weights_digest(result, name, model, batches):
+    data = result.read(name)
+    try:
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+    except (ValueError, struct.error) as error:
+        raise Broken(f"{name}: is no safetensors file") from error
+    header.pop("__metadata__", None)
+    digest = hashlib.sha256()
+
+    def bytes_of(tensor, kind, count):
+        entry = header.pop(tensor, None)
+        if entry is None or entry["dtype"] != kind:
+            raise Broken(f"{name}: has no {tensor} of {kind}")
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        if end - begin != count * (8 if kind == "I64" else 4) or end > len(data):
+            raise Broken(f"{name}: tensor {tensor} has another size")
+        return data[begin:end]
+
+    for tensor, rows, channels, pixels in model.parameters:
+        stored = bytes_of(tensor, "F32", rows * channels * pixels)
+        if pixels > 1:  # (rows, channels, pixels) to (rows, pixels, channels)
+            values, row = array.array("f", stored), channels * pixels
+            ordered = array.array("f")
+            for start, pixel in itertools.product(range(0, rows * row, row), range(pixels)):
+                ordered.extend(values[start + pixel:start + row:pixels])
+            stored = ordered.tobytes()
+        digest.update(stored)
+    for norm, channels in model.statistics:
+        digest.update(bytes_of(norm + ".running_mean", "F32", channels))
+        digest.update(bytes_of(norm + ".running_var", "F32", channels))
+        steps = struct.unpack("<q", bytes_of(norm + ".num_batches_tracked", "I64", 1))[0]
+        must_be(name, norm + ".num_batches_tracked", steps, batches)
+    if header:
+        raise Broken(f"{name}: has tensors that the model has not: {sorted(header)[:3]}")
+    return digest.hexdigest()
+
+
+# --- the models' layers -----------------------------------------------------------------------
+
+class Model:
+    """Parameters in their order, and FLOPs of a sample by table 3 of the paper, forward."""
+
+    def __init__(self, config):
+        self.flops, self.parameters, self.statistics = 0, [], []
+        self.detects = config["workload.model"].startswith("faster_rcnn")
+        self.strides_on_3x3 = config["workload.model"] != "resnet50_v1"
+        self.kind = config["detector.normalization"] if self.detects else "batch"
+        height = int(config["workload.image_size"])
+        width = config["workload.image_width"]
+        size = (height, height if width == "auto" else int(width), int(config["workload.channels"]))
+        if self.detects:
+            self.detector(config, size)
+        else:
+            height, width, channels = self.backbone("", size, 64)[-1]
+            self.flops += height * width * channels  # the mean over pixels
+            self.linear("fc", 1, channels, int(config["workload.classes"]), False)
+
+    def convolution(self, name, size, filters, kernel, stride=1, is_first=True):
+        height, width, channels = size
+        if is_first:
+            self.parameters.append((name + ".weight", filters, channels, kernel * kernel))
+        height, width = -(-height // stride), -(-width // stride)
+        self.flops += 2 * kernel * kernel * channels * filters * height * width
+        return height, width, filters
+
+    def norm(self, name, size):
+        self.parameters += [(name + ".weight", size[2], 1, 1), (name + ".bias", size[2], 1, 1)]
+        if self.kind != "group":
+            self.statistics.append((name, size[2]))
+        self.flops += math.prod(size)
+
+    def linear(self, name, rows, inputs, outputs, relu, pixels=1):
+        self.parameters += [(name + ".weight", outputs, inputs // pixels, pixels), (name + ".bias", outputs, 1, 1)]
+        self.flops += rows * outputs * (inputs + relu)
+
+    def block(self, name, size, width, stride):
+        first, second = (1, stride) if self.strides_on_3x3 else (stride, 1)
+        x = self.convolution(name + ".conv1", size, width, 1, first)
+        self.norm(name + ".bn1", x)
+        self.flops += math.prod(x)
+        x = self.convolution(name + ".conv2", x, width, 3, second)
+        self.norm(name + ".bn2", x)
+        self.flops += math.prod(x)
+        x = self.convolution(name + ".conv3", x, 4 * width, 1)
+        if stride != 1 or size[2] != 4 * width:
+            self.convolution(name + ".downsample.0", size, 4 * width, 1, stride)
+            self.norm(name + ".downsample.1", x)
+        self.norm(name + ".bn3", x)
+        self.flops += 2 * math.prod(x)  # addition and ReLU
+        return x
+
+    def backbone(self, prefix, size, width):
+        x = self.convolution(prefix + "conv1", size, width, 7, 2)
+        self.norm(prefix + "bn1", x)
+        self.flops += 2 * math.prod(x)  # ReLU and the pooling of its output
+        x = -(-x[0] // 2), -(-x[1] // 2), width
+        stages = []
+        for stage, blocks in enumerate((3, 4, 6, 3)):
+            for index in range(blocks):
+                x = self.block(f"{prefix}layer{stage + 1}.{index}", x, width << stage, 2 if stage and not index else 1)
+            stages.append(x)
+        return stages
+
+    def detector(self, config, size):
+        channels, classes = int(config["detector.pyramid_channels"]), int(config["workload.classes"]) + 1
+        stages = self.backbone("backbone.body.", size, int(config["detector.backbone_width"]))
+        pyramid = []
+        for kind, kernel in (("inner_blocks", 1), ("layer_blocks", 3)):
+            for level, stage in enumerate(pyramid or stages):
+                name = f"backbone.fpn.{kind}.{level}.0"
+                pyramid = pyramid[:level] + [self.convolution(name, stage, channels, kernel)] + pyramid[level + 1:]
+                self.parameters.append((name + ".bias", channels, 1, 1))
+        self.flops += sum(math.prod(level) for level in pyramid[:3])  # coarser levels are added
+        self.flops += math.prod(pyramid[3])  # and the coarsest pooled
+        pyramid.append((-(-pyramid[3][0] // 2), -(-pyramid[3][1] // 2), channels))
+        ratios = len(config["detector.anchor_ratios"].split(","))
+        for name, filters, kernel in (("conv.0.0", channels, 3), ("cls_logits", ratios, 1), ("bbox_pred", 4 * ratios, 1)):
+            for index, level in enumerate(pyramid):
+                made = self.convolution("rpn.head." + name, level, filters, kernel, 1, index == 0)
+                self.flops += math.prod(made) if kernel == 3 else 0  # ReLU
+            self.parameters.append((f"rpn.head.{name}.bias", filters, 1, 1))
+        regions, features = int(config["detector.region_samples"]), int(config["detector.head_features"])
+        self.linear("roi_heads.box_head.fc6", regions, 49 * channels, features, True, 49)
+        self.linear("roi_heads.box_head.fc7", regions, features, features, True)
+        self.linear("roi_heads.box_predictor.cls_score", regions, features, classes, False)
+        self.linear("roi_heads.box_predictor.bbox_pred", regions, features, 4 * classes, False)
+
+
+# --- classification ---------------------------------------------------------------------------
+
+def predicted(row):
+    """The class of the highest score, the lowest of equals; None with a NaN."""
+    if any(map(math.isnan, row)):
+        return None
+    return row.index(max(row))
+
+
+def top_k(values, labels, classes):
+    """Right among the first, among the first five, and scored."""
+    first = five = scored = 0
+    for sample, label in enumerate(labels):
+        if label == -1:
+            continue
+        if not 0 <= label < classes:
+            raise Broken(f"evaluation/labels.npy: sample {sample} has the label {label}")
+        scored += 1
+        row = values[sample * classes:(sample + 1) * classes]
+        if predicted(row) is None:
+            continue
+        mine = row[label]
+        ahead = sum(score > mine or (score == mine and index < label) for index, score in enumerate(row))
+        first += ahead == 0
+        five += ahead < 5
+    return first, five, scored
+
+
+def share(count, scored):
+    return count / scored if scored else None
+
+
+class Classification:
+    files = ("predictions.npy", "ensemble.npy", "labels.npy")
+    metric = "top_1_accuracy"
+
+    def __init__(self, result, record, config):
+        self.result, self.config = result, config
+        self.samples, self.classes = record["workload"]["validation_samples"], int(config["workload.classes"])
+        self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.samples,))
+        must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), self.samples)
+        self.soft, self.votes, self.members = None, None, 0
+
+    def judge(self, name):
+        values, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
+        first, five, scored = top_k(values, self.labels, self.classes)
+        votes = array.array("f", bytes(4 * len(values)))
+        for sample in range(self.samples):
+            choice = predicted(values[sample * self.classes:(sample + 1) * self.classes])
+            if choice is not None:
+                votes[sample * self.classes + choice] = 1
+        zeros = array.array("f", bytes(4 * len(values)))
+        self.soft = array.array("f", map(operator.add, self.soft or zeros, values))
+        self.votes = array.array("f", map(operator.add, self.votes or zeros, votes))
+        self.members += 1
+        return {"quality": share(first, scored), "quality_top_5": share(five, scored)}, digest
+
+    def combined(self):
+        """The mean of the members, and the share of their votes."""
+        soft = array.array("f", (value / self.members for value in self.soft))
+        majority = array.array("f")
+        for sample in range(self.samples):
+            row = self.votes[sample * self.classes:(sample + 1) * self.classes]
+            majority.extend(count / self.members for count in row) if any(row) else \
+                majority.extend([math.nan] * self.classes)
+        return soft, majority
+
+    def ensemble(self):
+        name = "evaluation/ensemble.npy"
+        stored, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
+        soft, majority = self.combined()
+        by_majority = self.config["bagging.aggregation"] == "majority"
+        allowed = 0 if self.members < 3 else self.members * 2.0 ** -23
+        for index, (said, wanted) in enumerate(zip(stored, majority if by_majority else soft)):
+            if math.isnan(said) and math.isnan(wanted) or abs(said - wanted) <= allowed:
+                continue
+            find(name, f"sample {index // self.classes}, class {index % self.classes} is {said}; must be {wanted}, "
+                       "as groups/*/predictions.npy give it")
+            break
+        first, five, scored = top_k(stored, self.labels, self.classes)
+        majority_first, _, _ = top_k(stored if by_majority else majority, self.labels, self.classes)
+        quality = {"ensemble": share(first, scored), "ensemble_top_5": share(five, scored),
+                   "ensemble_majority": share(majority_first, scored), "ensemble_voc_ap50": None,
+                   "ensemble_ap10": None, "categories": []}
+        return quality, digest, wilson_interval(first, scored)
+
+
+def wilson_interval(correct, samples):
+    """E. B. Wilson, J. Am. Stat. Assoc. 22 (1927)."""
+    if not samples:
+        return None
+    z, n = 1.959963984540054, float(samples)
+    p = correct / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+# --- detection --------------------------------------------------------------------------------
+
+def intersection(a, b):
+    width = min(a[2] + a[0], b[2] + b[0]) - max(a[0], b[0])
+    height = min(a[3] + a[1], b[3] + b[1]) - max(a[1], b[1])
+    return width * height if width > 0 and height > 0 else 0
+
+
+def overlap(a, b):
+    shared = intersection(a, b)
+    return shared / (a[2] * a[3] + b[2] * b[3] - shared) if shared > 0 else 0
+
+
+def matches(boxes, said, threshold):
+    """(score, hit) of the detections of one image and category, as pycocotools matches them."""
+    taken, found = [False] * len(boxes), []
+    for score, box in sorted(said, key=lambda one: -one[0])[:100]:
+        best, choice = min(threshold, 1 - 1e-10), None
+        for index, truth in enumerate(boxes):
+            if not taken[index] and overlap(box, truth) >= best:
+                best, choice = overlap(box, truth), index
+        if choice is not None:
+            taken[choice] = True
+        found.append((score, choice is not None))
+    return found
+
+
+def precisions(ranked, positives):
+    """COCO's mean at 101 recalls, and the area under Pascal VOC's curve."""
+    recall, precision, seen = [], [], 0
+    for _, hit in ranked:
+        seen += 1
+        if hit:
+            recall.append((len(recall) + 1) / positives)
+            precision.append(len(recall) / (seen + EPSILON))
+    for index in range(len(precision) - 1, 0, -1):
+        precision[index - 1] = max(precision[index - 1], precision[index])
+    at = lambda least: next((p for r, p in zip(recall, precision) if r >= least), 0)
+    coco = at(1.0)
+    for index in range(100):
+        coco += at(index * 0.01)
+    area = before = 0
+    for r, p in zip(recall, precision):
+        area += (r - before) * p
+        before = r
+    return coco / 101, area
+
+
+class Detection:
+    files = ("detections.json", "ensemble.json", "annotations.json")
+    metric = "coco_ap50"
+
+    def __init__(self, result, record, config):
+        self.result, self.config = result, config
+        name = "evaluation/annotations.json"
+        truth = read_json(result, name, False)
+        self.labels_sha256 = sha256(result.read(name))
+        self.images = {image["id"]: index for index, image in enumerate(sorted(truth["images"], key=lambda i: i["id"]))}
+        self.categories = sorted(truth["categories"], key=lambda one: one["id"])
+        must_be(name, "the number of images", len(self.images), record["workload"]["validation_samples"], "result.json")
+        must_be(name, "the number of categories", len(self.categories), int(config["workload.classes"]), "config.yaml")
+        self.boxes = {}
+        for box in truth["annotations"]:
+            if box.get("iscrowd"):
+                raise Broken(f"{name}: has a crowd, which this program does not know")
+            self.boxes.setdefault((box["category_id"], self.images[box["image_id"]]), []).append(box["bbox"])
+        self.pooled = {}
+        self.members = 0
+
+    def read(self, name):
+        """(image, category, score, box) by image."""
+        said = read_json(self.result, name, False)
+        rows = [(self.images[one["image_id"]], one["category_id"], one["score"], one["bbox"]) for one in said]
+        return sorted(rows, key=lambda row: row[0]), sha256(self.result.read(name))
+
+    def quality(self, said, threshold):
+        """[category] -> (boxes, detections, hits, (coco, area) or None), and the two means."""
+        by_place, rows = {}, []
+        for image, category, score, box in said:
+            by_place.setdefault((category, image), []).append((score, box))
+        for category in self.categories:
+            ranked, positives = [], 0
+            for image in range(len(self.images)):
+                place = (category["id"], image)
+                positives += len(self.boxes.get(place, []))
+                ranked += matches(self.boxes.get(place, []), by_place.get(place, []), threshold)
+            ranked.sort(key=lambda one: -one[0])
+            found = precisions(ranked, positives) if positives else None
+            rows.append((positives, len(ranked), sum(hit for _, hit in ranked), found))
+        counted = [row[3] for row in rows if row[3]]
+        means = [sum(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
+        return rows, means
+
+    def judge(self, name):
+        said, digest = self.read(name)
+        for image, category, score, box in said:
+            self.pooled.setdefault(image, []).append((category, score, box))
+        self.members += 1
+        return {"quality": self.quality(said, 0.5)[1][0], "quality_top_5": None}, digest
+
+    def fuse(self, candidates, weighted, least):
+        """Clusters of one category, best first: weighted boxes fusion, or suppression."""
+        clusters, boxes = [], []
+        for _, score, box in candidates:
+            best, found = least, None
+            for index, other in enumerate(boxes):
+                shared = overlap(other, box)
+                if shared > best:
+                    best, found = shared, index
+            if found is None:
+                clusters.append([0, 0, 0, 0, 0, 0])
+                boxes.append(box)
+                found = len(clusters) - 1
+            elif not weighted:
+                continue
+            corners = (box[0], box[1], box[0] + box[2], box[1] + box[3])
+            cluster = clusters[found]
+            cluster[:] = [cluster[0] + score, cluster[1] + 1, *(c + score * x for c, x in zip(cluster[2:], corners))]
+            if cluster[1] > 1:
+                left, top, right, bottom = (corner / cluster[0] for corner in cluster[2:])
+                boxes[found] = [left, top, right - left, bottom - top]
+        if not weighted:
+            return [(cluster[0], box) for cluster, box in zip(clusters, boxes)]
+        return [(cluster[0] / cluster[1] * min(self.members, cluster[1]) / self.members, box)
+                for cluster, box in zip(clusters, boxes)]
+
+    def combined(self):
+        weighted = self.config["bagging.aggregation"] == "wbf"
+        least = float(self.config["detector.fusion_overlap"]) or (0.55 if weighted else 0.5)
+        lowest = float(self.config["detector.score_threshold"])
+        fused = []
+        for image in sorted(self.pooled):
+            kept = [one for one in self.pooled[image] if one[2][2] * one[2][3] > 0 and one[1] > 0 and one[1] >= lowest]
+            kept.sort(key=lambda one: (one[0], -one[1]))
+            rows = [(image, category, score, box) for category, some in itertools.groupby(kept, key=lambda one: one[0])
+                    for score, box in self.fuse(list(some), weighted, least)]
+            fused += sorted(rows, key=lambda row: -row[2])[:100]
+        return fused
+
+    def ensemble(self):
+        name = "evaluation/ensemble.json"
+        stored, digest = self.read(name)
+        fused = self.combined()
+        if [(*row[:3], list(row[3])) for row in fused] != [(*row[:3], list(row[3])) for row in stored]:
+            index = next((i for i, (a, b) in enumerate(zip(fused, stored)) if (*a[:3], list(a[3])) != (*b[:3], list(b[3]))),
+                         min(len(fused), len(stored)))
+            find(name, f"detection {index} of {len(stored)} is not that of {len(fused)} which groups/*/detections.json fuse to")
+        strict, (coco, area) = self.quality(fused, 0.5)
+        tolerant, (ap10, _) = self.quality(fused, 0.1)
+        rows = [{"name": category["name"], "boxes": one[0], "detections": one[1], "hits": one[2],
+                 "ap50": one[3] and one[3][0], "voc_ap50": one[3] and one[3][1], "ap10": other[3] and other[3][0]}
+                for category, one, other in zip(self.categories, strict, tolerant)]
+        return {"ensemble": coco, "ensemble_top_5": None, "ensemble_majority": None, "ensemble_voc_ap50": area,
+                "ensemble_ap10": ap10, "categories": rows}, digest, None
+
+
+# --- the verdict ------------------------------------------------------------------------------
+
+DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "256", "head_features": "1024",
+            "anchor_sizes": "[32, 64, 128, 256, 512]", "anchor_ratios": "[0.5, 1, 2]", "anchor_samples": "256",
+            "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
+
+
+def broken_rules(config, record, bad_samples):
+    """docs/RULES.md."""
+    broken, workload = [], record["workload"]
+    if config["run.level"] == "custom":
+        return broken
+
+    def equal(number, what, required, found):
+        if str(required) != str(found):
+            broken.append(f"rule {number}: {what} must be {required}, is {found}")
+
+    kind = config["workload.kind"]
+    if kind == "image_classification":
+        if config["data.kind"] != "image_folder":
+            broken.append("rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k")
+        equal(1, "the number of training samples", 1281167, workload["training_samples"])
+        equal(1, "the number of validation samples", 50000, workload["validation_samples"])
+        for number, key, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
+                                      (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
+            equal(number, "workload." + key, required, config["workload." + key])
+    elif kind == "extreme_weather":
+        if config["data.kind"] != "climate_hdf5":
+            broken.append("rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data")
+        for what in ("training", "validation"):
+            if workload[what + "_samples"] < 1460:
+                broken.append(f"rule 1: the number of {what} samples must be 1460 or more, is {workload[what + '_samples']}")
+        objections = workload["data_objections"]
+        if objections:
+            more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+            broken.append(f"rule 1: {objections[0]}{more}")
+        width = config["workload.image_width"]
+        equal(1, "workload.classes", 4, config["workload.classes"])
+        equal(2, "workload.image_size", 768, config["workload.image_size"])
+        equal(2, "workload.image_width", 1152, config["workload.image_size"] if width == "auto" else width)
+        for number, key, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
+                                      (4, "penalty_exponent", 10)):
+            equal(number, "workload." + key, required, config["workload." + key])
+        for key, required in DETECTOR.items():
+            equal(2, "detector." + key, required, config["detector." + key])
+    else:
+        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is object_detection")
+    if config["bagging.sampler"] not in ("bootstrap", "poisson"):
+        broken.append("rule 5: bagging.sampler must be bootstrap or poisson")
+    if config["training.initial_weights"]:
+        broken.append("rule 6: training.initial_weights must be empty")
+    equal(7, "the number of bad samples", 0, bad_samples)
+    return broken
+
+
+def judge(config, record, groups):
+    """status, reasons, exit_code, rankable."""
+    failures = [f"group {index}: {group['failure']}" for index, (group, _) in enumerate(groups) if group["failure"]]
+    diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group, _ in groups)
+    reasons = []
+    if diverged:
+        reasons.append(f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not")
+    if len(failures) == len(groups):
+        stored = record["verdict"]["exit_code"]  # nothing else in the record says why they failed
+        return "INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5, False
+    if record["scores"]["vflops"] is None:
+        reasons.append("the score is not a number")
+    reasons += broken_rules(config, record, sum(bad for _, bad in groups))
+    if reasons:
+        return "INVALID", reasons + failures, 9, False
+    if failures:
+        finished = len(groups) - len(failures)
+        return "PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7, False
+    if config["run.level"] == "custom":
+        return "CUSTOM", ["run.level is custom: not rankable"], 0, False
+    return "VALID", [], 0, True
+
+
+# --- the numbers ------------------------------------------------------------------------------
+
+def attempt(function, *arguments):
+    """The function's result; a finding and None where a file is not what it must be."""
+    try:
+        return function(*arguments)
+    except Broken as error:
+        name, _, text = str(error).partition(": ")
+        find(name, text)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, OverflowError) as error:
+        find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
+    return None
+
+
+def check_group(result, number, listed, record, model, predictions, config):
+    """The group's record as it must be, its bad samples and its quality."""
+    folder = f"groups/{number}/"
+    name = folder + "record.json"
+    if listed["failure"] and not os.path.exists(os.path.join(result.directory, name)):
+        return listed, 0, None, ""
+    stored = attempt(read_json, result, name)
+    if stored is None:
+        return listed, 0, None, ""
+    group = dict(stored["record"])
+    must_be(name, "record.group", group["group"], number, "its folder")
+    must_be(name, "record.ranks", group["ranks"], record["topology"]["degree"], "result.json")
+    hosts = sorted({place["host"] for place in record["topology"]["map"] if place["group"] == number})
+    must_be(name, "record.hosts", group["hosts"], hosts, "topology.map in result.json")
+    quality, digest = stored["quality"], stored["training_digest"]
+    if not group["failure"]:
+        steps = attempt(read_steps, result, folder + "steps.csv")
+        if steps is not None:
+            wanted = int(config["workload.epochs"]) * (group["samples_drawn"] // int(config["training.batch_size"]))
+            must_be(folder + "steps.csv", "the number of steps", len(steps), wanted, "record.json")
+            samples, seconds = sum(step[0] for step in steps), steps[-1][1] if steps else None
+            for key, value in (("samples_trained", samples), ("iterations", len(steps)), ("training_seconds", seconds)):
+                must_be(name, "record." + key, group[key], value, folder + "steps.csv")
+                group[key] = value
+        if group["training_seconds"]:
+            for key, work in (("images_per_second", 1), ("flops", 3 * model.flops)):
+                value = float(group["samples_trained"]) * float(work) / group["training_seconds"]
+                must_be(name, "record." + key, group[key], value, folder + "steps.csv")
+                group[key] = value
+        judged = attempt(predictions.judge, folder + predictions.files[0]) if predictions and not listed["failure"] else None
+        if judged:
+            for key, value in judged[0].items():
+                must_be(name, key, stored[key], value, folder + predictions.files[0] + " and labels")
+            must_be(name, "record.predictions_sha256", group["predictions_sha256"], judged[1], folder + predictions.files[0])
+            quality, group["predictions_sha256"] = judged[0]["quality"], judged[1]
+        elif predictions and not listed["failure"]:
+            predictions.members = -10 ** 9  # no ensemble without this member
+        batches = group["iterations"] * int(config["parallel.micro_batches"])
+        found = attempt(weights_digest, result, folder + "weights.safetensors", model, batches)
+        if found:
+            must_be(name, "training_digest", digest, found, folder + "weights.safetensors")
+            digest = found
+        group["failure"] = listed["failure"]
+    return group, stored["bad_samples"], quality, digest
+
+
+def check_numbers(result, record, config):
+    must_be("result.json", "name", record["name"], config["run.name"], "config")
+    workload = record["workload"]
+    for key, source in (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
+                        ("classes", "workload.classes"), ("image_size", "workload.image_size"),
+                        ("channels", "workload.channels"), ("epochs", "workload.epochs"),
+                        ("batch_size", "training.batch_size"), ("sampler", "bagging.sampler"),
+                        ("aggregation", "bagging.aggregation"), ("seed", "run.seed"), ("data_kind", "data.kind")):
+        stored = workload[key]
+        must_be("result.json", "workload." + key, str(stored), config[source], "config")
+    if config["training.precision"] != "auto":
+        must_be("result.json", "workload.precision", workload["precision"], config["training.precision"], "config")
+    topology, rows = record["topology"], record["work"]["groups"]
+    must_be("result.json", "topology.ranks", topology["ranks"], len(topology["map"]), "topology.map")
+    must_be("result.json", "topology.ranks", topology["ranks"], topology["groups"] * topology["degree"], "eq. 5")
+    must_be("result.json", "topology.groups", topology["groups"], len(rows), "work.groups")
+    model = Model(config)
+    must_be("result.json", "flops.convention", record["flops"]["convention"], "table3", "docs/METRICS.md")
+    official = [dict(record["flops"]), *(one for one in record["flops"]["ledgers"] if one["convention"] == "table3")]
+    for one in official:
+        must_be("result.json", "flops.forward_per_sample", one["forward_per_sample"], model.flops, "the model's layers")
+        must_be("result.json", "flops.training_per_sample", one["training_per_sample"], 3 * model.flops, "the model's layers")
+    voted = [row for row in rows if not row["failure"]]
+    kind = Detection if model.detects else Classification
+    predictions = attempt(kind, result, record, config) if voted else None
+    groups, members, digests = [], [], []
+    for number, row in enumerate(rows):
+        checked = attempt(check_group, result, number, row, record, model, predictions, config)
+        if checked is None:
+            return
+        group, bad, quality, digest = checked
+        must_be("result.json", f"work.groups[{number}]", row, group, f"groups/{number}/record.json and what it is made of")
+        groups.append((group, bad))
+        members.append(quality if not group["failure"] else None)
+        digests.append(digest if not group["failure"] else "")
+    must_be("result.json", "training_digest", record["training_digest"], digests, "groups/<m>/weights.safetensors")
+    check_scores(result, record, config, groups, members, predictions)
+
+
+def check_scores(result, record, config, groups, members, predictions):
+    quality, scores = record["quality"], record["scores"]
+    kind = Detection if config["workload.model"].startswith("faster_rcnn") else Classification
+    must_be("result.json", "quality.metric", quality["metric"], kind.metric, "config")
+    must_be("result.json", "quality.target", quality["target"], float(config["workload.target_quality"]), "config")
+    must_be("result.json", "quality.exponent", quality["exponent"], float(config["workload.penalty_exponent"]), "config")
+    must_be("result.json", "quality.members", quality["members"], members, "groups/<m>/" + kind.files[0])
+    ensemble = attempt(predictions.ensemble) if predictions and predictions.members > 0 else None
+    source = f"evaluation/{kind.files[1]} and evaluation/{kind.files[2]}"
+    if ensemble:
+        numbers, digest, interval = ensemble
+        for key, value in numbers.items():
+            stored = quality[key]
+            if key == "categories":
+                stored = [{name: one[name] for name in value[0]} for one in stored] if value else stored
+            must_be("result.json", "quality." + key, stored, value, source)
+        must_be("result.json", "quality.ensemble_sha256", quality["ensemble_sha256"], digest, "evaluation/" + kind.files[1])
+        if interval:
+            for key, value in zip(("low", "high"), interval):
+                must_be("result.json", "quality.confidence_interval." + key, quality["confidence_interval"][key], value, source)
+    if all(group["failure"] for group, _ in groups):
+        must_be("result.json", "quality.ensemble", quality["ensemble"], None, "groups that all failed")
+    if predictions:
+        must_be("result.json", "quality.labels_sha256", quality["labels_sha256"], predictions.labels_sha256, "evaluation/" + kind.files[2])
+    finished = [member for (group, _), member in zip(groups, members) if not group["failure"]]
+    achieved = quality["ensemble"]
+    mean = math.fsum([]) if not finished else sum(member or 0 for member in finished) / len(finished)
+    has_mean = finished and achieved is not None
+    must_be("result.json", "quality.members_mean", quality["members_mean"], mean if has_mean else None, "quality.members")
+    must_be("result.json", "quality.ensemble_gain", quality["ensemble_gain"], achieved - mean if has_mean else None, "quality")
+    check_work(record, [group for group, _ in groups])
+    penalty = None
+    if achieved is not None:
+        penalty = (achieved / quality["target"]) ** quality["exponent"]
+        if scores["penalty_coefficient"] is not None and abs(scores["penalty_coefficient"] - penalty) <= 1e-15 * penalty:
+            penalty = scores["penalty_coefficient"]  # another machine's pow()
+    must_be("result.json", "scores.penalty_coefficient", scores["penalty_coefficient"], penalty, "eq. 8")
+    vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
+    must_be("result.json", "scores.vflops", scores["vflops"], vflops, "eq. 7")
+    verdict = dict(zip(("status", "reasons", "exit_code", "rankable"), judge(config, record, groups)))
+    for key, value in verdict.items():
+        must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
+
+
+def check_work(record, groups):
+    """Eq. 6, and the sums over groups."""
+    finished = [group for group in groups if not group["failure"]]
+    samples = sum(group["samples_trained"] for group in finished)
+    must_be("result.json", "work.samples_trained", record["work"]["samples_trained"], samples, "work.groups")
+    must_be("result.json", "work.iterations", record["work"]["iterations"], sum(g["iterations"] for g in finished), "work.groups")
+    longest = max([0.0] + [group["training_seconds"] or 0.0 for group in groups])
+    must_be("result.json", "time.training_seconds", record["time"]["training_seconds"], longest, "work.groups")
+    epochs = [max(group["epoch_seconds"][epoch] for group in groups if epoch < len(group["epoch_seconds"]))
+              for epoch in range(max([0] + [len(group["epoch_seconds"]) for group in finished]))]
+    must_be("result.json", "time.epoch_seconds", record["time"]["epoch_seconds"], epochs, "work.groups")
+    speed = float(samples) / longest if finished and longest > 0 else None
+    work = float(record["flops"]["training_per_sample"])
+    flops = float(samples) * work / longest if speed is not None else None
+    must_be("result.json", "throughput.images_per_second", record["throughput"]["images_per_second"], speed, "work.groups")
+    per_rank = None if speed is None else speed / record["topology"]["ranks"]
+    must_be("result.json", "throughput.per_rank", record["throughput"]["per_rank"], per_rank, "work.groups")
+    must_be("result.json", "scores.flops", record["scores"]["flops"], flops, "eq. 6")
+
+
+# --- the summary ------------------------------------------------------------------------------
+
+def result_line(record, manifest):
+    number = lambda value, form: "n/a" if value is None else format(value, form)
+    scores, quality, topology = record["scores"], record["quality"], record["topology"]
+    return (f"RESULT {record['verdict']['status']}  workload={record['workload']['kind']} M={topology['groups']} "
+            f"P={topology['degree']} FLOPS={number(scores['flops'], '.3e')} VFLOPS={number(scores['vflops'], '.3e')} "
+            f"quality={number(quality['ensemble'], '.4f')} target={quality['target']:.4f} manifest={manifest}")
+
+
+def check_summary(result, record, manifest):
+    text = result.text("summary.txt")
+    body, mark, digest = text.rpartition("manifest=")
+    must_be("summary.txt", "its last line", (text.splitlines() or [""])[-1], result_line(record, manifest), "result.json and manifest.sha256")
+    must_be("summary.txt", "what stands behind the last manifest=", digest, manifest + "\n")
+    must_be("summary.txt", "its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()), record["summary_sha256"], "result.json")
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    if not os.path.isdir(arguments[0]):
+        print(f"verify_result.py: {arguments[0]}: expected the directory of a result", file=sys.stderr)
+        return 2
+    result = Result(arguments[0])
+    manifest = attempt(check_manifest, result)
+    record = attempt(read_json, result, "result.json")
+    if record is not None:
+        environment = attempt(read_json, result, "environment.json")
+        if environment is not None:
+            must_be("environment.json", "the environment", environment, record.get("environment"), "result.json")
+        text = attempt(result.text, "config.yaml")
+        if text is not None:
+            must_be("config.yaml", "the text", text, record.get("config"), "config in result.json")
+        attempt(check_summary, result, record, manifest or "")
+        config = attempt(lambda: parse_config(record["config"]))
+        if config is not None:
+            attempt(check_numbers, result, record, config)
+    for file, text in FINDINGS:
+        print(f"{file}: {text}")
+    if not FINDINGS:
+        print(result_line(record, manifest))
+    return 10 if FINDINGS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <hpcai/config/keys.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/statistics.hpp>
+
+#include "compare_quality.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
+constexpr double kSame = 0.02;  // of a time, which counts as none
+
+std::string text_of(const fs::path& path) {
+    const auto bytes = storage::read_file_bytes(path, kTextLimitBytes);
+    return std::string(storage::text_of(bytes));
+}
+
+StoredResult read(const fs::path& directory) {
+    const fs::path path = directory / "result.json";
+    std::error_code error;
+    require(fs::is_regular_file(path, error), ExitCode::usage,
+            "{}: expected the directory of a result, with its result.json", directory.string());
+    StoredResult result{directory, report::from_json(text_of(path), path.string()), {}};
+    result.config = config::parse(result.record.config, path.string() + ": config", {});
+    return result;
+}
+
+std::vector<SettingDifference> differing(const std::map<std::string, std::string>& first,
+                                         const std::map<std::string, std::string>& second) {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : first) keys.insert(key);
+    for (const auto& [key, value] : second) keys.insert(key);
+    const auto value_in = [](const std::map<std::string, std::string>& all,
+                             const std::string& key) {
+        const auto found = all.find(key);
+        return found == all.end() ? std::string() : found->second;
+    };
+    std::vector<SettingDifference> differences;
+    for (const std::string& key : keys) {
+        const std::string one = value_in(first, key), other = value_in(second, key);
+        if (one != other) differences.push_back({key, one, other});
+    }
+    return differences;
+}
+
+std::map<std::string, std::string> settings_of(const StoredResult& result) {
+    std::map<std::string, std::string> settings;
+    for (const config::Key& key : config::keys()) {
+        settings[key.full_name()] = config::value_text(result.config, key.full_name());
+    }
+    return settings;
+}
+
+std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
+    std::map<std::string, std::string> facts = record.environment;
+    facts["ranks"] = std::to_string(record.topology.ranks);
+    facts["nodes"] = std::to_string(record.topology.nodes);
+    facts["precision in force"] = record.workload.precision;
+    return facts;
+}
+
+/// Of the groups that finished; without content where one has stored no steps.
+StepSeconds step_seconds_of(const StoredResult& result) {
+    StepSeconds groups;
+    for (const GroupRecord& group : result.record.work.groups) {
+        if (!group.failure.empty()) continue;
+        const fs::path path =
+            result.directory / "groups" / std::to_string(group.group) / "steps.csv";
+        std::error_code error;
+        if (!fs::is_regular_file(path, error)) return {};
+        std::vector<double> seconds;
+        double before = 0;
+        for (const StepRecord& step : report::steps_from_csv(text_of(path), path.string())) {
+            seconds.push_back(step.end_seconds - before);
+            before = step.end_seconds;
+        }
+        groups.push_back(std::move(seconds));
+    }
+    return groups;
+}
+
+/// `ratio` is of the runs' times, and times `scale` that of the metric's own.
+MetricComparison compare_speed(MetricComparison metric,
+                               const std::optional<evaluation::Interval>& ratio, double scale) {
+    if (!ratio || !std::isfinite(scale) || scale <= 0) {
+        metric.why = "the steps of one were not stored, or are too few";
+        return metric;
+    }
+    const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
+    metric.why =
+        fmt::format("time x {:.4f} to {:.4f} (95 %, bootstrap of steps)", time.low, time.high);
+    if (time.low >= 1 - kSame && time.high <= 1 + kSame) {
+        metric.judgement = Judgement::same;
+    } else if (time.high < 1) {
+        metric.judgement = Judgement::faster;
+    } else if (time.low > 1) {
+        metric.judgement = Judgement::slower;
+    }
+    return metric;
+}
+
+/// Without a spread only the same number is known to be the same.
+MetricComparison compare_number(MetricComparison metric) {
+    const bool is_same = metric.first.value && metric.first.value == metric.second.value;
+    metric.judgement = is_same ? Judgement::same : Judgement::unclear;
+    metric.why = is_same ? "equal" : "one number each, whose spread is not known";
+    return metric;
+}
+
+/// VFLOPS is better where neither speed nor quality is worse and one of them better.
+MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgement quality) {
+    const auto sign = [](Judgement judgement) {
+        switch (judgement) {
+            case Judgement::faster:
+            case Judgement::better:
+                return 1;
+            case Judgement::slower:
+            case Judgement::worse:
+                return -1;
+            default:
+                return 0;
+        }
+    };
+    const bool is_known = speed != Judgement::unclear && quality != Judgement::unclear;
+    const int sum = sign(speed) + sign(quality);
+    metric.why = fmt::format("speed {}, quality {}", word_of(speed), word_of(quality));
+    if (!is_known || (sum == 0 && sign(speed) != 0)) return metric;
+    metric.judgement = sum > 0 ? Judgement::better : sum < 0 ? Judgement::worse : Judgement::same;
+    return metric;
+}
+
+double value_or_nan(const Quantity& quantity) {
+    return quantity.value.value_or(std::nan(""));
+}
+
+std::vector<MetricComparison> compare_metrics(const StoredResult& first,
+                                              const StoredResult& second) {
+    const RunRecord& one = first.record;
+    const RunRecord& other = second.record;
+    const auto ratio = time_ratio_95(step_seconds_of(first), step_seconds_of(second));
+    // Of rates: the time of a sample, and of a FLOP.
+    const double samples = static_cast<double>(one.work.samples_trained) /
+                           static_cast<double>(other.work.samples_trained);
+    const double flops = samples * static_cast<double>(one.flops.training_per_sample) /
+                         static_cast<double>(other.flops.training_per_sample);
+    const auto& rate_1 = one.throughput.images_per_second;
+    const auto& rate_2 = other.throughput.images_per_second;
+    std::vector<MetricComparison> metrics;
+    metrics.push_back(
+        compare_speed({"throughput.images_per_second", "1/s", rate_1, rate_2}, ratio, samples));
+    metrics.push_back(compare_speed(
+        {"scores.flops", "FLOP/s", one.scores.flops, other.scores.flops}, ratio, flops));
+    const Judgement speed = metrics.back().judgement;
+    const MetricComparison quality = compare_quality(first, second);
+    MetricComparison vflops{"scores.vflops", "FLOP/s", one.scores.vflops, other.scores.vflops};
+    if (std::isfinite(value_or_nan(vflops.first) + value_or_nan(vflops.second))) {
+        vflops = compare_vflops(vflops, speed, quality.judgement);
+    } else {
+        vflops.why = "one has no VFLOPS";
+    }
+    metrics.push_back(vflops);
+    metrics.push_back(quality);
+    metrics.push_back(compare_speed(
+        {"time.training_seconds", "s", one.time.training_seconds, other.time.training_seconds},
+        ratio, 1));
+    metrics.push_back(
+        compare_number({"communication.exposed_seconds", "s", one.communication.exposed_seconds,
+                        other.communication.exposed_seconds}));
+    metrics.push_back(compare_number({"communication.sent_bytes_per_step", "bytes",
+                                      one.communication.sent_bytes_per_step,
+                                      other.communication.sent_bytes_per_step}));
+    return metrics;
+}
+
+}  // namespace
+
+std::string_view word_of(Judgement judgement) {
+    constexpr std::array<std::string_view, 6> kWords{"SAME",   "FASTER", "SLOWER",
+                                                     "BETTER", "WORSE",  "UNCLEAR"};
+    return kWords[static_cast<std::size_t>(judgement)];
+}
+
+Comparison compare(const fs::path& first, const fs::path& second) {
+    const StoredResult one = read(first), other = read(second);
+    Comparison comparison{one.record.name, other.record.name, {}, {}, {}};
+    comparison.settings = differing(settings_of(one), settings_of(other));
+    comparison.environment = differing(facts_of_run(one.record), facts_of_run(other.record));
+    comparison.metrics = compare_metrics(one, other);
+    return comparison;
+}
+
+}  // namespace hpcai::verification

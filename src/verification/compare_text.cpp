@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/verification/compare.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string shown(const std::string& value) {
+    constexpr std::size_t kMost = 60;
+    const std::string line = printable(value.substr(0, kMost));
+    return value.empty() ? "(none)" : value.size() > kMost ? line + "..." : line;
+}
+
+std::string number(const Quantity& quantity) {
+    return quantity.value ? fmt::format("{:.5g}", *quantity.value) : "n/a";
+}
+
+std::string change(const MetricComparison& row) {
+    if (!row.first.value || !row.second.value || *row.first.value == 0) return "";
+    return fmt::format("{:+.2f} %", 100 * (*row.second.value / *row.first.value - 1));
+}
+
+std::string table(std::string_view title, const std::vector<SettingDifference>& differences) {
+    std::string text = fmt::format("{}{}\n", title, differences.empty() ? ": none" : "");
+    for (const SettingDifference& one : differences) {
+        text += fmt::format("  {:<34} {} -> {}\n", printable(one.key), shown(one.first),
+                            shown(one.second));
+    }
+    return text;
+}
+
+ordered_json json_of(const std::vector<SettingDifference>& differences) {
+    ordered_json rows = ordered_json::array();
+    for (const SettingDifference& one : differences) {
+        rows.push_back({{"key", one.key}, {"first", one.first}, {"second", one.second}});
+    }
+    return rows;
+}
+
+ordered_json json_of(const Quantity& quantity) {
+    return quantity.value ? ordered_json(*quantity.value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+std::string to_text(const Comparison& comparison) {
+    std::string text =
+        fmt::format("{} -> {}\n\n", printable(comparison.first), printable(comparison.second));
+    text += table("settings that differ", comparison.settings);
+    text += table("facts that differ", comparison.environment);
+    text += fmt::format("\n{:<34}{:>12}{:>12}{:>11}  {}\n", "metric", "first", "second", "change",
+                        "second is");
+    for (const MetricComparison& row : comparison.metrics) {
+        text += fmt::format("{:<34}{:>12}{:>12}{:>11}  {:<8} {}\n", row.key, number(row.first),
+                            number(row.second), change(row), word_of(row.judgement),
+                            printable(row.why));
+    }
+    return text;
+}
+
+std::string to_json(const Comparison& comparison) {
+    ordered_json metrics = ordered_json::array();
+    for (const MetricComparison& row : comparison.metrics) {
+        metrics.push_back({{"key", row.key},
+                           {"unit", row.unit},
+                           {"first", json_of(row.first)},
+                           {"second", json_of(row.second)},
+                           {"judgement", word_of(row.judgement)},
+                           {"why", row.why}});
+    }
+    const ordered_json all{{"schema", "hpcai500-compare/1"},
+                           {"first", comparison.first},
+                           {"second", comparison.second},
+                           {"settings", json_of(comparison.settings)},
+                           {"environment", json_of(comparison.environment)},
+                           {"metrics", std::move(metrics)}};
+    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hpcai::verification

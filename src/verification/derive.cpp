@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <hpcai/config/keys.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/metrics/score.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/derive.hpp>
+
+namespace hpcai::verification {
+
+Quantity or_reason(std::optional<double> value, const std::string& reason) {
+    return value ? Quantity{value, ""} : Quantity{std::nullopt, reason};
+}
+
+WorkloadRecord describe_workload(const config::Config& config) {
+    const auto text = [&](const char* key) { return config::value_text(config, key); };
+    WorkloadRecord record;
+    record.kind = text("workload.kind");
+    record.model = text("workload.model");
+    record.level = text("run.level");
+    record.classes = config.workload.classes;
+    record.image_size = config.workload.image_size;
+    record.image_width = image_width(config);
+    record.channels = config.workload.channels;
+    record.epochs = config.workload.epochs;
+    record.batch_size = config.training.batch_size;
+    record.sampler = text("bagging.sampler");
+    record.aggregation = text("bagging.aggregation");
+    record.seed = config.run.seed;
+    record.data_kind = text("data.kind");
+    return record;
+}
+
+FlopsRecord flops_of_model(const config::Config& config) {
+    const metrics::FlopsLedger ledger(models::make_model(config));
+    FlopsRecord record;
+    for (const ops::LedgerName& one : ops::kLedgers) {
+        record.ledgers.push_back({std::string(one.name), ledger.forward_per_sample(one.ledger),
+                                  ledger.training_per_sample(one.ledger)});
+        if (one.ledger != metrics::kOfficialLedger) continue;
+        record.convention = one.name;
+        record.forward_per_sample = ledger.forward_per_sample(one.ledger);
+        record.training_per_sample = ledger.training_per_sample(one.ledger);
+    }
+    return record;
+}
+
+void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group) {
+    const double seconds = *group.training_seconds.value;
+    const auto samples = static_cast<double>(group.samples_trained);
+    group.images_per_second = {samples / seconds, ""};
+    group.flops = {samples * static_cast<double>(training_flops_per_sample) / seconds, ""};
+}
+
+namespace {
+
+/// The longest of all groups, epoch by epoch.
+void add_epochs(std::size_t epochs, RunRecord& record) {
+    for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+        double longest = 0;
+        for (const GroupRecord& row : record.work.groups) {
+            if (epoch < row.epoch_seconds.size()) {
+                longest = std::max(longest, row.epoch_seconds[epoch]);
+            }
+        }
+        record.time.epoch_seconds.push_back(longest);
+    }
+}
+
+}  // namespace
+
+void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
+    std::vector<metrics::GroupWork> work;
+    std::size_t epochs = 0;
+    record.work = {};
+    record.time.epoch_seconds.clear();
+    record.training_digest.clear();
+    for (const GroupResult& group : groups) {
+        const GroupRecord& row = group.record;
+        const bool finished = row.failure.empty();
+        work.push_back({row.samples_trained, row.training_seconds.value.value_or(0), finished});
+        record.work.groups.push_back(row);
+        record.training_digest.push_back(finished ? group.training_digest : "");
+        if (!finished) continue;
+        record.work.samples_trained += row.samples_trained;
+        record.work.iterations += row.iterations;
+        epochs = std::max(epochs, row.epoch_seconds.size());
+    }
+    add_epochs(epochs, record);
+    double longest = 0;
+    for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
+    record.time.training_seconds = {longest, ""};
+    const auto speed = metrics::samples_per_second(work);
+    record.throughput.images_per_second = or_reason(speed, "no group finished");
+    record.throughput.per_rank = or_reason(
+        speed ? std::optional(*speed / record.topology.ranks) : speed, "no group finished");
+    record.scores.flops =
+        or_reason(metrics::flops(work, record.flops.training_per_sample), "no group finished");
+}
+
+void derive_members(const config::Config& config, const std::vector<GroupResult>& groups,
+                    QualityRecord& quality) {
+    quality.target = config.workload.target_quality;
+    quality.exponent = config.workload.penalty_exponent;
+    quality.members.clear();
+    double sum = 0;
+    int finished_groups = 0;
+    for (const GroupResult& group : groups) {
+        const bool finished = group.record.failure.empty();
+        quality.members.push_back(finished ? group.quality : nothing("the group did not finish"));
+        if (!finished) continue;
+        sum += group.quality.value.value_or(0);
+        ++finished_groups;
+    }
+    if (finished_groups == 0) return;
+    if (!quality.ensemble.value) {
+        quality.members_mean = quality.ensemble_gain = nothing(quality.ensemble.reason);
+        return;
+    }
+    const double mean = sum / finished_groups;
+    quality.members_mean = {mean, ""};
+    quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
+}
+
+void derive_scores(RunRecord& record) {
+    std::optional<double> penalty;
+    if (record.quality.ensemble.value) {
+        penalty = metrics::penalty_coefficient(*record.quality.ensemble.value,
+                                               record.quality.target, record.quality.exponent);
+    }
+    const std::string none = "no quality to score";
+    record.scores.penalty_coefficient = or_reason(penalty, none);
+    record.scores.vflops = or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
+}
+
+VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {
+    VerdictFacts facts;
+    facts.training_samples = record.workload.training_samples;
+    facts.validation_samples = record.workload.validation_samples;
+    facts.objections = record.workload.data_objections;
+    facts.has_score = record.scores.vflops.value.has_value();
+    facts.groups = static_cast<int>(groups.size());
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        facts.bad_samples += groups[index].bad_samples;
+        if (groups[index].record.failure.empty()) continue;
+        facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
+    }
+    return facts;
+}
+
+std::string summary_digest(const RunRecord& record) {
+    return storage::sha256_hex(storage::bytes_of(report::summary(record, "")));
+}
+
+}  // namespace hpcai::verification

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "findings.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/text.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
+
+/// In one line and of bearable length.
+std::string shown(std::string_view text) {
+    constexpr std::size_t kMost = 100;
+    const std::string line = printable(text.substr(0, kMost));
+    return text.size() > kMost ? line + "..." : line;
+}
+
+/// Calls body(key, stored, expected) for every value that differs.
+template <typename Body>
+void for_each_difference(const ordered_json& stored, const ordered_json& expected,
+                         const std::string& key, const Body& body) {
+    if (stored.is_object() && expected.is_object()) {
+        std::set<std::string> names;
+        for (const auto& [name, value] : stored.items()) names.insert(name);
+        for (const auto& [name, value] : expected.items()) names.insert(name);
+        for (const std::string& name : names) {
+            const ordered_json nothing = "nothing";
+            for_each_difference(stored.contains(name) ? stored[name] : nothing,
+                                expected.contains(name) ? expected[name] : nothing,
+                                key.empty() ? name : key + "." + name, body);
+        }
+        return;
+    }
+    if (stored.is_array() && expected.is_array() && stored.size() == expected.size()) {
+        for (std::size_t index = 0; index < stored.size(); ++index) {
+            for_each_difference(stored[index], expected[index], fmt::format("{}[{}]", key, index),
+                                body);
+        }
+        return;
+    }
+    if (stored != expected) body(key, stored, expected);
+}
+
+std::string_view next_line(std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    return line;
+}
+
+}  // namespace
+
+std::optional<std::string> Inspector::text_of(const std::string& file) {
+    std::error_code error;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(directory_ / file, error))) {
+        find(file, "is missing");
+        return std::nullopt;
+    }
+    return attempt(file, [&] {
+        const auto bytes = storage::read_file_bytes(directory_ / file, kTextLimitBytes);
+        return std::string(storage::text_of(bytes));
+    });
+}
+
+void Inspector::note(const std::string& file, const Error& error) {
+    find(file, "{}", printable(error.what()));
+}
+
+void Inspector::compare_lines(const std::string& file, std::string_view text,
+                              std::string_view expected) {
+    if (text == expected) return;
+    constexpr std::ptrdiff_t kContext = 30;
+    for (std::size_t number = 1; !text.empty() || !expected.empty(); ++number) {
+        const bool is_missing = text.empty(), is_surplus = expected.empty();
+        std::string_view line = next_line(text), wanted = next_line(expected);
+        if (line == wanted && !is_missing && !is_surplus) continue;
+        const auto differ = std::ranges::mismatch(line, wanted).in1 - line.begin();
+        if (differ > kContext) {  // of long lines the end of what they share
+            line.remove_prefix(static_cast<std::size_t>(differ - kContext));
+            wanted.remove_prefix(static_cast<std::size_t>(differ - kContext));
+        }
+        find(file, "line {} is {}; must be {}", number,
+             is_missing ? "missing" : "\"" + shown(line) + "\"",
+             is_surplus ? "absent" : "\"" + shown(wanted) + "\"");
+        return;
+    }
+    find(file, "the last line has no end, or too many");
+}
+
+void Inspector::compare_keys(const std::string& file, const std::string& stored,
+                             const std::string& expected,
+                             const std::function<std::string(const std::string& key)>& source) {
+    if (stored == expected) return;
+    for_each_difference(
+        ordered_json::parse(stored), ordered_json::parse(expected), "",
+        [&](const std::string& key, const ordered_json& is, const ordered_json& must) {
+            constexpr auto kReplace = ordered_json::error_handler_t::replace;
+            const std::string from = source(key);
+            find(file, "{} is {}; must be {}{}", key, shown(is.dump(-1, ' ', false, kReplace)),
+                 shown(must.dump(-1, ' ', false, kReplace)), from.empty() ? "" : ", " + from);
+        });
+}
+
+}  // namespace hpcai::verification

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/plan/data_sampler.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "checks.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+struct Model {
+    graph::Graph graph;
+    std::int64_t training_flops_per_sample;
+};
+
+/// One group's files.
+class GroupCheck {
+public:
+    GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
+        : claim_(claim), model_(model), inspector_(inspector), group_(group) {}
+
+    /// The result as it must be.
+    GroupResult check(PredictionCheck* predictions) {
+        const std::string name = file("record.json");
+        const GroupRecord& listed = claim_.record.work.groups[static_cast<std::size_t>(group_)];
+        const bool voted = listed.failure.empty();
+        std::error_code error;
+        if (!voted && !std::filesystem::exists(inspector_.directory() / name, error)) {
+            return lost(listed);
+        }
+        const auto text = inspector_.text_of(name);
+        const auto stored =
+            !text ? std::nullopt
+                  : inspector_.attempt(name, [&] { return report::group_from_json(*text, name); });
+        if (!stored) return lost(listed);
+        inspector_.compare_lines(name, *text, report::to_json(*stored));
+        GroupResult expected = *stored;
+        describe(expected.record);
+        if (expected.record.failure.empty()) {
+            take_steps(expected.record);
+            derive_speed(model_.training_flops_per_sample, expected.record);
+            if (voted) predictions->add_member(group_, expected);
+            take_weights(expected);
+        }
+        inspector_.compare_keys(name, report::to_json(*stored), report::to_json(expected),
+                                [&](const std::string& key) { return source_of(key); });
+        // Of a group that finished too late for the vote.
+        if (expected.record.failure.empty()) expected.record.failure = listed.failure;
+        return expected;
+    }
+
+private:
+    std::string file(const std::string& name) const { return group_prefix(group_) + name; }
+
+    /// What is known of a group that has stored nothing.
+    GroupResult lost(const GroupRecord& listed) const {
+        GroupResult result;
+        result.record.group = group_;
+        result.record.ranks = claim_.controller.layout().degree;
+        result.record.failure = listed.failure;
+        return result;
+    }
+
+    void describe(GroupRecord& record) const {
+        record.group = group_;
+        record.ranks = claim_.controller.layout().degree;
+        std::set<std::string> hosts;
+        for (int rank = 0; rank < record.ranks; ++rank) {
+            const int world_rank = claim_.controller.world_rank_of(group_, rank);
+            hosts.insert(claim_.record.topology.map[static_cast<std::size_t>(world_rank)].host);
+        }
+        record.hosts.assign(hosts.begin(), hosts.end());
+        const bool began = record.failure.empty() || record.samples_drawn > 0;
+        if (!began) return;
+        const std::int64_t samples = claim_.record.workload.training_samples;
+        inspector_.attempt("result.json", [&] {
+            const plan::DataSampler sampler(claim_.config.bagging, claim_.config.run.seed,
+                                            static_cast<std::uint32_t>(samples));
+            record.samples_drawn =
+                static_cast<std::int64_t>(sampler.in_bag_size(static_cast<std::uint32_t>(group_)));
+            return 0;
+        });
+    }
+
+    void take_steps(GroupRecord& record) {
+        const std::string name = file("steps.csv");
+        const auto text = inspector_.text_of(name);
+        if (!text) return;
+        const auto steps =
+            inspector_.attempt(name, [&] { return report::steps_from_csv(*text, name); });
+        if (!steps) return;
+        inspector_.compare_lines(name, *text, report::steps_to_csv(*steps));
+        const std::int64_t wanted = claim_.config.workload.epochs *
+                                    (record.samples_drawn / claim_.config.training.batch_size);
+        if (static_cast<std::int64_t>(steps->size()) != wanted || steps->empty()) {
+            inspector_.find(name, "has {} steps; must have {}, those of all epochs", steps->size(),
+                            wanted);
+        }
+        record.iterations = static_cast<std::int64_t>(steps->size());
+        record.samples_trained = 0;
+        for (const StepRecord& step : *steps) record.samples_trained += step.samples;
+        if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
+    }
+
+    void take_weights(GroupResult& result) {
+        const std::int64_t batches =
+            result.record.iterations * claim_.controller.layout().micro_batches;
+        const auto digest =
+            digest_of_weights(file("weights.safetensors"), model_.graph, batches, inspector_);
+        if (digest) result.training_digest = *digest;
+    }
+
+    std::string source_of(const std::string& key) const {
+        const auto is_any = [&](std::initializer_list<std::string_view> names) {
+            return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
+        };
+        if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
+                    "record.images_per_second", "record.flops"})) {
+            return "by " + file("steps.csv");
+        }
+        if (is_any({"quality", "record.predictions_sha256"})) {
+            return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";
+        }
+        if (is_any({"training_digest"})) return "by " + file("weights.safetensors");
+        if (is_any({"record.samples_drawn"})) return "by run.seed and the sampler";
+        return "by the group's number and topology.map in result.json";
+    }
+
+    const Claim& claim_;
+    const Model& model_;
+    Inspector& inspector_;
+    int group_;
+};
+
+}  // namespace
+
+std::string group_prefix(int group) {
+    return fmt::format("groups/{}/", group);
+}
+
+std::vector<GroupResult> check_groups(const Claim& claim, PredictionCheck* predictions,
+                                      Inspector& inspector) {
+    const Model model{models::make_model(claim.config),
+                      flops_of_model(claim.config).training_per_sample};
+    std::vector<GroupResult> results;
+    for (int group = 0; group < claim.controller.layout().groups; ++group) {
+        results.push_back(GroupCheck(claim, model, inspector, group).check(predictions));
+    }
+    return results;
+}
+
+}  // namespace hpcai::verification

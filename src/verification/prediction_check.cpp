@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/storage/npy.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "checks.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+constexpr std::size_t kArrayLimitBytes = std::size_t{1} << 36;
+
+/// Beyond this a sum over ranks was not the mean of the members. Two are added in one way only.
+float tolerance(int members) {
+    return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
+}
+
+bool agree(float stored, float computed, float allowed) {
+    if (std::isnan(stored) || std::isnan(computed))
+        return std::isnan(stored) == std::isnan(computed);
+    return std::abs(stored - computed) <= allowed;
+}
+
+class ProbabilityCheck final : public PredictionCheck {
+public:
+    ProbabilityCheck(const Claim& claim, Inspector& inspector)
+        : claim_(claim),
+          inspector_(inspector),
+          names_(prediction_files(claim.config.workload)),
+          soft_(evaluation::Vote::soft, classes()),
+          majority_(evaluation::Vote::majority, classes()) {
+        labels_ = read<std::int32_t>(labels_name(), {samples()}, nullptr);
+        const auto lines = inspector.text_of("evaluation/samples.txt");
+        const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : samples();
+        if (count != samples()) {
+            inspector.find("evaluation/samples.txt", "has {} lines; must have {}, one a sample",
+                           count, samples());
+        }
+    }
+
+    void add_member(int group, GroupResult& result) override {
+        const std::string name = group_prefix(group) + names_.member;
+        const auto values =
+            read<float>(name, {samples(), classes()}, &result.record.predictions_sha256);
+        if (!values || !labels_) {
+            is_complete_ = false;
+            return;
+        }
+        inspector_.attempt(labels_name(), [&] {
+            judge_member({values->as<float>(), labels_->as<std::int32_t>(), classes()}, result);
+            return 0;
+        });
+        soft_.add(values->as<float>());
+        majority_.add(values->as<float>());
+        ++members_;
+    }
+
+    void finish(QualityRecord& quality) override {
+        if (labels_) quality.labels_sha256 = labels_digest_;
+        const std::string name = "evaluation/" + names_.ensemble;
+        const auto stored = read<float>(name, {samples(), classes()}, &quality.ensemble_sha256);
+        if (!stored || !is_complete_ || members_ == 0) return;
+        const std::span<const float> said = stored->as<float>();
+        const std::vector<float> majority = majority_.result();
+        compare(name, said, counts_majority() ? majority : soft_.result());
+        const auto labels = labels_->as<std::int32_t>();
+        const Quantity out_of_bag = quality.out_of_bag;
+        inspector_.attempt(labels_name(), [&] {
+            judge_vote({{said, labels, classes()},
+                        {counts_majority() ? said : std::span(majority), labels, classes()},
+                        counts_majority()},
+                       quality);
+            return 0;
+        });
+        if (claim_.config.bagging.out_of_bag) quality.out_of_bag = out_of_bag;
+    }
+
+private:
+    std::int64_t samples() const { return claim_.record.workload.validation_samples; }
+    std::int64_t classes() const { return claim_.config.workload.classes; }
+    std::string labels_name() const { return "evaluation/" + names_.labels; }
+    bool counts_majority() const {
+        return claim_.config.bagging.aggregation == config::Aggregation::majority;
+    }
+
+    /// Its SHA-256 comes to `digest`, that of labels to labels_digest_.
+    template <typename T>
+    std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
+                                          std::string* digest) {
+        return inspector_.attempt(name, [&] {
+            const auto bytes =
+                storage::read_file_bytes(inspector_.directory() / name, kArrayLimitBytes);
+            storage::NpyArray array = storage::parse_npy(bytes, name);
+            require(array.dtype() == tensor::dtype_of<T>() && array.shape() == shape,
+                    ExitCode::data, "has {} {}; must have {} {}", tensor::name_of(array.dtype()),
+                    tensor::to_string(array.shape()), tensor::name_of(tensor::dtype_of<T>()),
+                    tensor::to_string(shape));
+            (digest != nullptr ? *digest : labels_digest_) = storage::sha256_hex(bytes);
+            return array;
+        });
+    }
+
+    void compare(const std::string& name, std::span<const float> stored,
+                 const std::vector<float>& computed) {
+        const float allowed = tolerance(members_);
+        for (std::size_t index = 0; index < stored.size(); ++index) {
+            if (agree(stored[index], computed[index], allowed)) continue;
+            const auto width = static_cast<std::size_t>(classes());
+            inspector_.find(name, "sample {}, class {} is {}; must be {}, as {}{} give it",
+                            index / width, index % width, stored[index], computed[index],
+                            "groups/*/", names_.member);
+            return;
+        }
+    }
+
+    const Claim claim_;
+    Inspector& inspector_;
+    PredictionFiles names_;
+    std::optional<storage::NpyArray> labels_;
+    std::string labels_digest_;
+    evaluation::Ballot soft_, majority_;
+    int members_ = 0;
+    bool is_complete_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<PredictionCheck> make_prediction_check(const Claim& claim, Inspector& inspector) {
+    if (detects(claim.config.workload)) return make_detection_check(claim, inspector);
+    return std::make_unique<ProbabilityCheck>(claim, inspector);
+}
+
+}  // namespace hpcai::verification

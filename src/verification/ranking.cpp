@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <hpcai/report/summary.hpp>
+#include <hpcai/verification/ranking.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+/// "cpu * 2 + NVIDIA H100 * 8": ranks by device, one accelerator each.
+std::string accelerators_of(const RunRecord& record) {
+    std::map<std::string, int> counts;
+    for (const PlaceRecord& place : record.topology.map) ++counts[place.device];
+    std::string text;
+    for (const auto& [device, count] : counts) {
+        text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", device, count);
+    }
+    return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
+}
+
+RankingRow row_of(const Submission& submission) {
+    const RunRecord& record = submission.record;
+    RankingRow row;
+    row.source = record.name;
+    row.verdict = report::word_of(record.verdict.status);
+    row.vflops = record.scores.vflops;
+    row.minutes = record.time.training_seconds;
+    if (row.minutes.value) *row.minutes.value /= 60;
+    row.quality = record.quality.ensemble;
+    row.accelerators = accelerators_of(record);
+    row.framework = "hpcai500 " + record.program_version;
+    row.level = record.workload.level;
+    row.manifest = submission.manifest;
+    if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
+        row.note = record.verdict.reasons.front();
+    }
+    if (!submission.is_verified) row.note += row.note.empty() ? "not verified" : "; not verified";
+    return row;
+}
+
+bool is_rankable(const Submission& submission) {
+    return submission.record.verdict.rankable && submission.record.scores.vflops.value;
+}
+
+Ranking rank_workload(std::vector<const Submission*> submissions) {
+    const auto by_name = [](const Submission* one) { return one->record.name; };
+    std::ranges::stable_sort(submissions, {}, by_name);
+    std::ranges::stable_sort(submissions, [](const Submission* one, const Submission* other) {
+        if (is_rankable(*one) != is_rankable(*other)) return is_rankable(*one);
+        return is_rankable(*one) &&
+               *one->record.scores.vflops.value > *other->record.scores.vflops.value;
+    });
+    Ranking ranking{
+        submissions.front()->record.workload.kind, submissions.front()->record.quality.metric, {}};
+    for (const Submission* submission : submissions) {
+        RankingRow row = row_of(*submission);
+        if (is_rankable(*submission)) {
+            const bool is_equal =
+                !ranking.rows.empty() && ranking.rows.back().vflops.value == row.vflops.value;
+            row.rank =
+                is_equal ? ranking.rows.back().rank : static_cast<int>(ranking.rows.size()) + 1;
+        }
+        ranking.rows.push_back(std::move(row));
+    }
+    return ranking;
+}
+
+}  // namespace
+
+std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
+    std::map<std::string, std::vector<const Submission*>> by_workload;
+    for (const Submission& one : submissions) {
+        by_workload[one.record.workload.kind].push_back(&one);
+    }
+    std::vector<Ranking> rankings;
+    for (const auto& [workload, some] : by_workload) rankings.push_back(rank_workload(some));
+    return rankings;
+}
+
+}  // namespace hpcai::verification

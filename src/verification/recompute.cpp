@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/config/keys.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "checks.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+/// Of the settings in the summary; other rows are facts that nothing else in the result has.
+void recompute_parameters(const Claim& claim, RunRecord& record) {
+    for (ParameterRecord& row : record.parameters) {
+        const std::size_t dot = row.key.find('.');
+        if (dot == std::string::npos) continue;
+        const config::Key* key = config::find_key(row.key.substr(0, dot), row.key.substr(dot + 1));
+        if (key == nullptr) continue;
+        if (row.key == "bagging.M") {
+            row.value = std::to_string(claim.controller.layout().groups);
+        } else if (row.key == "bagging.P_degree") {
+            row.value = std::to_string(claim.controller.layout().degree);
+        } else if (row.key == "training.precision") {
+            row.value = record.workload.precision;
+        } else {
+            row.value = config::value_text(claim.config, row.key);
+            row.meaning = key->meaning;
+        }
+    }
+}
+
+void recompute_workload(const Claim& claim, RunRecord& record) {
+    const WorkloadRecord& stored = claim.record.workload;
+    record.workload = describe_workload(claim.config);
+    record.workload.precision = config::value_text(claim.config, "training.precision");
+    if (record.workload.precision == "auto") record.workload.precision = stored.precision;
+    record.workload.training_samples = stored.training_samples;
+    record.workload.validation_samples = stored.validation_samples;
+    record.workload.data_objections = stored.data_objections;
+}
+
+void recompute_topology(const Claim& claim, RunRecord& record) {
+    const plan::LayoutSummary summary = claim.controller.summary();
+    record.topology.ranks = summary.layout.ranks;
+    record.topology.groups = summary.layout.groups;
+    record.topology.degree = summary.layout.degree;
+    record.topology.nodes = summary.nodes;
+    for (int rank = 0; rank < summary.layout.ranks; ++rank) {
+        const plan::RankPlace& place = claim.controller.place(rank);
+        PlaceRecord& row = record.topology.map[static_cast<std::size_t>(rank)];
+        row.world_rank = rank;
+        row.group = place.group;
+        row.group_rank = place.group_rank;
+        row.local_rank = place.node_rank;
+    }
+}
+
+/// The machine's pow() may round another way than the one that wrote the record.
+void recompute_scores(const Claim& claim, RunRecord& record) {
+    constexpr double kRoundings = 1e-15;
+    derive_scores(record);
+    const ScoresRecord& stored = claim.record.scores;
+    Quantity& penalty = record.scores.penalty_coefficient;
+    if (penalty.value && stored.penalty_coefficient.value &&
+        std::abs(*penalty.value - *stored.penalty_coefficient.value) <=
+            kRoundings * std::abs(*penalty.value)) {
+        penalty = stored.penalty_coefficient;
+        if (record.scores.flops.value) {
+            record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
+        }
+    }
+    const auto& watts = record.energy.average_watts.value;
+    if (stored.vflops_per_watt.value && watts && record.scores.vflops.value) {
+        record.scores.vflops_per_watt = {*record.scores.vflops.value / *watts, ""};
+    }
+}
+
+/// A failure's exit code is in the record only where it is the run's, or its reason diverged
+/// replicas.
+void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
+                       RunRecord& record) {
+    VerdictFacts facts = facts_of(record, groups);
+    const bool is_data = claim.record.verdict.exit_code == ExitCode::data;
+    for (const GroupResult& group : groups) {
+        if (group.record.failure.empty()) continue;
+        const bool diverged = group.record.audit.diverged_at_step > 0;
+        facts.failure_codes.push_back(diverged  ? ExitCode::invalid
+                                      : is_data ? ExitCode::data
+                                                : ExitCode::internal);
+    }
+    record.verdict = judge(claim.config, facts);
+}
+
+}  // namespace
+
+RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
+                    const QualityRecord& quality) {
+    RunRecord record = claim.record;
+    record.name = claim.config.run.name;
+    record.config = config::to_yaml(claim.config);
+    recompute_workload(claim, record);
+    recompute_topology(claim, record);
+    recompute_parameters(claim, record);
+    record.flops = flops_of_model(claim.config);
+    derive_work(groups, record);
+    record.quality = quality;
+    record.quality.metric = metric_of(claim.config.workload);
+    derive_members(claim.config, groups, record.quality);
+    recompute_scores(claim, record);
+    derive_communication(claim.config, claim.controller.layout(), groups, record);
+    derive_parallel(claim.config, claim.controller.layout(), groups, record);
+    record.determinism.requested = claim.config.run.deterministic;
+    recompute_verdict(claim, groups, record);
+    record.summary_sha256 = summary_digest(claim.record);
+    return record;
+}
+
+}  // namespace hpcai::verification

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/philox.hpp>
+#include <hpcai/verification/statistics.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+constexpr std::uint64_t kSeed = 2;
+constexpr std::uint32_t kReplicates = 1000;
+
+evaluation::Interval quantiles_95(std::vector<double> values) {
+    std::ranges::sort(values);
+    const std::size_t tail = values.size() / 40;  // 2.5 %
+    return {values[tail], values[values.size() - 1 - tail]};
+}
+
+/// The sum of as many steps, in blocks of neighbours.
+double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
+    const std::size_t count = seconds.size();
+    const auto block = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
+    const auto starts = static_cast<std::uint32_t>(count - block + 1);
+    double sum = 0;
+    for (std::size_t drawn = 0; drawn < count;) {
+        const std::size_t start = stream.below(starts);
+        for (std::size_t step = 0; step < block && drawn < count; ++step, ++drawn) {
+            sum += seconds[start + step];
+        }
+    }
+    return sum;
+}
+
+double draw_run(const StepSeconds& groups, CounterStream& stream) {
+    double longest = 0;
+    for (const std::vector<double>& seconds : groups) {
+        longest = std::max(longest, draw_seconds(seconds, stream));
+    }
+    return longest;
+}
+
+bool can_be_drawn(const StepSeconds& groups) {
+    return !groups.empty() && std::ranges::all_of(groups, [](const std::vector<double>& seconds) {
+        return seconds.size() > 1 &&
+               std::ranges::any_of(seconds, [](double one) { return one > 0; });
+    });
+}
+
+}  // namespace
+
+double mcnemar_p(std::int64_t first, std::int64_t second) {
+    const std::int64_t total = first + second;
+    const std::int64_t fewer = std::min(first, second);
+    if (total == 0) return 1;
+    const auto n = static_cast<double>(total);
+    double sum = 0;
+    for (std::int64_t count = 0; count <= fewer; ++count) {
+        const auto k = static_cast<double>(count);
+        sum += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
+                        n * std::log(2.0));
+    }
+    return std::min(1.0, 2 * sum);
+}
+
+std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
+                                                  const StepSeconds& second) {
+    if (!can_be_drawn(first) || !can_be_drawn(second)) return std::nullopt;
+    std::vector<double> ratios;
+    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+        CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
+        const double before = draw_run(first, stream);
+        const double after = draw_run(second, stream);
+        if (before > 0) ratios.push_back(after / before);
+    }
+    if (ratios.empty()) return std::nullopt;
+    return quantiles_95(std::move(ratios));
+}
+
+std::optional<evaluation::Interval> paired_interval_95(
+    std::int64_t images, int draws,
+    const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
+    std::vector<double> found;
+    std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
+    for (int draw = 0; draw < draws; ++draw) {
+        CounterStream stream(kSeed, RandomPurpose::confidence, static_cast<std::uint32_t>(draw));
+        std::ranges::fill(times, 0U);
+        for (std::int64_t image = 0; image < images; ++image) {
+            ++times[stream.below(static_cast<std::uint32_t>(images))];
+        }
+        if (const auto value = difference(times)) found.push_back(*value);
+    }
+    if (found.empty()) return std::nullopt;
+    return quantiles_95(std::move(found));
+}
+
+}  // namespace hpcai::verification

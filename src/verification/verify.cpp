@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <hpcai/config/reader.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/verify.hpp>
+
+#include "checks.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+constexpr const char* kResult = "result.json";
+
+std::optional<RunRecord> read_result(Inspector& inspector) {
+    const auto text = inspector.text_of(kResult);
+    if (!text) return std::nullopt;
+    auto record = inspector.attempt(kResult, [&] { return report::from_json(*text, kResult); });
+    if (record) inspector.compare_lines(kResult, *text, report::to_json(*record));
+    return record;
+}
+
+void check_environment(const RunRecord& record, Inspector& inspector) {
+    constexpr const char* kName = "environment.json";
+    if (const auto text = inspector.text_of(kName)) {
+        inspector.compare_lines(kName, *text, report::environment_to_json(record.environment));
+    }
+}
+
+void check_summary(const RunRecord& record, const std::string& manifest, Inspector& inspector) {
+    if (const auto text = inspector.text_of(report::kSummaryName)) {
+        inspector.compare_lines(report::kSummaryName, *text, report::summary(record, manifest));
+    }
+}
+
+/// That of result.json, with which config.yaml must be equal.
+std::optional<config::Config> check_config(const RunRecord& record, Inspector& inspector) {
+    constexpr const char* kName = "config.yaml";
+    if (const auto text = inspector.text_of(kName)) {
+        inspector.compare_lines(kName, *text, record.config);
+    }
+    return inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
+}
+
+/// What is used before it is compared.
+void check_ranges(const WorkloadRecord& workload) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 31;
+    for (const auto& [name, samples] :
+         {std::pair{"training_samples", workload.training_samples},
+          std::pair{"validation_samples", workload.validation_samples}}) {
+        require(samples >= 0 && samples <= kMost, ExitCode::data,
+                "workload.{} is {}; must be 0 to {}", name, samples, kMost);
+    }
+}
+
+plan::ParallelismController controller_of(const RunRecord& record, const config::Config& config) {
+    check_ranges(record.workload);
+    const TopologyRecord& topology = record.topology;
+    const std::size_t ranks = topology.map.size();
+    require(ranks > 0 && static_cast<std::size_t>(topology.ranks) == ranks, ExitCode::data,
+            "topology.ranks is {}; must be {}, as many as topology.map has", topology.ranks, ranks);
+    std::vector<int> nodes;
+    std::vector<int> ranks_of_node(ranks);
+    int most = 0;
+    for (const PlaceRecord& place : topology.map) {
+        require(place.node >= 0 && static_cast<std::size_t>(place.node) < ranks, ExitCode::data,
+                "topology.map has a node {}; must be one from 0 to {}", place.node, ranks - 1);
+        nodes.push_back(place.node);
+        most = std::max(most, ++ranks_of_node[static_cast<std::size_t>(place.node)]);
+    }
+    const plan::Layout layout =
+        plan::make_layout(config.bagging, config.training, config.parallel, topology.ranks, most);
+    require(record.work.groups.size() == static_cast<std::size_t>(layout.groups), ExitCode::data,
+            "work.groups has {} groups; must have {}, those of the configuration",
+            record.work.groups.size(), layout.groups);
+    return {layout, nodes};
+}
+
+std::string source_of(const std::string& key, const config::Config& config) {
+    const PredictionFiles files = prediction_files(config.workload);
+    struct Source {
+        std::string prefix, text;
+    };
+    const std::vector<Source> sources{
+        {"work.groups[", "by groups/<m>/record.json and what it is made of"},
+        {"training_digest[", "by groups/<m>/weights.safetensors"},
+        {"quality.members", "by groups/<m>/" + files.member},
+        {"quality.ensemble_sha256", "that of evaluation/" + files.ensemble},
+        {"quality.labels_sha256", "that of evaluation/" + files.labels},
+        {"quality.target", "by config"},
+        {"quality.exponent", "by config"},
+        {"quality.", "by evaluation/" + files.ensemble + " and evaluation/" + files.labels},
+        {"verdict.", "by docs/RULES.md"},
+        {"topology.", "by config and topology.map"},
+        {"workload.", "by config"},
+        {"parameters[", "by config"},
+        {"flops.", "by the model's layers"},
+        {"name", "by config"},
+        {"config", "as the program writes it"},
+    };
+    for (const Source& one : sources) {
+        if (key.starts_with(one.prefix)) return one.text;
+    }
+    return "by the groups' results";
+}
+
+void check_numbers(const RunRecord& record, const config::Config& config, Inspector& inspector) {
+    const auto controller =
+        inspector.attempt(kResult, [&] { return controller_of(record, config); });
+    if (!controller) return;
+    const Claim claim{record, config, *controller};
+    const bool has_votes = std::ranges::any_of(
+        record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
+    const auto predictions = has_votes ? make_prediction_check(claim, inspector) : nullptr;
+    const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
+    QualityRecord quality = has_votes ? record.quality : no_quality("no group finished");
+    if (has_votes) predictions->finish(quality);
+    inspector.compare_keys(kResult, report::to_json(record),
+                           report::to_json(recompute(claim, groups, quality)),
+                           [&](const std::string& key) { return source_of(key, config); });
+}
+
+}  // namespace
+
+Verification verify(const std::filesystem::path& directory) {
+    std::error_code error;
+    require(std::filesystem::is_directory(directory, error), ExitCode::usage,
+            "{}: expected the directory of a result", directory.string());
+    Verification verification;
+    Inspector inspector(directory);
+    verification.manifest = check_manifest(inspector);
+    verification.record = read_result(inspector);
+    if (verification.record) {
+        const RunRecord& record = *verification.record;
+        check_environment(record, inspector);
+        check_summary(record, verification.manifest, inspector);
+        const auto config = check_config(record, inspector);
+        if (config) check_numbers(record, *config, inspector);
+    }
+    verification.findings = inspector.take();
+    return verification;
+}
+
+}  // namespace hpcai::verification

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child_process.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+TEST(Verify, RefusesADirectoryThatIsNotThere) {
+    const TemporaryFolder folder;
+    expect_refused(run_in(folder.path(), {"verify", "nowhere"}), 2, "nowhere: expected");
+    expect_refused(run_in(folder.path(), {"rank", "nowhere"}), 2, "nowhere: expected");
+    expect_refused(run_in(folder.path(), {"compare", "nowhere", "."}), 2, "nowhere: expected");
+}
+
+TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
+    const TemporaryFolder folder;
+    const Outcome outcome = run_in(folder.path(), {"verify", "."});
+    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_EQ(outcome.out, "manifest.sha256: is missing\nresult.json: is missing\n");
+    const Outcome script =
+        execute_in(folder.path(), {"python3", source("scripts/verify_result.py"), folder.path()});
+    EXPECT_EQ(script.exit_code, 10);
+    EXPECT_EQ(script.out, outcome.out);
+}
+
+TEST(Rank, RefusesWhatDoesNotVerifyByName) {
+    const TemporaryFolder folder;
+    expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
+    expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10, "does not verify");
+    expect_refused(run_in(folder.path(), {"rank", ".", "--format", "pdf"}), 2,
+                   "expected text, csv or html, got 'pdf'");
+}
+
+}  // namespace
+}  // namespace hpcai::cli

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/config/writer.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+#include <hpcai/verification/compare.hpp>
+
+#include "report/example_record.hpp"
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Two results of two groups on 40 test samples of two classes.
+class Compare : public testing::Test {
+protected:
+    /// Steps take `seconds`, and the ensemble is right on the first `right` samples.
+    void store(const std::string& name, double seconds, int right) {
+        const fs::path folder = folder_ / name;
+        fs::create_directories(folder / "evaluation");
+        config::Config config;
+        config.workload.classes = 2;
+        config.training.learning_rate = seconds;
+        RunRecord record = report::example_record();
+        record.name = name;
+        record.config = config::to_yaml(config);
+        record.quality.ensemble.value = right / 40.0;
+        record.quality.labels_sha256 = "the same";
+        record.environment["compiler"] = name;
+        storage::write_file_durably(folder / "result.json", report::to_json(record));
+        std::vector<StepRecord> steps;
+        for (int step = 0; step < 30; ++step) {
+            steps.push_back({.step = step, .samples = 8, .end_seconds = seconds * (step + 1)});
+        }
+        for (const char* group : {"groups/0", "groups/1"}) {
+            fs::create_directories(folder / group);
+            storage::write_file_durably(folder / group / "steps.csv", report::steps_to_csv(steps));
+        }
+        const std::vector<std::int32_t> labels(40, 1);
+        std::vector<float> said(80, 0.5F);
+        for (std::size_t sample = 0; sample < 40; ++sample) {
+            said[2 * sample + 1] = static_cast<int>(sample) < right ? 0.75F : 0.25F;
+        }
+        storage::write_npy(folder / "evaluation/labels.npy", std::span<const std::int32_t>(labels),
+                           {40});
+        storage::write_npy(folder / "evaluation/ensemble.npy", std::span<const float>(said),
+                           {40, 2});
+    }
+
+    Judgement judgement(const std::string& key) const {
+        const Comparison all = compare(folder_ / "a", folder_ / "b");
+        const auto row = std::ranges::find(all.metrics, key, &MetricComparison::key);
+        EXPECT_NE(row, all.metrics.end()) << key;
+        return row->judgement;
+    }
+
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(Compare, NamesTheSettingsAndFactsThatDiffer) {
+    store("a", 1, 30);
+    store("b", 2, 30);
+    const Comparison all = compare(folder_ / "a", folder_ / "b");
+    ASSERT_EQ(all.settings.size(), 1U);
+    EXPECT_EQ(all.settings[0].key, "training.learning_rate");
+    EXPECT_EQ(all.settings[0].second, "2");
+    ASSERT_EQ(all.environment.size(), 1U);
+    EXPECT_EQ(all.environment[0].key, "compiler");
+    EXPECT_NE(to_text(all).find("training.learning_rate"), std::string::npos);
+    EXPECT_NE(to_json(all).find("\"judgement\": \"SLOWER\""), std::string::npos);
+}
+
+TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
+    store("a", 1, 30);
+    store("b", 2, 30);
+    EXPECT_EQ(judgement("throughput.images_per_second"), Judgement::slower);
+    EXPECT_EQ(judgement("time.training_seconds"), Judgement::slower);
+    EXPECT_EQ(judgement("quality.ensemble"), Judgement::same);
+    EXPECT_EQ(judgement("scores.vflops"), Judgement::worse);
+    store("b", 0.5, 30);
+    EXPECT_EQ(judgement("scores.flops"), Judgement::faster);
+    store("b", 1.01, 30);
+    EXPECT_EQ(judgement("scores.flops"), Judgement::same);
+    fs::remove(folder_ / "b/groups/1/steps.csv");
+    EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
+}
+
+TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
+    store("a", 1, 20);
+    store("b", 1, 21);
+    EXPECT_EQ(judgement("quality.ensemble"), Judgement::unclear) << "one sample may be chance";
+    EXPECT_EQ(judgement("scores.vflops"), Judgement::unclear);
+    store("b", 1, 35);
+    EXPECT_EQ(judgement("quality.ensemble"), Judgement::better);
+    EXPECT_EQ(judgement("scores.vflops"), Judgement::better);
+    store("b", 1, 5);
+    EXPECT_EQ(judgement("quality.ensemble"), Judgement::worse);
+}
+
+TEST_F(Compare, RefusesWhatIsNoResult) {
+    store("a", 1, 20);
+    EXPECT_THROW(compare(folder_ / "a", folder_ / "nowhere"), Error);
+}
+
+}  // namespace
+}  // namespace hpcai::verification

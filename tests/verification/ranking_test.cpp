@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/verification/ranking.hpp>
+
+#include "report/example_record.hpp"
+
+namespace hpcai::verification {
+namespace {
+
+Submission submission(const std::string& name, double vflops) {
+    RunRecord record = report::example_record();
+    record.name = name;
+    record.scores.vflops.value = vflops;
+    return {"results/" + name, record, true, std::string(64, 'a')};
+}
+
+Submission custom(const std::string& name) {
+    Submission one = submission(name, 1e20);
+    one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false};
+    return one;
+}
+
+TEST(Ranking, GoesByVflopsAndPutsTheOthersBelow) {
+    const auto rankings = rank(
+        {custom("toy"), submission("slow", 1e9), submission("fast", 3e9), submission("twin", 3e9)});
+    ASSERT_EQ(rankings.size(), 1U);
+    const auto& rows = rankings.front().rows;
+    ASSERT_EQ(rows.size(), 4U);
+    EXPECT_EQ(rows[0].source, "fast");
+    EXPECT_EQ(rows[0].rank, 1);
+    EXPECT_EQ(rows[1].source, "twin");
+    EXPECT_EQ(rows[1].rank, 1) << "of the same VFLOPS";
+    EXPECT_EQ(rows[2].rank, 3);
+    EXPECT_EQ(rows[3].source, "toy");
+    EXPECT_EQ(rows[3].rank, 0);
+    EXPECT_EQ(rows[3].note, "run.level is custom");
+    EXPECT_EQ(rows[0].accelerators, "cpu * 4");
+    EXPECT_NEAR(*rows[0].minutes.value, 16.0 / 60, 1e-12);
+}
+
+TEST(Ranking, NeverMixesWorkloads) {
+    Submission other = submission("weather", 1);
+    other.record.workload.kind = "extreme_weather";
+    const auto rankings = rank({submission("pictures", 2), other});
+    ASSERT_EQ(rankings.size(), 2U);
+    EXPECT_EQ(rankings[0].rows.front().rank, 1);
+    EXPECT_EQ(rankings[1].rows.front().rank, 1);
+}
+
+TEST(Ranking, SaysWhatWasNotVerified) {
+    Submission one = submission("doubtful", 2);
+    one.is_verified = false;
+    EXPECT_EQ(rank({one}).front().rows.front().note, "not verified");
+    EXPECT_NE(to_text(rank({one})).find("not verified"), std::string::npos);
+}
+
+TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
+    const auto rankings = rank({submission("=<b>\"x\",\x1b[2J&", 2)});
+    const std::string html = to_html(rankings);
+    EXPECT_EQ(html.find("<b>"), std::string::npos);
+    EXPECT_NE(html.find("=&lt;b&gt;&quot;x&quot;,"), std::string::npos) << html;
+    EXPECT_EQ(html.find("http"), std::string::npos) << "one page by itself";
+    EXPECT_NE(to_csv(rankings).find(",\"'=<b>\"\"x\"\","), std::string::npos) << to_csv(rankings);
+    EXPECT_EQ(to_text(rankings).find('\x1b'), std::string::npos);
+}
+
+TEST(Ranking, HasEveryDigitInCsv) {
+    const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
+    EXPECT_NE(csv.find("\r\nimage_classification,1,a,1234567890.125,"), std::string::npos) << csv;
+}
+
+}  // namespace
+}  // namespace hpcai::verification
