@@ -2,7 +2,6 @@
 #include "record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <set>
 #include <string>
@@ -16,9 +15,11 @@
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 
 #include "determinism.hpp"
 #include "environment.hpp"
+#include "parameter_echo.hpp"
 #include "verdict.hpp"
 #include "workload.hpp"
 
@@ -27,28 +28,6 @@ namespace {
 
 Quantity or_reason(std::optional<double> value, const std::string& reason) {
     return value ? Quantity{value, ""} : Quantity{std::nullopt, reason};
-}
-
-std::vector<ParameterRecord> echo(const Start& start) {
-    constexpr std::array kKeys{
-        "workload.model",          "workload.image_size",     "workload.epochs",
-        "training.batch_size",     "training.optimizer",      "training.learning_rate",
-        "training.schedule",       "bagging.sampler",         "bagging.aggregation",
-        "communication.algorithm", "communication.precision", "run.seed",
-    };
-    const plan::Layout& layout = start.controller.layout();
-    std::vector<ParameterRecord> parameters{
-        {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
-        {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"},
-        {"training.precision", std::string(name_of(start.precision)), "precision in force"},
-    };
-    for (const std::string key : kKeys) {
-        const std::size_t dot = key.find('.');
-        const config::Key* row = config::find_key(key.substr(0, dot), key.substr(dot + 1));
-        parameters.push_back(
-            {key, config::value_text(start.config, key), row != nullptr ? row->meaning : ""});
-    }
-    return parameters;
 }
 
 TopologyRecord topology(const Start& start) {
@@ -223,6 +202,27 @@ Quantity per_step(const GroupRecord& record) {
     return {*seconds.value / static_cast<double>(record.iterations), ""};
 }
 
+/// The grid or the nodes that sums go by; of nodes that of the first rank, the most of all groups.
+void add_places_of_sums(const Start& start, CommunicationRecord& communication) {
+    const std::string other = "communication.algorithm is " + communication.algorithm;
+    communication.torus_columns = communication.ranks_per_node = nothing(other);
+    const plan::Layout& layout = start.controller.layout();
+    if (layout.data_degree() == 1) {
+        communication.torus_columns = communication.ranks_per_node = nothing("nothing was summed");
+        return;
+    }
+    double most = 0;
+    for (int group = 0; group < layout.groups; ++group) {
+        const comm::SumPlace place = comm::place_in_sum(
+            prediction::sum_options(start.config.communication, start.controller, group), 0);
+        most = std::max(most, static_cast<double>(place.inner.size()));
+    }
+    using config::AllReduceAlgorithm;
+    const AllReduceAlgorithm algorithm = start.config.communication.algorithm;
+    if (algorithm == AllReduceAlgorithm::torus_2d) communication.torus_columns = {most, ""};
+    if (algorithm == AllReduceAlgorithm::hierarchical) communication.ranks_per_node = {most, ""};
+}
+
 void add_communication(const Start& start, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     CommunicationRecord& communication = record.communication;
@@ -231,6 +231,7 @@ void add_communication(const Start& start, const std::vector<GroupResult>& group
     communication.precision = config::value_text(start.config, "communication.precision");
     communication.statistics_ranks =
         plan::statistics_ranks(start.config.training, start.controller.layout());
+    add_places_of_sums(start, communication);
     Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
         bandwidth(false), statistics(true);
     for (const GroupResult& group : groups) {
