@@ -2,6 +2,7 @@
 #include "devices.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,23 @@ device::Precision requested(config::Precision wanted) {
             break;
     }
     return {};
+}
+
+/// For those whose device lacks it.
+std::string_view who_has(config::Precision wanted) {
+    struct Row {
+        config::Precision precision;
+        std::string_view who;
+    };
+    constexpr std::array kRows{
+        Row{config::Precision::tf32, "; GPUs from compute capability 8.0 on have it"},
+        Row{config::Precision::fp16, "; GPUs have it"},
+        Row{config::Precision::mixed, "; GPUs have it"},
+        Row{config::Precision::bf16, "; GPUs have it, and CPUs with AVX-512 BF16"},
+        Row{config::Precision::int8, "; CPUs with AVX-512 VNNI have it"},
+    };
+    const auto* found = std::ranges::find(kRows, wanted, &Row::precision);
+    return found == kRows.end() ? "" : found->who;
 }
 
 std::unique_ptr<device::Device> open_cpu(const config::Config& config, const device::Cores& cores,
@@ -119,8 +137,9 @@ device::Precision choose_precision(config::Precision wanted, const device::Devic
     std::vector<std::string_view> names;
     for (const device::Precision& one : available) names.push_back(name_of(one));
     require(found != available.end(), ExitCode::usage,
-            "training.precision: expected auto or what this device computes in ({}), got '{}'",
-            fmt::join(names, ", "), name_of(requested(wanted)));
+            "training.precision: expected auto or what {} computes in ({}), got '{}'{}",
+            device.uuid().empty() ? "this CPU" : "this GPU", fmt::join(names, ", "),
+            name_of(requested(wanted)), who_has(wanted));
     return *found;
 }
 

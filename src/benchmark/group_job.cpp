@@ -199,10 +199,12 @@ void train(const Training& training, GroupResult& result) {
         mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(sums);
     result.communicated_bytes = largest_of_ranks(group, sums.bytes_reduced);
-    result.gradient_bytes =
-        largest_of_ranks(group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
-    result.buckets =
-        largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
+    if (replicas.size() > 1) {
+        result.gradient_bytes = largest_of_ranks(
+            group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
+        result.buckets =
+            largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
+    }
     record_traffic(start, group, reducer, statistics, result);
     record_messages(group, trainer.messages(), result);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);

@@ -2,13 +2,11 @@
 #include "record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include <fmt/format.h>
 
 #include <hpcai/base/units.hpp>
-#include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
@@ -19,28 +17,6 @@
 
 namespace hpcai::benchmark {
 namespace {
-
-std::vector<ParameterRecord> echo(const Start& start) {
-    constexpr std::array kKeys{
-        "workload.model",          "workload.image_size",     "workload.epochs",
-        "training.batch_size",     "training.optimizer",      "training.learning_rate",
-        "training.schedule",       "bagging.sampler",         "bagging.aggregation",
-        "communication.algorithm", "communication.precision", "run.seed",
-    };
-    const plan::Layout& layout = start.controller.layout();
-    std::vector<ParameterRecord> parameters{
-        {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
-        {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"},
-        {"training.precision", std::string(name_of(start.precision)), "precision in force"},
-    };
-    for (const std::string key : kKeys) {
-        const std::size_t dot = key.find('.');
-        const config::Key* row = config::find_key(key.substr(0, dot), key.substr(dot + 1));
-        parameters.push_back(
-            {key, config::value_text(start.config, key), row != nullptr ? row->meaning : ""});
-    }
-    return parameters;
-}
 
 TopologyRecord topology(const Start& start) {
     TopologyRecord record;
@@ -140,7 +116,8 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     RunRecord record;
     record.program_version = HPCAI500_VERSION;
     record.name = start.config.run.name;
-    record.parameters = echo(start);
+    record.parameters = verification::echo_settings(start.config, start.controller.layout(),
+                                                    std::string(name_of(start.precision)));
     record.topology = topology(start);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
@@ -156,7 +133,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_scores(record);
     add_energy(record);
     const plan::Layout& layout = start.controller.layout();
-    verification::derive_communication(start.config, layout, groups, record);
+    verification::derive_communication(start.config, start.controller, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
                                               start.controller.layout().degree);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/launch.hpp>
@@ -89,9 +90,8 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     if (start.samples.stage != nullptr) {
         if (const std::int64_t lost = start.samples.stage->lost_copies(); lost > 0) {
             log->warn(
-                "rank {} read {} samples from their sources, as their staged copies were lost "
-                "or damaged",
-                world.rank(), lost);
+                "rank {} read {} from their sources, as their staged copies were lost or damaged",
+                world.rank(), counted(lost, "sample"));
         }
         start.samples.stage->leave(outcome.status.state == comm::GroupState::completed);
     }

@@ -12,9 +12,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/data_duplicator.hpp>
-#include <hpcai/graph/split.hpp>
-#include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/int8.hpp>
+#include <hpcai/prediction/model_check.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -131,15 +129,12 @@ void make_output(const fs::path& wanted, const std::string& config) {
     }
 }
 
-void check_backend(const config::Config& config, const plan::Layout& layout,
-                   const device::Device& device) {
-    if (config.communication.backend != config::CommunicationBackend::nccl) return;
+void check_backend(const config::Config& config, const device::Device& device) {
     require(
-        !device.uuid().empty(), ExitCode::usage,
+        config.communication.backend != config::CommunicationBackend::nccl ||
+            !device.uuid().empty(),
+        ExitCode::usage,
         "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
-    require(plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
-            "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
-            "ranks, whose waits for one another go through the host, got 'nccl'");
 }
 
 void check_residents(const config::Config& config, const device::Device& device) {
@@ -154,29 +149,6 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             "parallel.model_degree: expected 1, as {} computes no parts of layers yet, got {}; "
             "parallel.mode data and pipeline do without, and device.kind cpu has parts",
             device.description(), layout.parts);
-}
-
-bool has_int8(const graph::Graph& graph) {
-    return std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
-        const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
-        return convolution != nullptr && ops::computes_in_int8(*convolution, ops::Pass::forward);
-    });
-}
-
-/// Throws where the model cannot be cut in so many stages and parts.
-void check_cut(const config::Config& config, const plan::Layout& layout) {
-    if (layout.slices() == 1) return;
-    const graph::Graph model = models::make_model(config);
-    const auto slices = graph::cut(config.training.fusion ? graph::fuse(model) : model,
-                                   layout.stages, layout.parts);
-    require(
-        config.training.precision != config::Precision::int8 ||
-            std::ranges::any_of(slices, has_int8,
-                                [](const auto& one) -> const graph::Graph& { return one.graph; }),
-        ExitCode::usage,
-        "parallel.model_degree: expected a power of two, as training.precision int8 takes "
-        "convolutions with multiples of 16 channels and {} stages x {} parts have none, got {}",
-        layout.stages, layout.parts, layout.parts);
 }
 
 /// The samples of the run, on each node's own disk where data.staging says so.
@@ -212,7 +184,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     plan::ParallelismController controller(layout, nodes);
     const plan::RankPlace place = controller.place(everyone.rank());
     prediction::sum_options(config.communication, controller, place.group);  // or throws
-    check_cut(config, layout);
+    prediction::check_model(config, layout);
     const device::Cores cores = device::count_cores();
     const PlaceOnNode place_on_node{ranks_sharing_cores(nodes, cores, everyone), place.node_rank};
 
@@ -221,7 +193,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::run_together(everyone, [&] {
         opened = open_device(config, cores, place_on_node);
         precision = choose_precision(config.training.precision, *opened.device);
-        check_backend(config, layout, *opened.device);
+        check_backend(config, *opened.device);
         check_residents(config, *opened.device);
         check_parts(layout, *opened.device);
     });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning_note.hpp"
 
+#include <hpcai/base/units.hpp>
+
 namespace hpcai::benchmark {
 
 TuningNote::TuningNote(std::optional<device::Tuning> before, Logger& log)
@@ -18,8 +20,9 @@ void TuningNote::finish(std::optional<device::Tuning> after) const {
         log_.info("device.autotune: the fastest ways were known");
         return;
     }
-    log_.info("device.autotune: timed {} convolutions and gradients of them in {:.1f} s",
-              after->convolutions - before_->convolutions, after->seconds - before_->seconds);
+    log_.info("device.autotune: timed {} and gradients of them in {:.1f} s",
+              counted(after->convolutions - before_->convolutions, "convolution"),
+              after->seconds - before_->seconds);
 }
 
 }  // namespace hpcai::benchmark

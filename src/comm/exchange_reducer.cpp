@@ -210,7 +210,9 @@ void ExchangeReducer::leave(SumUnderWay& sum) {
 }
 
 /// What rounding took away in a step that is left out is of no use to the next: its gradients may
-/// have been hundreds of times as large, and the loss scale changes behind it.
+/// have been hundreds of times as large, and the loss scale falls behind it. Where the scale
+/// doubles, after thousands of good steps, residuals stay and count half, once: no more is lost
+/// than half of one step's rounding (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void ExchangeReducer::end_step() {
     if (!std::exchange(is_left_out_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);

@@ -275,6 +275,25 @@ public:
               "communication.ranks_per_node", as_algorithm);
     }
 
+    /// What the kind of device decides, whichever of its kind it is.
+    void check_device() const {
+        if (config_.device.kind == DeviceKind::automatic) return;
+        const bool is_cpu = config_.device.kind == DeviceKind::cpu;
+        const std::string as_kind =
+            fmt::format(", as device.kind is {}", value_text(config_, "device.kind"));
+        const Precision precision = config_.training.precision;
+        const bool is_of_gpus = precision == Precision::tf32 || precision == Precision::fp16 ||
+                                precision == Precision::mixed;
+        check(!is_cpu || !is_of_gpus, "training.precision",
+              "auto, fp32, bf16 or int8" + as_kind + " (GPUs have tf32, fp16 and mixed)");
+        check(is_cpu || precision != Precision::int8, "training.precision",
+              "auto, fp32, tf32, fp16, mixed or bf16" + as_kind + " (CPUs have int8)");
+        check(!is_cpu || config_.communication.backend != CommunicationBackend::nccl,
+              "communication.backend", "auto or mpi" + as_kind);
+        check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
+              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in its memory)");
+    }
+
     /// Keys that the optimizer has no use for stay what they are.
     void check_use(bool has_use, std::initializer_list<const char*> names) const {
         for (const char* name : names) {
@@ -301,6 +320,7 @@ void check_consistency(const Config& config, const PlaceOf& place_of) {
     checker.check_schedule();
     checker.check_optimizer();
     checker.check_communication();
+    checker.check_device();
 }
 
 }  // namespace hpcai::config

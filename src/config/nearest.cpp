@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -11,6 +12,28 @@ namespace {
 
 char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+/// What other programs call a value; their letters would lead astray, as from gpu to cpu.
+struct OtherName {
+    std::string_view other, name;
+};
+constexpr std::array kOtherNames{
+    OtherName{"gpu", "cuda"},          OtherName{"nvidia", "cuda"},
+    OtherName{"x86", "cpu"},           OtherName{"float32", "fp32"},
+    OtherName{"float", "fp32"},        OtherName{"single", "fp32"},
+    OtherName{"float16", "fp16"},      OtherName{"half", "fp16"},
+    OtherName{"bfloat16", "bf16"},     OtherName{"amp", "mixed"},
+    OtherName{"hybrid", "mixed"},      OtherName{"tensor", "model"},
+    OtherName{"ddp", "data"},          OtherName{"ring", "all_reduce"},
+    OtherName{"2d_torus", "torus_2d"}, OtherName{"2d-torus", "torus_2d"},
+    OtherName{"torus", "torus_2d"},
+};
+
+std::string_view usual_name(std::string_view given) {
+    const auto* found = std::ranges::find_if(
+        kOtherNames, [&](const OtherName& row) { return edit_distance(row.other, given) == 0; });
+    return found == kOtherNames.end() ? given : found->name;
 }
 
 }  // namespace
@@ -48,7 +71,8 @@ std::string nearest(std::string_view given, const std::vector<std::string>& cand
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates) {
-    const std::string best = nearest(given, candidates);
+    const auto known = std::ranges::find(candidates, usual_name(given));
+    const std::string best = known == candidates.end() ? nearest(given, candidates) : *known;
     return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
 }
 

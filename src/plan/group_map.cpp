@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/plan/group_map.hpp>
 
 namespace hpcai::plan {
@@ -14,10 +15,6 @@ constexpr std::size_t kMostEntries = 8;  // of one line, so that it stays readab
 std::string name_of(int node, const std::vector<std::string>& names) {
     const auto index = static_cast<std::size_t>(node);
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
-}
-
-std::string plural(std::size_t count, const char* noun) {
-    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// Consecutive ranks on each of consecutive nodes.
@@ -88,9 +85,10 @@ std::string draw(const Run& run, int degree, const std::vector<std::string>& nam
     std::string text = run.first_group == run.last_group
                            ? fmt::format("group {}: ", run.first_group)
                            : fmt::format("groups {}-{}: ", run.first_group, run.last_group);
-    text += plural(static_cast<std::size_t>(degree), "rank");
+    text += counted(degree, "rank");
     text += run.first_group == run.last_group ? " on " : " each on ";
-    text += plural(run.nodes, "node") + ", " + name_of(run.first_node, names);
+    text += counted(static_cast<std::int64_t>(run.nodes), "node") + ", " +
+            name_of(run.first_node, names);
     if (run.last_node != run.first_node) text += " .. " + name_of(run.last_node, names);
     return text;
 }
@@ -139,9 +137,8 @@ std::string draw_group_map(const ParallelismController& controller,
         }
     }
     const LayoutSummary summary = controller.summary();
-    return fmt::format("{} x {} on {}\n", plural(static_cast<std::size_t>(layout.groups), "group"),
-                       plural(static_cast<std::size_t>(layout.degree), "rank"),
-                       plural(static_cast<std::size_t>(summary.nodes), "node")) +
+    return fmt::format("{} x {} on {}\n", counted(layout.groups, "group"),
+                       counted(layout.degree, "rank"), counted(summary.nodes, "node")) +
            join_shortened(lines, std::max<std::size_t>(settings.most_lines, 2));
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::plan {
@@ -22,8 +23,8 @@ void check_both(int groups, int degree, int ranks) {
     if (ranks % groups == 0) remedy += fmt::format(", or set bagging.P_degree: {}", ranks / groups);
     if (ranks % degree == 0) remedy += fmt::format(", or set bagging.M: {}", ranks / degree);
     throw Error(ExitCode::launch,
-                fmt::format("bagging.M={} x bagging.P_degree={} needs {} ranks (eq. 5), got {}; {}",
-                            groups, degree, needed, ranks, remedy));
+                fmt::format("bagging.M={} x bagging.P_degree={} needs {} (eq. 5), got {}; {}",
+                            groups, degree, counted(needed, "rank"), ranks, remedy));
 }
 
 Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int ranks_per_node) {
@@ -34,17 +35,17 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     if (bagging.groups) {
         const int groups = *bagging.groups;
         require(ranks % groups == 0, ExitCode::launch,
-                "bagging.M={} does not divide the {} ranks (eq. 5); start with {} ranks, or change "
+                "bagging.M={} does not divide the {} (eq. 5); start with {} ranks, or change "
                 "bagging.M",
-                groups, ranks, nearest_multiples(ranks, groups));
+                groups, counted(ranks, "rank"), nearest_multiples(ranks, groups));
         return {ranks, groups, ranks / groups};
     }
     if (bagging.degree) {
         const int degree = *bagging.degree;
         require(ranks % degree == 0, ExitCode::launch,
-                "bagging.P_degree={} does not divide the {} ranks (eq. 5); start with {} ranks, or "
+                "bagging.P_degree={} does not divide the {} (eq. 5); start with {} ranks, or "
                 "change bagging.P_degree",
-                degree, ranks, nearest_multiples(ranks, degree));
+                degree, counted(ranks, "rank"), nearest_multiples(ranks, degree));
         return {ranks, ranks / degree, degree};
     }
     const int degree = std::min(ranks, ranks_per_node);
@@ -57,85 +58,127 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// What the two other degrees leave of P_degree for `name`.
-int rest_of(int degree, const char* name, int one, int other) {
-    const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
-    require(taken <= degree, ExitCode::launch,
-            "the other degrees of parallel ask for {} ranks of P_degree={} and leave none for "
-            "parallel.{}; make one smaller, or leave it auto",
-            taken, degree, name);
-    return static_cast<int>(degree / taken);
+/// " (auto)" behind what the configuration leaves open.
+const char* how(bool is_given) {
+    return is_given ? "" : " (auto)";
+}
+
+/// Of an error that another number of ranks might cure, unless the configuration has fixed what is
+/// wrong.
+ExitCode fault_of(bool is_configured) {
+    return is_configured ? ExitCode::usage : ExitCode::launch;
 }
 
 /// P_degree in stages, their parts and the ranks of each.
-void split_degree(const config::ParallelConfig& parallel, Layout& layout) {
-    const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel;
-    if (mode == config::ParallelMode::mixed) {
-        const int given = data.has_value() + stages.has_value() + parts.has_value();
+class DegreeSplitter {
+public:
+    DegreeSplitter(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel,
+                   Layout& layout)
+        : parallel_(parallel),
+          layout_(layout),
+          fault_(fault_of(bagging.degree.has_value())),
+          whole_(fmt::format("bagging.P_degree={}{}", layout.degree,
+                             how(bagging.degree.has_value()))) {}
+
+    void split() {
+        const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel_;
+        const bool is_mixed = mode == config::ParallelMode::mixed;
+        if (is_mixed) check_mixed();
+        layout_.stages = stages.value_or(1);
+        if (!stages && (mode == config::ParallelMode::pipeline || (is_mixed && parts))) {
+            layout_.stages = rest("pipeline_degree", data.value_or(1), parts.value_or(1));
+        }
+        layout_.parts = parts.value_or(1);
+        if (!parts && (mode == config::ParallelMode::model || is_mixed)) {
+            layout_.parts = rest("model_degree", data.value_or(1), stages.value_or(1));
+        }
+        check_product(data ? *data : rest("data_degree", layout_.stages, layout_.parts));
+        layout_.micro_batches = micro_batches;
+    }
+
+private:
+    void check_mixed() const {
+        const int given = parallel_.data_degree.has_value() +
+                          parallel_.pipeline_degree.has_value() +
+                          parallel_.model_degree.has_value();
         require(given >= 2, ExitCode::usage,
                 "parallel.mode mixed: expected two or three of parallel.data_degree, "
                 "parallel.pipeline_degree and parallel.model_degree, got {}",
                 given);
     }
-    const bool has_rest_in_stages =
-        mode == config::ParallelMode::pipeline || (mode == config::ParallelMode::mixed && parts);
-    const auto rest = [&](const char* name, int one, int other) {
-        return rest_of(layout.degree, name, one, other);
-    };
-    layout.stages = stages.value_or(1);
-    if (has_rest_in_stages && !stages) {
-        layout.stages = rest("pipeline_degree", data.value_or(1), parts.value_or(1));
+
+    /// What the two other degrees leave of P_degree for `name`.
+    int rest(const char* name, int one, int other) const {
+        const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
+        require(taken <= layout_.degree, fault_,
+                "the other degrees of parallel ask for {} of {} and leave none for parallel.{} "
+                "(auto); make one smaller, or leave it auto",
+                counted(taken, "rank"), whole_, name);
+        return static_cast<int>(layout_.degree / taken);
     }
-    const bool has_rest_in_parts =
-        mode == config::ParallelMode::model || mode == config::ParallelMode::mixed;
-    layout.parts = parts.value_or(1);
-    if (has_rest_in_parts && !parts) {
-        layout.parts = rest("model_degree", data.value_or(1), stages.value_or(1));
+
+    void check_product(int data_degree) const {
+        const bool is_data = parallel_.mode == config::ParallelMode::data;
+        require(!is_data || data_degree == layout_.degree, fault_,
+                "parallel.data_degree: expected auto or {} in parallel.mode data, got {}", whole_,
+                data_degree);
+        const bool is_product = layout_.stages >= 1 && layout_.parts >= 1 &&
+                                layout_.degree % layout_.stages == 0 &&
+                                layout_.degree / layout_.stages % layout_.parts == 0 &&
+                                layout_.degree / layout_.stages / layout_.parts == data_degree;
+        require(is_product, fault_,
+                "parallel.data_degree={}{} x parallel.pipeline_degree={}{}{} must be {}; change "
+                "one of them, or leave it auto",
+                data_degree, how(parallel_.data_degree.has_value()), layout_.stages,
+                how(parallel_.pipeline_degree.has_value()),
+                layout_.parts == 1 ? ""
+                                   : fmt::format(" x parallel.model_degree={}{}", layout_.parts,
+                                                 how(parallel_.model_degree.has_value())),
+                whole_);
     }
-    const int data_degree = data ? *data : rest("data_degree", layout.stages, layout.parts);
-    require(mode != config::ParallelMode::data || data_degree == layout.degree, ExitCode::launch,
-            "parallel.data_degree: expected auto or P_degree={} in parallel.mode data, got {}",
-            layout.degree, data_degree);
-    const bool is_product = layout.stages >= 1 && layout.parts >= 1 &&
-                            layout.degree % layout.stages == 0 &&
-                            layout.degree / layout.stages % layout.parts == 0 &&
-                            layout.degree / layout.stages / layout.parts == data_degree;
-    require(is_product, ExitCode::launch,
-            "parallel.data_degree={} x parallel.pipeline_degree={}{} must be P_degree={}; change "
-            "one of them, or leave it auto",
-            data_degree, layout.stages,
-            layout.parts == 1 ? "" : fmt::format(" x parallel.model_degree={}", layout.parts),
-            layout.degree);
-    layout.micro_batches = micro_batches;
+
+    const config::ParallelConfig& parallel_;
+    Layout& layout_;
+    ExitCode fault_;
+    std::string whole_;  // "bagging.P_degree=4 (auto)"
+};
+
+/// Whether the ranks that share a batch do not depend on the number of all ranks.
+bool has_fixed_share(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel) {
+    return bagging.degree || parallel.data_degree;
 }
 
-void check_batch(int batch_size, const Layout& layout) {
-    const std::int64_t parts = std::int64_t{layout.data_degree()} * layout.micro_batches;
-    const bool is_shared = batch_size >= 1 && batch_size % parts == 0;
-    require(is_shared || (layout.micro_batches == 1 && layout.slices() == 1), ExitCode::launch,
-            "training.batch_size={} cannot be shared evenly by {} ranks x "
-            "parallel.micro_batches={}; make it a multiple of {}",
-            batch_size, layout.data_degree(), layout.micro_batches, parts);
-    require(is_shared, ExitCode::launch,
-            "training.batch_size={} cannot be shared evenly by P_degree={} ranks; set "
+void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
+    const int ranks = layout.data_degree();
+    const std::int64_t shares = std::int64_t{ranks} * layout.micro_batches;
+    const bool is_shared = batch_size >= 1 && batch_size % shares == 0;
+    const ExitCode fault = fault_of(has_fixed_share || batch_size < layout.micro_batches ||
+                                    batch_size % layout.micro_batches != 0);
+    require(is_shared || (layout.micro_batches == 1 && layout.slices() == 1), fault,
+            "training.batch_size={} cannot be shared evenly by {}{} x parallel.micro_batches={}; "
+            "make it a multiple of {}",
+            batch_size, counted(ranks, "rank"),
+            has_fixed_share ? "" : " (parallel.data_degree auto)", layout.micro_batches, shares);
+    require(is_shared, fault,
+            "training.batch_size={} cannot be shared evenly by {}, bagging.P_degree{}; set "
             "training.batch_size: {}, or change bagging.P_degree",
-            batch_size, layout.data_degree(),
-            nearest_multiples(std::max(batch_size, 0), layout.data_degree()));
+            batch_size, counted(ranks, "rank"), how(has_fixed_share),
+            nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
 /// Spans are parts of what a rank computes at once, or that of several ranks.
-void check_statistics_span(const config::TrainingConfig& training, const Layout& layout) {
+void check_statistics_span(const config::TrainingConfig& training, const Layout& layout,
+                           bool has_fixed_share) {
     const int rows = layout.rows(training.batch_size);
     const int span = training.batch_norm_samples.value_or(rows);
     const bool is_part = span >= 1 && rows % span == 0;
     const bool is_several =
         span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
     require(
-        is_part || is_several, ExitCode::usage,
-        "training.batch_norm_samples: expected a divisor of the {} samples that a rank computes "
-        "at once, or k times as many for a k that divides the {} ranks that share a batch, got "
-        "{}",
-        rows, layout.data_degree(), span);
+        is_part || is_several, fault_of(has_fixed_share),
+        "training.batch_norm_samples: expected a divisor of the {} that a rank computes at once, "
+        "or k times as many for a k that divides the {}{} that share a batch, got {}",
+        counted(rows, "sample"), counted(layout.data_degree(), "rank"), how(has_fixed_share), span);
 }
 
 }  // namespace
@@ -150,9 +193,10 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
     require(bagging.degree.value_or(1) >= 1, ExitCode::usage,
             "bagging.P_degree: expected at least 1, got {}", bagging.degree.value_or(1));
     Layout layout = from_configuration(bagging, ranks, ranks_per_node);
-    split_degree(parallel, layout);
-    check_batch(training.batch_size, layout);
-    check_statistics_span(training, layout);
+    DegreeSplitter(bagging, parallel, layout).split();
+    const bool is_fixed = has_fixed_share(bagging, parallel);
+    check_batch(training.batch_size, layout, is_fixed);
+    check_statistics_span(training, layout, is_fixed);
     return layout;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/config/keys.hpp>
@@ -10,6 +11,7 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/group_map.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/model_check.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 
 #include "memory.hpp"
@@ -76,8 +78,9 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
     } else if (bagging.groups) {
         ranks = std::max(1, ranks / *bagging.groups);
     }
-    assumptions.push_back(fmt::format(
-        "nodes of {} ranks, those of one group, as --ranks-per-node is not given", ranks));
+    assumptions.push_back(
+        fmt::format("nodes of {}, those of one group, as --ranks-per-node is not given",
+                    counted(ranks, "rank")));
     return ranks;
 }
 
@@ -118,6 +121,7 @@ private:
                                                     config_.parallel, request_.ranks, per_node);
         const plan::ParallelismController controller(made,
                                                      plan::fill_nodes(request_.ranks, per_node));
+        check_model(config_, made);
         estimate_.layout = controller.summary();
         estimate_.group_map = plan::draw_group_map(controller, {});
         const auto& groups = estimate_.layout.groups;
@@ -248,8 +252,10 @@ private:
                 {sums_[slice], gradients(stage),
                  comm::statistics_traffic(traffic.statistics_ranks, sums_[slice].node_of_rank,
                                           std::llround(statistics))});
-            traffic.gradient_bytes = std::max(
-                traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+            if (layout().data_degree() > 1) {
+                traffic.gradient_bytes = std::max(
+                    traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
+            }
             traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
         }
         const comm::SumTraffic most = comm::estimate_traffic(sums);

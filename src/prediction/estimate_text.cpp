@@ -13,8 +13,16 @@ std::string bytes_text(double bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1.8e19)));
 }
 
+std::int64_t whole(double count) {
+    return static_cast<std::int64_t>(std::clamp(count, 0.0, 9e18));
+}
+
 std::string count_text(double count) {
-    return format_count(static_cast<std::int64_t>(std::clamp(count, 0.0, 9e18)));
+    return format_count(whole(count));
+}
+
+std::string counted(double count, std::string_view noun) {
+    return hpcai::counted(whole(count), noun);
 }
 
 template <typename Format>
@@ -42,34 +50,53 @@ private:
     std::string text_;
 };
 
+/// Which ranks of a group hold which slice of the model, where they are few enough to be read.
+void print_slices(Page& page, const plan::Layout& layout) {
+    constexpr int kMostRanks = 16;
+    if (layout.slices() == 1 || layout.degree > kMostRanks) return;
+    for (int stage = 0; stage < layout.stages; ++stage) {
+        for (int replica = 0; replica < layout.data_degree(); ++replica) {
+            const int first = layout.group_rank_of(stage, replica);
+            const std::string parts = layout.parts == 1
+                                          ? fmt::format("{}", first)
+                                          : fmt::format("{} to {}, parts 0 to {}", first,
+                                                        first + layout.parts - 1, layout.parts - 1);
+            page.line(stage + replica == 0 ? "group_rank" : "",
+                      fmt::format("stage {}, replica {}: {}", stage, replica, parts));
+        }
+    }
+}
+
 void print_layout(Page& page, const Estimate& estimate) {
     const plan::LayoutSummary& summary = estimate.layout;
     const plan::Layout& layout = summary.layout;
     page.title("layout");
-    page.line("eq. 5", fmt::format("{} ranks = M {} x P_degree {}", layout.ranks, layout.groups,
-                                   layout.degree));
+    page.line("eq. 5", fmt::format("{} = M {} x P_degree {}", counted(layout.ranks, "rank"),
+                                   layout.groups, layout.degree));
     std::istringstream lines(estimate.group_map);
     std::string name = "map";
     for (std::string text; std::getline(lines, text); name.clear()) page.line(name, text);
     page.line("within a node",
-              fmt::format("{} of {} groups; the widest spans {} node{}", summary.groups_on_one_node,
-                          layout.groups, summary.nodes_of_widest_group,
-                          summary.nodes_of_widest_group == 1 ? "" : "s"));
+              fmt::format("{} of {}; the widest spans {}", summary.groups_on_one_node,
+                          counted(layout.groups, "group"),
+                          counted(summary.nodes_of_widest_group, "node")));
+    print_slices(page, layout);
 }
 
 void print_data(Page& page, const Estimate& estimate) {
     const DataEstimate& data = estimate.data;
     page.title("data of one model");
     page.line("data set", text_of(data.samples, [&](double samples) {
-                  return fmt::format("{} samples ({})", count_text(samples), data.source);
+                  return fmt::format("{} ({})", counted(samples, "sample"), data.source);
               }));
     if (!data.samples.value) return;
-    page.line("an epoch", fmt::format("{} samples, {} steps of {} ({} a rank)",
-                                      count_text(*data.samples_per_epoch.value),
-                                      count_text(*data.steps_per_epoch.value), estimate.batch_size,
-                                      estimate.batch_size / estimate.layout.layout.data_degree()));
-    page.line("the run", fmt::format("{} epochs, {} steps", estimate.epochs,
-                                     count_text(*data.steps_per_run.value)));
+    page.line(
+        "an epoch",
+        fmt::format("{}, {} of {} ({} a rank)", counted(*data.samples_per_epoch.value, "sample"),
+                    counted(*data.steps_per_epoch.value, "step"), estimate.batch_size,
+                    estimate.batch_size / estimate.layout.layout.data_degree()));
+    page.line("the run", fmt::format("{}, {}", counted(estimate.epochs, "epoch"),
+                                     counted(*data.steps_per_run.value, "step")));
 }
 
 void print_work(Page& page, const Estimate& estimate) {
@@ -96,7 +123,8 @@ void print_pipeline(Page& page, const Estimate& estimate) {
     const plan::Layout& layout = estimate.layout.layout;
     if (layout.slices() == 1 && layout.micro_batches == 1) return;
     const std::string samples =
-        fmt::format("{} micro-batches of {} samples", layout.micro_batches, pipeline.samples);
+        fmt::format("{} of {}", counted(layout.micro_batches, "micro-batch"),
+                    counted(pipeline.samples, "sample"));
     if (layout.slices() == 1) {
         page.title(samples + ", one after the other");
         return;
@@ -106,16 +134,17 @@ void print_pipeline(Page& page, const Estimate& estimate) {
                    : fmt::format("stages of one model, {}, {}", samples, pipeline.schedule));
     for (std::size_t index = 0; index < pipeline.stages.size(); ++index) {
         const StageEstimate& stage = pipeline.stages[index];
-        page.line(fmt::format("stage {}", index),
-                  fmt::format("{} nodes from {}, {} a sample, {} parameters, holds {}, sends {}",
-                              stage.nodes, stage.first_node, flops_text(stage.flops),
-                              count_text(static_cast<double>(stage.parameters)), stage.in_flight,
-                              bytes_text(stage.boundary_bytes)));
+        page.line(
+            fmt::format("stage {}", index),
+            fmt::format("{} from {}, {} a sample, {} parameters, holds {}, sends {}",
+                        counted(stage.nodes, "node"), stage.first_node, flops_text(stage.flops),
+                        count_text(static_cast<double>(stage.parameters)), stage.in_flight,
+                        bytes_text(stage.boundary_bytes)));
     }
-    page.line(
-        "largest stage",
-        fmt::format("{:.3f} of the work, of {} stages{}", pipeline.largest_share, layout.stages,
-                    layout.parts == 1 ? "" : fmt::format(" x {} parts", layout.parts)));
+    page.line("largest stage",
+              fmt::format("{:.3f} of the work, of {}{}", pipeline.largest_share,
+                          counted(layout.stages, "stage"),
+                          layout.parts == 1 ? "" : " x " + counted(layout.parts, "part")));
     if (layout.parts > 1) {
         page.line("parts", fmt::format("{} of each layer, {} a step, by the rank that sends most",
                                        layout.parts, bytes_text(pipeline.part_bytes)));
@@ -151,7 +180,7 @@ void print_memory(Page& page, const Estimate& estimate) {
     }
     line("evaluation", memory.evaluation, values + ", the network that predicts, after training");
     line("total", memory.total(), "the larger of training and evaluation");
-    line("fullest node", ranks * memory.total(), fmt::format("{} ranks", ranks));
+    line("fullest node", ranks * memory.total(), counted(ranks, "rank"));
 }
 
 void print_staging(Page& page, const Estimate& estimate) {
@@ -162,16 +191,21 @@ void print_staging(Page& page, const Estimate& estimate) {
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-void print_costs(Page& page, const Estimate& estimate) {
+/// Of sums; what stages and parts send one another stands with these.
+void print_traffic(Page& page, const Estimate& estimate) {
     const TrafficEstimate& traffic = estimate.traffic;
     page.title(traffic.statistics_ranks > 1
-                   ? "traffic of one rank, gradients and BatchNorm statistics"
-                   : "traffic of one rank, gradients only");
+                   ? "traffic of one rank in sums of gradients and BatchNorm statistics"
+                   : "traffic of one rank in sums of gradients");
+    if (estimate.layout.layout.data_degree() == 1) {
+        page.line("sums", "none, as parallel.data_degree is 1");
+        return;
+    }
     page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
     if (traffic.statistics_ranks > 1) {
         page.line("statistics",
-                  fmt::format("{} a step, fp64, over {} ranks",
-                              bytes_text(traffic.statistics_bytes), traffic.statistics_ranks));
+                  fmt::format("{} a step, fp64, over {}", bytes_text(traffic.statistics_bytes),
+                              counted(traffic.statistics_ranks, "rank")));
     }
     page.line("sent a step",
               fmt::format("{:<12}{} in {}, by the rank that sends most",
@@ -185,6 +219,9 @@ void print_costs(Page& page, const Estimate& estimate) {
                                      bytes_text(bytes));
               }));
     page.line("sent in the run", text_of(traffic.per_run, bytes_text));
+}
+
+void print_costs(Page& page, const Estimate& estimate) {
     page.title("time of computation, nothing else");
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
     page.line("an epoch", text_of(estimate.time.epoch_seconds, format_seconds));
@@ -206,6 +243,7 @@ std::string to_text(const Estimate& estimate) {
     print_pipeline(page, estimate);
     print_memory(page, estimate);
     print_staging(page, estimate);
+    print_traffic(page, estimate);
     print_costs(page, estimate);
     if (!estimate.assumptions.empty()) page.title("assumed");
     for (const std::string& assumption : estimate.assumptions) page.line(assumption);

@@ -226,6 +226,8 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("backend", communication.backend);
     fields("algorithm", communication.algorithm);
     fields("precision", communication.precision);
+    fields("torus_columns", communication.torus_columns);
+    fields("ranks_per_node", communication.ranks_per_node);
     fields("gradient_bytes", communication.gradient_bytes);
     fields("buckets", communication.buckets);
     fields("exposed_seconds", communication.exposed_seconds);

@@ -146,8 +146,8 @@ void print_scores(Page& page, const RunRecord& record) {
     const IntervalRecord& interval = result.confidence_interval;
     page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
               quality(interval.low), quality(interval.high), one_line(interval.method));
-    page.line("out of bag          : {} of {} samples", quality(result.out_of_bag),
-              result.out_of_bag_samples);
+    page.line("out of bag          : {} of {}", quality(result.out_of_bag),
+              counted(result.out_of_bag_samples, "sample"));
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
               quality(record.scores.penalty_coefficient), result.target, result.exponent);
 }
@@ -175,10 +175,14 @@ void print_models(Page& page, const RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     const ParallelRecord& parallel = record.parallel;
     if (parallel.pipeline_degree > 1) {
-        page.line("pipeline            : {} stages x {} ranks, {} micro-batches, {}, bubble {}",
-                  parallel.pipeline_degree, parallel.data_degree * parallel.model_degree,
-                  parallel.micro_batches, one_line(parallel.schedule),
+        page.line("pipeline            : {} x {}, {}, {}, bubble {}",
+                  counted(parallel.pipeline_degree, "stage"),
+                  counted(parallel.data_degree * parallel.model_degree, "rank"),
+                  counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
+        page.line("messages            : {} a step between stages, by the rank that sends most",
+                  format_bytes(static_cast<std::uint64_t>(
+                      std::max<std::int64_t>(parallel.message_bytes_per_step, 0))));
     }
     if (parallel.model_degree > 1) {
         page.line("parts of layers     : {} of each stage and replica, {} a step between them",

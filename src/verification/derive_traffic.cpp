@@ -6,6 +6,7 @@
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/plan/pipeline.hpp>
+#include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/verification/derive.hpp>
 
 namespace hpcai::verification {
@@ -36,16 +37,43 @@ Quantity per_step(const GroupRecord& record) {
     return {*seconds.value / static_cast<double>(record.iterations), ""};
 }
 
+/// The grid or the nodes that sums go by; of nodes that of the first rank, the most of all groups.
+void derive_places(const config::CommunicationConfig& settings,
+                   const plan::ParallelismController& controller,
+                   CommunicationRecord& communication) {
+    communication.torus_columns = communication.ranks_per_node =
+        nothing("communication.algorithm is " + communication.algorithm);
+    const plan::Layout& layout = controller.layout();
+    if (layout.data_degree() == 1) {
+        communication.torus_columns = communication.ranks_per_node = nothing("nothing was summed");
+        return;
+    }
+    double most = 0;
+    for (int group = 0; group < layout.groups; ++group) {
+        const comm::SumPlace place =
+            comm::place_in_sum(prediction::sum_options(settings, controller, group), 0);
+        most = std::max(most, static_cast<double>(place.inner.size()));
+    }
+    using config::AllReduceAlgorithm;
+    if (settings.algorithm == AllReduceAlgorithm::torus_2d)
+        communication.torus_columns = {most, ""};
+    if (settings.algorithm == AllReduceAlgorithm::hierarchical) {
+        communication.ranks_per_node = {most, ""};
+    }
+}
+
 }  // namespace
 
-void derive_communication(const config::Config& config, const plan::Layout& layout,
+void derive_communication(const config::Config& config,
+                          const plan::ParallelismController& controller,
                           const std::vector<GroupResult>& groups, RunRecord& record) {
     CommunicationRecord& communication = record.communication;
     communication = {};
     std::set<std::string> backends;
     communication.algorithm = config::value_text(config, "communication.algorithm");
     communication.precision = config::value_text(config, "communication.precision");
-    communication.statistics_ranks = plan::statistics_ranks(config.training, layout);
+    communication.statistics_ranks = plan::statistics_ranks(config.training, controller.layout());
+    derive_places(config.communication, controller, communication);
     Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
         bandwidth(false), statistics(true);
     for (const GroupResult& group : groups) {

@@ -12,24 +12,12 @@
 namespace hpcai::verification {
 namespace {
 
-/// Of the settings in the summary; other rows are facts that nothing else in the result has.
+/// Rows behind the settings are facts that nothing else in the result has.
 void recompute_parameters(const Claim& claim, RunRecord& record) {
-    for (ParameterRecord& row : record.parameters) {
-        const std::size_t dot = row.key.find('.');
-        if (dot == std::string::npos) continue;
-        const config::Key* key = config::find_key(row.key.substr(0, dot), row.key.substr(dot + 1));
-        if (key == nullptr) continue;
-        if (row.key == "bagging.M") {
-            row.value = std::to_string(claim.controller.layout().groups);
-        } else if (row.key == "bagging.P_degree") {
-            row.value = std::to_string(claim.controller.layout().degree);
-        } else if (row.key == "training.precision") {
-            row.value = record.workload.precision;
-        } else {
-            row.value = config::value_text(claim.config, row.key);
-            row.meaning = key->meaning;
-        }
-    }
+    const std::vector<ParameterRecord> settings =
+        echo_settings(claim.config, claim.controller.layout(), record.workload.precision);
+    if (record.parameters.size() < settings.size()) record.parameters.resize(settings.size());
+    std::ranges::copy(settings, record.parameters.begin());
 }
 
 void recompute_workload(const Claim& claim, RunRecord& record) {
@@ -110,7 +98,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.quality.metric = metric_of(claim.config.workload);
     derive_members(claim.config, groups, record.quality);
     recompute_scores(claim, record);
-    derive_communication(claim.config, claim.controller.layout(), groups, record);
+    derive_communication(claim.config, claim.controller, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     record.determinism.requested = claim.config.run.deterministic;
     recompute_verdict(claim, groups, record);

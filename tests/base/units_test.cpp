@@ -58,6 +58,15 @@ TEST(Units, FormatPercentAndCount) {
     EXPECT_EQ(format_count(999), "999");
 }
 
+TEST(Units, CountOneAndManyThings) {
+    EXPECT_EQ(counted(1, "rank"), "1 rank");
+    EXPECT_EQ(counted(0, "rank"), "0 ranks");
+    EXPECT_EQ(counted(1024, "node"), "1 024 nodes");
+    EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
+    EXPECT_EQ(counted(2, "micro-batch"), "2 micro-batches");
+    EXPECT_EQ(counted(2, "class"), "2 classes");
+}
+
 TEST(Units, SayWhenANumberIsNotAvailable) {
     EXPECT_EQ(format_flops(std::numeric_limits<double>::quiet_NaN()), "n/a");
     EXPECT_EQ(format_flops_human(kInfinity), "n/a");

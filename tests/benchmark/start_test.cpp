@@ -101,7 +101,10 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(message.find("(bf16, fp32)"), std::string::npos) << message;
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
     EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
-    EXPECT_NE(refusal(Precision::int8).find("(bf16, fp32), got 'int8'"), std::string::npos);
+    EXPECT_EQ(refusal(Precision::int8),
+              "training.precision: expected auto or what this CPU computes in (bf16, fp32), got "
+              "'int8'; CPUs with AVX-512 VNNI have it");
+    EXPECT_TRUE(message.ends_with("'mixed'; GPUs have it")) << message;
 }
 
 std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {

@@ -45,6 +45,46 @@ TEST(Plan, RefusesALayoutThatBreaksEquation5) {
                    "bagging.M=2 x bagging.P_degree=2 needs 4 ranks");
 }
 
+/// Where the configuration alone decides it, in the words of a run (tests/end_to_end).
+TEST(Plan, RefusesWhatARunRefuses) {
+    struct Case {
+        int ranks;
+        std::vector<std::string> changes;
+        std::string words;
+    };
+    const std::vector<std::string> parts{"bagging.M=1", "bagging.P_degree=auto",
+                                         "parallel.mode=model", "training.batch_size=120"};
+    const auto with = [](std::vector<std::string> changes, const std::vector<std::string>& more) {
+        changes.insert(changes.end(), more.begin(), more.end());
+        return changes;
+    };
+    for (const auto& [ranks, changes, words] : std::vector<Case>{
+             {4,
+              {"device.kind=cpu", "training.precision=mixed"},
+              "training.precision: expected auto, fp32, bf16 or int8, as device.kind is cpu (GPUs "
+              "have tf32, fp16 and mixed), got 'mixed'"},
+             {4,
+              {"device.kind=cpu", "communication.backend=nccl"},
+              "communication.backend: expected auto or mpi, as device.kind is cpu, got 'nccl'"},
+             {4,
+              {"communication.backend=nccl", "training.batch_norm_samples=32"},
+              "communication.backend: expected auto or mpi, as training.batch_norm_samples spans"},
+             {3, with(parts, {"training.precision=int8"}), "1 stage x 3 parts have none, got 3"},
+             {4, with(parts, {"device.kind=cuda"}),
+              "parallel.model_degree: expected 1, as device.kind is cuda, which has no parts yet, "
+              "got 4 (auto)"},
+             {4,
+              {"workload.image_size=32", "training.batch_norm_samples=1"},
+              "images of 1 x 1 pixels, of which one sample has no variance, got 1;"}}) {
+        std::vector<std::string> arguments{"plan", "--config", source("configs/quickstart.yaml"),
+                                           "--ranks", std::to_string(ranks)};
+        for (const std::string& change : changes) {
+            arguments.insert(arguments.end(), {"--set", change});
+        }
+        expect_refused(run(arguments), 2, words);
+    }
+}
+
 TEST(Plan, RefusesDetectorsThatAreJudgedOutOfBag) {
     const std::vector<std::string> wrong{"--config", source("configs/extreme_weather.yaml"),
                                          "--set", "bagging.out_of_bag=true"};

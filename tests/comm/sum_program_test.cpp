@@ -175,29 +175,43 @@ TEST_P(SumPrograms, SayWithInfinityWhatOneRankSaysWithIt) {
     }
 }
 
-TEST_P(SumPrograms, ErrorFeedbackBringsTheMeanOverStepsToTheSum) {
-    const std::size_t count = 600;
-    const auto mine = gradients(count);
-    LockstepSum sum(options(WireFormat::int8), count);
+/// The mean over 60 steps of sums in int8, in which the gradients have twice the loss scale after
+/// each of `doublings` equal spans: no more is lost than one step rounds, and half of that each
+/// time that what is yet to be sent is taken for half of what it was.
+void expect_mean_near_sum(const SumOptions& options,
+                          const std::vector<std::vector<float>>& gradients, int doublings) {
+    constexpr int kSteps = 60;
+    const std::size_t count = gradients.front().size();
+    LockstepSum sum(options, count);
     std::vector<double> total(count);
-    const int steps = 60;
-    double magnitude = 0;
-    for (int step = 0; step < steps; ++step) {
-        const auto got = sum.run(mine);
-        for (std::size_t i = 0; i < count; ++i) total[i] += got[0][i];
+    for (int step = 0; step < kSteps; ++step) {
+        const double scale = std::exp2(step * (doublings + 1) / kSteps);
+        auto scaled = gradients;
+        for (auto& values : scaled) {
+            for (float& value : values) value *= static_cast<float>(scale);
+        }
+        const auto got = sum.run(scaled);
+        for (std::size_t i = 0; i < count; ++i) total[i] += got[0][i] / scale;
     }
-    for (const auto& values : mine) {
+    double magnitude = 0;
+    for (const auto& values : gradients) {
         for (const float value : values) magnitude = std::max(magnitude, std::abs(double{value}));
     }
+    const double of_one_step =
+        4 * rounding(WireFormat::int8) * magnitude * static_cast<double>(gradients.size());
     for (std::size_t i = 0; i < count; ++i) {
         double want = 0;
-        for (const auto& values : mine) want += values[i];
-        // What has not been sent after all steps is no more than what one step rounds.
-        ASSERT_NEAR(
-            total[i] / steps, want,
-            4 * rounding(WireFormat::int8) * magnitude * static_cast<double>(ranks()) / steps)
-            << i;
+        for (const auto& values : gradients) want += values[i];
+        ASSERT_NEAR(total[i] / kSteps, want, (1 + doublings / 2.0) * of_one_step / kSteps) << i;
     }
+}
+
+TEST_P(SumPrograms, ErrorFeedbackBringsTheMeanOverStepsToTheSum) {
+    expect_mean_near_sum(options(WireFormat::int8), gradients(600), 0);
+}
+
+TEST_P(SumPrograms, ErrorFeedbackLosesLittleWhereTheLossScaleDoubles) {
+    expect_mean_near_sum(options(WireFormat::int8), gradients(600), 2);
 }
 
 /// Exact where parts are whole blocks, whose scales are a multiple of what pieces are aligned to.

@@ -26,5 +26,15 @@ TEST(Nearest, FindsANearNameAndNothingWhereAllAreFar) {
     EXPECT_EQ(did_you_mean("q", names), "");
 }
 
+TEST(Nearest, KnowsOtherNamesThatLookLikeSomethingElse) {
+    const std::vector<std::string> kinds = {"auto", "cpu", "cuda"};
+    EXPECT_EQ(did_you_mean("gpu", kinds), "; did you mean 'cuda'?");
+    EXPECT_EQ(did_you_mean("GPU", kinds), "; did you mean 'cuda'?");
+    EXPECT_EQ(did_you_mean("cpus", kinds), "; did you mean 'cpu'?");
+    EXPECT_EQ(did_you_mean("half", {"fp32", "fp16"}), "; did you mean 'fp16'?");
+    EXPECT_EQ(did_you_mean("gpu", {"gru", "lstm"}), "; did you mean 'gru'?")
+        << "where there is no cuda";
+}
+
 }  // namespace
 }  // namespace hpcai::config

@@ -135,6 +135,9 @@ TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
     const nlohmann::json staged = json_of(result("staged/result.json"));
     EXPECT_EQ(staged["work"]["groups"][0]["audit"]["passed"], 0);
     EXPECT_EQ(staged["communication"]["backend"], "none");
+    EXPECT_EQ(staged["communication"]["gradient_bytes"], 0);
+    EXPECT_EQ(staged["communication"]["buckets"], 0);
+    EXPECT_EQ(staged["communication"]["torus_columns_reason"], "nothing was summed");
 }
 
 TEST_F(PipelineRun, RecordsHowItWasCut) {
@@ -150,8 +153,14 @@ TEST_F(PipelineRun, RecordsHowItWasCut) {
     EXPECT_GT(parallel["message_wait_seconds"], 0);
     EXPECT_EQ(staged["work"]["samples_trained"],
               json_of(result("alone/result.json"))["work"]["samples_trained"]);
-    EXPECT_THAT(text_of(result("staged/summary.txt")),
-                HasSubstr("2 stages x 1 ranks, 2 micro-batches, 1f1b, bubble 0.333"));
+    const std::string summary = text_of(result("staged/summary.txt"));
+    EXPECT_THAT(summary, HasSubstr("2 stages x 1 rank, 2 micro-batches, 1f1b, bubble 0.333\n"
+                                   "messages            : "));
+    // What was auto is echoed as it came to be.
+    EXPECT_THAT(summary, HasSubstr("parallel.mode            : pipeline"));
+    EXPECT_THAT(summary, HasSubstr("parallel.pipeline_degree : 2"));
+    EXPECT_THAT(summary, HasSubstr("parallel.micro_batches   : 2"));
+    EXPECT_THAT(summary, HasSubstr("communication.backend    : auto"));
     const nlohmann::json alone = json_of(result("alone/result.json"))["parallel"];
     EXPECT_EQ(alone["mode"], "data");
     EXPECT_EQ(alone["micro_batches"], 2);

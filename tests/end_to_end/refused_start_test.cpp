@@ -113,7 +113,14 @@ TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
     expect_refused(run_ranks(folder_.path(), 3,
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
                               "training.precision=int8"}),
-                   2, {"parallel.model_degree", "int8", "1 stages x 3 parts have none, got 3"});
+                   2,
+                   {"parallel.model_degree", "int8", "1 stage x 3 parts have none, got 3 (auto)"});
+}
+
+TEST_F(RefusedStart, WantsTwoValuesOfEachChannelForAVariance) {
+    expect_refused(
+        run_ranks(folder_.path(), 2, {"training.batch_norm_samples=1"}), 2,
+        {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance, got 1;"});
 }
 
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {

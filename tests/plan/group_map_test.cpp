@@ -37,7 +37,7 @@ TEST(GroupMap, MergesNeighbouringNodesOfAGroup) {
 TEST(GroupMap, MergesNeighbouringGroupsWhenThereAreMany) {
     const ParallelismController controller({100000, 12500, 8}, fill_nodes(100000, 8));
     EXPECT_EQ(draw_group_map(controller, {}),
-              "12500 groups x 8 ranks on 12500 nodes\n"
+              "12 500 groups x 8 ranks on 12 500 nodes\n"
               "groups 0-12499: 8 ranks each on 1 node, node0 .. node12499\n");
 }
 

@@ -84,7 +84,7 @@ TEST(Layout, NamesTheNearestRankCountsWhenTheyDoNotDivide) {
 
 TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
     EXPECT_NE(refusal({.groups = 2000000000, .degree = 2000000000, .ranks = 4}, ExitCode::launch)
-                  .find("needs 4000000000000000000 ranks"),
+                  .find("needs 4 000 000 000 000 000 000 ranks"),
               std::string::npos);
     EXPECT_NE(refusal({.groups = 2000000000, .ranks = 2147483647}, ExitCode::launch)
                   .find("2000000000 or 4000000000 ranks"),
@@ -93,12 +93,12 @@ TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
 
 TEST(Layout, RefusesABatchThatTheRanksOfAGroupCannotShareEvenly) {
     const Request request{.groups = 1, .degree = 4, .ranks = 4, .batch_size = 30};
-    EXPECT_EQ(refusal(request, ExitCode::launch),
-              "training.batch_size=30 cannot be shared evenly by P_degree=4 ranks; set "
+    EXPECT_EQ(refusal(request, ExitCode::usage),
+              "training.batch_size=30 cannot be shared evenly by 4 ranks, bagging.P_degree; set "
               "training.batch_size: 28 or 32, or change bagging.P_degree");
     refusal({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::launch);
-    refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::usage);
+    refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::usage);
 }
 
 config::ParallelConfig pipeline(std::optional<int> data_degree, std::optional<int> stages,
@@ -165,13 +165,16 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 2, 2, 3)},
                       ExitCode::launch),
               "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
-              "be P_degree=8; change one of them, or leave it auto");
+              "be bagging.P_degree=8 (auto); change one of them, or leave it auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
                       ExitCode::launch),
-              "the other degrees of parallel ask for 9 ranks of P_degree=8 and leave none for "
-              "parallel.pipeline_degree; make one smaller, or leave it auto");
-    refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
-            ExitCode::launch);
+              "the other degrees of parallel ask for 9 ranks of bagging.P_degree=8 (auto) and "
+              "leave none for parallel.pipeline_degree (auto); make one smaller, or leave it auto");
+    EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
+                      ExitCode::launch),
+              "parallel.data_degree=2 (auto) x parallel.pipeline_degree=1 (auto) x "
+              "parallel.model_degree=3 must be bagging.P_degree=8 (auto); change one of them, or "
+              "leave it auto");
     refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, 16, {}, {})},
             ExitCode::launch);
 }
@@ -181,15 +184,15 @@ TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
         layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});
     EXPECT_EQ(layout.rows(48), 4);
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
-                      ExitCode::launch),
+                      ExitCode::usage),
               "training.batch_size=40 cannot be shared evenly by 2 ranks x "
               "parallel.micro_batches=6; make it a multiple of 12");
 }
 
 TEST(Layout, RefusesDegreesThatDoNotMakeTheRanksOfAGroup) {
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
-              "parallel.data_degree=3 x parallel.pipeline_degree=2 must be P_degree=4; change one "
-              "of them, or leave it auto");
+              "parallel.data_degree=3 x parallel.pipeline_degree=2 must be bagging.P_degree=4 "
+              "(auto); change one of them, or leave it auto");
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 3)}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, {})}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::launch);
@@ -223,6 +226,31 @@ TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
     for (const int samples : {0, -8, 3, 12, 96}) {
         EXPECT_NE(statistics_of(samples).find("got " + std::to_string(samples)), std::string::npos);
     }
+}
+
+TEST(Layout, BlamesTheConfigurationForWhatNoOtherNumberOfRanksWouldCure) {
+    using config::ParallelMode;
+    const auto mixed = parts(ParallelMode::mixed, 2, 2, 3);
+    EXPECT_NE(refusal({.degree = 8, .ranks = 8, .parallel = mixed}, ExitCode::usage)
+                  .find("must be bagging.P_degree=8; change"),
+              std::string::npos);
+    refusal({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
+    refusal({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
+    // Of a batch, two replicas are two replicas in any number of stages.
+    refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
+            ExitCode::usage);
+    refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},
+            ExitCode::launch);
+    refusal({.groups = 1, .ranks = 4, .batch_size = 8, .parallel = pipeline({}, 2, 3)},
+            ExitCode::usage);
+}
+
+TEST(Layout, NamesOneRankAsOne) {
+    EXPECT_NE(refusal({.groups = 1, .degree = 1, .ranks = 4}, ExitCode::launch)
+                  .find("needs 1 rank (eq. 5), got 4"),
+              std::string::npos);
+    EXPECT_NE(refusal({.groups = 3, .ranks = 1}, ExitCode::launch).find("the 1 rank (eq. 5)"),
+              std::string::npos);
 }
 
 TEST(Layout, RefusesNumbersBelowOne) {

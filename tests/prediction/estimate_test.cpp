@@ -54,7 +54,7 @@ TEST(Estimate, RefusesALayoutThatBreaksEquation5) {
     config.bagging.groups = 2;
     config.bagging.degree = 3;
     EXPECT_EQ(refusal(config, {.ranks = 8}), ExitCode::launch);
-    EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::launch) << "a batch of 256 on 3 ranks";
+    EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::usage) << "a batch of 256 on 3 ranks";
     config.training.batch_size = 255;
     EXPECT_EQ(refusal(config, {.ranks = 6}), ExitCode::ok);
 }
@@ -239,6 +239,18 @@ TEST(EstimateText, ShowsEverySectionAndNoNumberItDoesNotKnow) {
     }
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
     EXPECT_EQ(text.find(" \n"), std::string::npos) << "blanks at the end of a line";
+}
+
+TEST(EstimateText, CountsOneThingAsOne) {
+    config::Config config = small();
+    config.bagging.groups = 1;
+    config.workload.epochs = 1;
+    const std::string text = to_text(estimate(config, {.ranks = 1, .samples = 16}));
+    for (const char* words :
+         {"1 rank = M 1 x P_degree 1", "1 of 1 group; the widest spans 1 node\n", "1 step of 16",
+          "1 epoch, 1 step\n", "1 rank\n", "nodes of 1 rank,"}) {
+        EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+    }
 }
 
 TEST(EstimateJson, HasNumbersOrNullWithAReason) {

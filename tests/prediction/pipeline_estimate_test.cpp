@@ -53,6 +53,9 @@ TEST(PipelineEstimate, ShowsThePartsOfLayers) {
     EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
     EXPECT_NE(to_text(parts).find("parts of one model, 4 micro-batches of 64"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("bubble"), std::string::npos);
+    EXPECT_NE(to_text(parts).find("none, as parallel.data_degree is 1"), std::string::npos);
+    EXPECT_EQ(to_text(parts).find("payload"), std::string::npos) << "nothing is summed";
+    EXPECT_EQ(parts.traffic.gradient_bytes, 0);
 }
 
 TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
@@ -88,6 +91,23 @@ TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
         EXPECT_EQ(parts.pipeline.stages[stage].first_node, whole.pipeline.stages[stage].first_node);
     }
     EXPECT_NE(to_text(parts).find("of 2 stages x 2 parts"), std::string::npos);
+}
+
+TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
+    config::Config config = staged(2, 8);
+    config.parallel.mode = config::ParallelMode::mixed;
+    config.parallel.model_degree = 2;
+    const std::string text = to_text(estimate(config, {.ranks = 8}));
+    for (const char* line : {"group_rank      stage 0, replica 0: 0 to 1, parts 0 to 1\n",
+                             "stage 0, replica 1: 2 to 3, parts 0 to 1\n",
+                             "stage 1, replica 1: 6 to 7, parts 0 to 1\n"}) {
+        EXPECT_NE(text.find(line), std::string::npos) << text;
+    }
+    config::Config pipeline = staged(2, 8);
+    EXPECT_NE(to_text(estimate(pipeline, {.ranks = 4})).find("stage 1, replica 0: 2\n"),
+              std::string::npos);
+    EXPECT_EQ(to_text(estimate(pipeline, {.ranks = 32})).find("replica"), std::string::npos)
+        << "too many to be read";
 }
 
 TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {

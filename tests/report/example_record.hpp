@@ -26,6 +26,26 @@ inline GroupRecord example_group(int group, double seconds) {
     return record;
 }
 
+inline CommunicationRecord example_communication() {
+    return {"mpi",
+            "hierarchical",
+            "fp32",
+            {{}, "no grid"},
+            {2, ""},
+            4096,
+            2,
+            {0.5, ""},
+            {1e9, ""},
+            {4096, ""},
+            {{}, "made up"},
+            {{}, "made up"},
+            {0.25, ""},
+            2,
+            106,
+            512,
+            {0.125, ""}};
+}
+
 /// A made-up run of two groups of two ranks; every number is invented for the tests of printers.
 inline RunRecord example_record() {
     RunRecord record;
@@ -91,9 +111,7 @@ inline RunRecord example_record() {
     record.quality.categories = {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
-    record.communication = {
-        "mpi",           "all_reduce",    "fp32",     4096, 2,   {0.5, ""}, {1e9, ""},  {4096, ""},
-        {{}, "made up"}, {{}, "made up"}, {0.25, ""}, 2,    106, 512,       {0.125, ""}};
+    record.communication = example_communication();
     record.parallel = {
         "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
     record.energy.joules.reason = "no energy meter";

@@ -146,7 +146,7 @@ struct GroupResult {
     std::string training_digest;
     std::int64_t bad_samples = 0;         // distinct ones met, in training and validation
     std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
-    std::int64_t gradient_bytes = 0;      // one rank's payload of one step
+    std::int64_t gradient_bytes = 0;      // one rank's payload of one step; 0: nothing was summed
     std::int64_t buckets = 0;
     std::string sum_backend;                  // "mpi", "nccl"; empty: nothing was summed
     Quantity bandwidth_bytes_per_second;      // of its sums, as in CommunicationRecord
@@ -251,9 +251,11 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    std::int64_t gradient_bytes = 0;  // one rank's payload of one step
-    std::int64_t buckets = 0;
-    Quantity exposed_seconds;  // not hidden behind computation; the largest of all groups
+    Quantity torus_columns;           // in force: ranks in a row of torus_2d's grid
+    Quantity ranks_per_node;          // in force: that hierarchical takes for one node's, the most
+    std::int64_t gradient_bytes = 0;  // one rank's payload of one step; 0: nothing was summed
+    std::int64_t buckets = 0;         // likewise
+    Quantity exposed_seconds;         // not hidden behind computation; the largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
     // In sums of gradients, of the group where it is most: by the rank that sends most, ...
     Quantity sent_bytes_per_step;

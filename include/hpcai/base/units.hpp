@@ -29,4 +29,7 @@ std::string format_percent(double fraction);
 /// Thousands apart, as in "1 281 167".
 std::string format_count(std::int64_t count);
 
+/// "1 rank", "2 ranks", "1 024 batches": `noun` is singular and its plural regular.
+std::string counted(std::int64_t count, std::string_view noun);
+
 }  // namespace hpcai

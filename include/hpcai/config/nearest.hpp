@@ -15,7 +15,8 @@ int edit_distance(std::string_view a, std::string_view b);
 /// one), or `given` has more than 64 bytes.
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 
-/// "; did you mean 'x'?" for the nearest candidate, or nothing.
+/// "; did you mean 'x'?" for the candidate that is another name of `given` ("gpu" of "cuda"), else
+/// for the nearest one, or nothing.
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates);
 
 }  // namespace hpcai::config

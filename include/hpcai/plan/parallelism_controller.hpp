@@ -41,11 +41,11 @@ struct Layout {
 /// The layout that `bagging` asks for on `ranks` ranks. What `bagging` leaves open follows from
 /// eq. 5; when it leaves both open, P_degree is `ranks_per_node` (of the fullest node), or all
 /// ranks when there are fewer.
-/// Throws Error(launch), naming the keys, what came and the nearest legal values, when eq. 5 cannot
-/// hold or training.batch_size is no multiple of the ranks that share it times
-/// parallel.micro_batches, or the degrees of `parallel` do not make P_degree; Error(usage) when
-/// training.batch_norm_samples is neither a part of what a rank computes at once nor that of a
-/// number of ranks that divides those that share a batch.
+/// Throws Error, naming the keys, what came and the nearest legal values, when eq. 5 cannot hold, a
+/// batch cannot be shared evenly, the degrees of `parallel` do not make P_degree, or
+/// training.batch_norm_samples is neither a part of what a rank computes at once nor that of ranks
+/// whose number divides those that share a batch: Error(launch) where the number of ranks decides,
+/// Error(usage) where P_degree or, of a batch, data_degree is configured.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 

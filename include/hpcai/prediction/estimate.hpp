@@ -102,7 +102,7 @@ struct StagingEstimate {
 /// Bytes one rank sends (and receives) for the sum of gradients, in the group that spans most
 /// nodes.
 struct TrafficEstimate {
-    double gradient_bytes = 0;  // payload of one step
+    double gradient_bytes = 0;  // payload of one step; 0: nothing is summed
     std::string algorithm;      // communication.algorithm
     std::string format;         // communication.precision
     double per_step = 0;        // by the rank that sends most, as comm::estimate_traffic has it

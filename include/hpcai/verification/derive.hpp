@@ -24,6 +24,11 @@ Quantity or_reason(std::optional<double> value, const std::string& reason);
 /// precision in force are not known from it.
 WorkloadRecord describe_workload(const config::Config& config);
 
+/// The settings that the summary echoes, in force and not as they were written: no `auto` where the
+/// start has decided. `precision` is that in force.
+std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
+                                           const std::string& precision);
+
 /// FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 
@@ -42,8 +47,10 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
 /// The penalty coefficient and VFLOPS, from scores.flops and the quality.
 void derive_scores(RunRecord& record);
 
-/// record.communication, from what the groups have sent and waited.
-void derive_communication(const config::Config& config, const plan::Layout& layout,
+/// record.communication, from what the groups have sent and waited. Throws Error(usage) where
+/// communication.torus_columns does not divide the ranks.
+void derive_communication(const config::Config& config,
+                          const plan::ParallelismController& controller,
                           const std::vector<GroupResult>& groups, RunRecord& record);
 
 /// record.parallel, likewise.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/graph/split.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/ops/int8.hpp>
+#include <hpcai/prediction/model_check.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+void check_parts(const config::Config& config, const plan::Layout& layout) {
+    require(layout.parts == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
+            "parallel.model_degree: expected 1, as device.kind is cuda, which has no parts yet, "
+            "got {}{}; parallel.mode data and pipeline do without, and device.kind cpu has parts",
+            layout.parts, config.parallel.model_degree ? "" : " (auto)");
+}
+
+void check_backend(const config::Config& config, const plan::Layout& layout) {
+    const bool is_nccl = config.communication.backend == config::CommunicationBackend::nccl;
+    require(!is_nccl || plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
+            "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
+            "ranks, whose waits for one another go through the host, got 'nccl'");
+}
+
+/// One value is its own mean: the normalization makes zero of it and hands no gradient back.
+void check_statistics(const config::Config& config, const plan::Layout& layout,
+                      const graph::Graph& model) {
+    const int rows = layout.rows(config.training.batch_size);
+    const std::optional<int>& samples = config.training.batch_norm_samples;
+    if (samples.value_or(rows) > 1) return;
+    for (const graph::Node& node : model.nodes()) {
+        const auto* norm = std::get_if<ops::BatchNorm>(&node.operation);
+        if (norm == nullptr || norm->frozen) continue;
+        require(norm->input[1] * norm->input[2] > 1, ExitCode::usage,
+                "training.batch_norm_samples: expected 2 or more, as {} normalizes images of 1 x 1 "
+                "pixels, of which one sample has no variance, got {}; larger images or, where it "
+                "is auto, more samples of training.batch_size for each rank would do, too",
+                node.name, samples ? "1" : "auto, the 1 sample that a rank computes at once");
+    }
+}
+
+bool has_int8(const graph::Stage& slice) {
+    return std::ranges::any_of(slice.graph.nodes(), [](const graph::Node& node) {
+        const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
+        return convolution != nullptr && ops::computes_in_int8(*convolution, ops::Pass::forward);
+    });
+}
+
+void check_cut(const config::Config& config, const plan::Layout& layout,
+               const graph::Graph& model) {
+    if (layout.slices() == 1) return;
+    const auto slices = graph::cut(config.training.fusion ? graph::fuse(model) : model,
+                                   layout.stages, layout.parts);
+    require(config.training.precision != config::Precision::int8 ||
+                std::ranges::any_of(slices, has_int8),
+            ExitCode::usage,
+            "parallel.model_degree: expected a power of two, as training.precision int8 takes "
+            "convolutions with multiples of 16 channels and {} x {} have none, got {}{}",
+            counted(layout.stages, "stage"), counted(layout.parts, "part"), layout.parts,
+            config.parallel.model_degree ? "" : " (auto)");
+}
+
+}  // namespace
+
+void check_model(const config::Config& config, const plan::Layout& layout) {
+    check_parts(config, layout);
+    check_backend(config, layout);
+    const graph::Graph model = models::make_model(config);
+    check_statistics(config, layout, model);
+    check_cut(config, layout, model);
+}
+
+}  // namespace hpcai::prediction
