@@ -14,6 +14,7 @@
 #include <hpcai/config/writer.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
+#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
@@ -289,6 +290,14 @@ void add_parallel(const Start& start, const std::vector<GroupResult>& groups, Ru
     parallel.message_wait_seconds = message_wait.quantity();
 }
 
+void add_time_breakdown(RunRecord& record) {
+    std::vector<TimeBreakdownRecord> groups;
+    for (const GroupRecord& group : record.work.groups) {
+        if (group.failure.empty()) groups.push_back(group.time_breakdown);
+    }
+    record.time_breakdown = metrics::largest(groups, "no group finished");
+}
+
 void add_staging(const data::SampleSets& samples, RunRecord& record) {
     record.staging = samples.staging;
     if (record.staging.scope == "none") {
@@ -349,6 +358,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     add_scores(record);
     add_communication(start, groups, record);
     add_parallel(start, groups, record);
+    add_time_breakdown(record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
                                               start.controller.layout().degree);
     add_verdict(start, closing, groups, record);
