@@ -16,6 +16,7 @@
 #include <hpcai/metrics/timing.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
+#include <hpcai/training/step_log.hpp>
 #include <hpcai/training/training_step.hpp>
 
 #include "random_batch.hpp"
@@ -89,13 +90,15 @@ public:
           network_(config.training.fusion ? graph::fuse_for(graph_, *device_, options()) : graph_,
                    *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
-          step_({config, network_, *device_, store_, *reducer_}),
+          phases_({[this] { return clock_.seconds(); }}, *device_),
+          step_({config, network_, *device_, store_, *reducer_, &phases_}),
           update_(device_->build(training::plan_optimizer(network_, store_, config.training),
                                  training::optimizer_tensors(network_, store_))),
           timing_(network_.graph(), [this] { return now_; }),
           batch_(graph_, config.workload.classes, config.run.seed) {
         note_.finish(device::tuning_of(*device_));
         training::initialize(graph_, config.run.seed, 0, store_);
+        phases_.count_communication([this] { return step_.communication_seconds(); });
     }
 
     /// Seconds of a whole step, as the trainer takes it: of several between two readings where the
@@ -103,11 +106,16 @@ public:
     double step() {
         const std::int64_t steps = step_.steps_between_readings();
         const Stopwatch watch;
+        phases_.begin();
         for (std::int64_t i = 0; i < steps; ++i) {
+            phases_.enter(training::Phase::input_wait);
+            phases_.enter(training::Phase::forward);
             upload();
             step_.run(kRate);
+            const bool is_last = i + 1 == steps;
+            if (is_last) step_.read();
+            phases_.end_step({}, is_last);
         }
-        step_.read();
         return watch.seconds() / static_cast<double>(steps);
     }
 
@@ -122,6 +130,35 @@ public:
             timing_.after(steps_[index]);
         }
         update_seconds_.push_back(seconds.back());
+    }
+
+    /// Of the clocks for phases, in the steps so far.
+    std::int64_t readings_per_step() const {
+        return phases_.readings() / std::ssize(phases_.steps());
+    }
+
+    /// Median seconds of one reading of them, with its share of what else is kept of a step.
+    double reading_seconds() {
+        constexpr int kSteps = 1000;
+        std::vector<double> seconds;
+        for (int run = 0; run < kAloneRuns; ++run) {
+            training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
+            idle.reserve(kSteps);
+            idle.count_communication([this] { return step_.communication_seconds(); });
+            const Stopwatch watch;
+            idle.begin();
+            for (int step = 0; step < kSteps; ++step) {
+                for (const training::Phase phase :
+                     {training::Phase::input_wait, training::Phase::forward,
+                      training::Phase::backward, training::Phase::communication,
+                      training::Phase::optimizer, training::Phase::other}) {
+                    idle.enter(phase);
+                }
+                idle.end_step({}, true);
+            }
+            seconds.push_back(watch.seconds() / static_cast<double>(idle.readings()));
+        }
+        return median(std::move(seconds));
     }
 
     std::vector<BenchOperation> operations() {
@@ -197,6 +234,8 @@ private:
     TuningNote note_{device::tuning_of(*device_), *log_};
     graph::Network network_;
     std::unique_ptr<comm::GradientReducer> reducer_;
+    const Stopwatch clock_;
+    training::StepLog phases_;
     training::TrainingStep step_;
     std::unique_ptr<device::Update> update_;
     std::vector<graph::Step> steps_{network_.steps()};
@@ -225,6 +264,9 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.image_size = config.workload.image_size;
     report.image_width = image_width(config);
     report.steps = steps;
+    report.clock_readings_per_step = bench.readings_per_step();
+    report.measuring_seconds_per_step =
+        static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
     report.step_seconds = median(std::move(seconds));
     report.operations = bench.operations();

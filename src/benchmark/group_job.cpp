@@ -23,6 +23,7 @@
 #include "epoch_source.hpp"
 #include "progress_reporter.hpp"
 #include "split_stages.hpp"
+#include "step_times.hpp"
 #include "tuning_note.hpp"
 #include "workload.hpp"
 
@@ -146,12 +147,20 @@ struct Training {
     comm::GradientReducer& reducer;
     Logger& log;
     const Stopwatch& since_start_up;
+    training::StepLog& steps;
 };
+
+/// Also of a training that failed.
+void count_steps(const training::StepLog& steps, GroupRecord& record) {
+    record.iterations = std::ssize(steps.steps());
+    record.samples_trained = 0;
+    for (const StepRecord& step : steps.steps()) record.samples_trained += step.samples;
+}
 
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
-void train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, watch] = training;
+StepTimes train(const Training& training, GroupResult& result) {
+    const auto& [start, model, group, replicas, reducer, log, watch, steps] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -161,10 +170,12 @@ void train(const Training& training, GroupResult& result) {
             model.number(), record.samples_drawn, config.training.batch_size);
     const plan::Layout& layout = start.controller.layout();
     EpochSource source(start, model, steps_per_epoch);
+    steps.reserve(steps_per_epoch * config.workload.epochs);
     const training::PipelineShare share{layout, model.networks(), group, replicas,
                                         model.exchange()};
     training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
-                               config::has_pipeline(config.parallel) ? &share : nullptr},
+                               config::has_pipeline(config.parallel) ? &share : nullptr, &steps,
+                               &model.statistics_span()},
                               *start.device, model.store(), group);
     ProgressReporter progress(start);
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
@@ -173,8 +184,6 @@ void train(const Training& training, GroupResult& result) {
         const training::EpochReport report =
             trainer.train_epoch(epoch, source.batches(),
                                 [&](const training::StepReport& step) { progress.step(step); });
-        record.samples_trained += report.samples;
-        record.iterations += report.steps;
         record.epoch_seconds.push_back(report.seconds);
         record.final_training_loss = {report.mean_loss, ""};
         record.audit.passed = trainer.audit().passed();
@@ -184,7 +193,8 @@ void train(const Training& training, GroupResult& result) {
                  config.workload.epochs, report.mean_loss, report.seconds,
                  static_cast<double>(report.samples) / report.seconds);
     }
-    const double seconds = watch.seconds();
+    count_steps(steps, record);
+    const double seconds = steps.steps().back().end_seconds;
     progress.finish();
     if (model.pictures() != nullptr && group.rank() == 0)
         report_residents(model.pictures()->contents(), log);
@@ -207,10 +217,14 @@ void train(const Training& training, GroupResult& result) {
     }
     record_traffic(start, group, reducer, statistics, result);
     record_messages(group, trainer.messages(), result);
+    StepTimes times = gather_step_times(
+        start, group, steps, hidden_seconds_per_step(sums, replicas.size(), is_device_sum));
+    record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
     trainer.average_statistics();
     trainer.audit_at_the_end();
     record.audit.passed = trainer.audit().passed();
+    return times;
 }
 
 void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, Logger& log,
@@ -242,7 +256,8 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
 }
 
 /// The leader's files, each whole or not at all; the record comes last.
-void store(const Start& start, BaseModel& model, GroupOutcome& outcome) {
+void store(const Start& start, BaseModel& model, GroupOutcome& outcome,
+           const training::StepLog& steps, const StepTimes& times) {
     const auto directory = group_directory(start.output, start.place.group);
     const std::int64_t normalized_batches =
         outcome.result.record.iterations * start.controller.layout().micro_batches;
@@ -251,12 +266,16 @@ void store(const Start& start, BaseModel& model, GroupOutcome& outcome) {
     make_workload(start)->store(outcome.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
         directory / verification::prediction_files(start.config.workload).member);
+    store_steps(steps, directory);
+    store_step_times(times, directory);
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
 
-void store_failure(const Start& start, const GroupResult& result, Logger& log) {
+void store_failure(const Start& start, const GroupResult& result, const training::StepLog& steps,
+                   Logger& log) {
     try {
         const auto directory = group_directory(start.output, start.place.group);
+        store_steps(steps, directory);
         storage::write_file_durably(directory / "record.json", report::to_json(result));
     } catch (const Error& error) {
         log.error("{}", error.what());
@@ -315,6 +334,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     const Stopwatch watch;
+    training::StepLog steps = make_step_log(start, watch);
     Ranks ranks{group, nullptr};
     try {
         ranks.stage = split_stages(start, group);
@@ -325,13 +345,14 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        train({start, model, group, replicas, *reducer, log, watch}, outcome.result);
+        const StepTimes times =
+            train({start, model, group, replicas, *reducer, log, watch, steps}, outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(start, model, group, log, outcome);
         comm::run_together(group, [&] {
-            if (group.rank() == 0) store(start, model, outcome);
+            if (group.rank() == 0) store(start, model, outcome, steps, times);
         });
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
@@ -344,7 +365,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {watch.seconds(), ""};
-    if (!record.failure.empty() && group.rank() == 0) store_failure(start, outcome.result, log);
+    if (record.failure.empty()) return outcome;
+    count_steps(steps, record);
+    if (group.rank() == 0) store_failure(start, outcome.result, steps, log);
     return outcome;
 }
 

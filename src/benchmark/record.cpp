@@ -135,6 +135,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     const plan::Layout& layout = start.controller.layout();
     verification::derive_communication(start.config, start.controller, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);
+    verification::derive_time_breakdown(record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
                                               start.controller.layout().degree);
     add_verdict(start, closing, groups, record);

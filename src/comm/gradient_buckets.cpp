@@ -78,8 +78,35 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 
 void GradientBuckets::progress() {
     if (under_way_.empty()) return;
-    const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-    for (const auto& request : under_way_) request->test();
+    {
+        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
+        for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
+            if (under_way_[bucket].request->test()) see_end(bucket);
+        }
+    }
+    if (open_ == 0) end_hiding();
+}
+
+void GradientBuckets::see_end(std::size_t bucket) {
+    Sum& sum = under_way_[bucket];
+    if (sum.is_over) return;
+    sum.is_over = true;
+    --open_;
+    if (listener_) listener_(bucket, true);
+}
+
+/// Behind the call that started the first of the sums under way.
+void GradientBuckets::begin_hiding() {
+    is_hiding_ = true;
+    since_hiding_.restart();
+    interleaved_before_ = accounting_.interleaved_seconds;
+}
+
+void GradientBuckets::end_hiding() {
+    if (!is_hiding_) return;
+    is_hiding_ = false;
+    accounting_.hidden_seconds +=
+        since_hiding_.seconds() - (accounting_.interleaved_seconds - interleaved_before_);
 }
 
 void GradientBuckets::finish() {
@@ -90,11 +117,13 @@ void GradientBuckets::finish() {
         for (const Bucket& bucket : buckets_) complete(bucket);
     }
     if (reducer_.size() > 1) {
+        end_hiding();
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
-        if (overlap_) {
-            for (const auto& request : under_way_) request->wait();
-        } else {
-            for (const Bucket& bucket : buckets_) start_sum(bucket)->wait();
+        for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+            if (!overlap_) begin_sum(bucket);
+            under_way_[bucket].request->wait();
+            see_end(bucket);
+            if (!overlap_) under_way_[bucket].request.reset();
         }
     }
     under_way_.clear();
@@ -132,8 +161,10 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
     return gradients_.subspan(bucket.elements.begin, bucket.elements.count());
 }
 
-std::unique_ptr<Request> GradientBuckets::start_sum(const Bucket& bucket) {
-    return reducer_.start_sum(values_of(bucket));
+void GradientBuckets::begin_sum(std::size_t bucket) {
+    if (listener_) listener_(bucket, false);
+    under_way_.push_back({reducer_.start_sum(values_of(buckets_[bucket])), false});
+    ++open_;
 }
 
 std::vector<Range> GradientBuckets::ranges() const {
@@ -149,8 +180,11 @@ void GradientBuckets::complete(const Bucket& bucket) {
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
         complete(buckets_[started_]);
-        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-        under_way_.push_back(start_sum(buckets_[started_]));
+        {
+            const AddElapsedSeconds timer(accounting_.interleaved_seconds);
+            begin_sum(started_);
+        }
+        if (!is_hiding_) begin_hiding();
     }
 }
 

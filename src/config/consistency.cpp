@@ -263,6 +263,11 @@ public:
               "a number above 0, as training.nesterov is true");
     }
 
+    void check_run() const {
+        check(!config_.run.trace || config_.run.measure_phases, "run.trace",
+              "false, as run.measure_phases is false");
+    }
+
     void check_communication() const {
         const CommunicationConfig& communication = config_.communication;
         const std::string as_algorithm =
@@ -314,6 +319,7 @@ private:
 
 void check_consistency(const Config& config, const PlaceOf& place_of) {
     const Checker checker(config, place_of);
+    checker.check_run();
     checker.check_workload();
     checker.check_data();
     checker.check_batch();

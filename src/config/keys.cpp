@@ -16,7 +16,7 @@ const std::vector<Section>& sections() {
     static const std::vector<Section> table = {
         {"run",
          "What this run is called, where it writes and how it may be ranked.",
-         {"repeat", "trace", "submission"}},
+         {"repeat", "submission"}},
         {"workload", "What is trained: model, picture format, target quality and length.", {}},
         {"detector", "Sizes of the detector, where workload.model is one.", {}},
         {"bagging",

@@ -37,6 +37,18 @@ std::vector<Key> run_keys() {
                                 "GPU that repeats recorded steps.",
                      .unit = "steps",
                      .bounds = between(0, kMaxInt)}),
+        run.boolean("measure_phases", &RunConfig::measure_phases,
+                    {.meaning = "Whether each rank measures where the time of each step goes: "
+                                "groups/<m>/steps.csv, ranks.csv and time_breakdown in "
+                                "result.json."}),
+        run.boolean("trace", &RunConfig::trace,
+                    {.meaning = "Writes groups/<m>/trace.json, which Perfetto and Chrome show: "
+                                "phases, kernels and sums of some steps of each rank. Needs "
+                                "measure_phases."}),
+        run.integer("trace_steps", &RunConfig::trace_steps,
+                    {.meaning = "Steps that run.trace has, from the fourth of the training on.",
+                     .unit = "steps",
+                     .bounds = between(1, 1000)}),
         run.choice<Level>("level", &RunConfig::level,
                           {{{Level::hardware, "hardware"},
                             {Level::system, "system"},

@@ -103,6 +103,34 @@ void describe(auto& fields, Any<AuditRecord> auto& audit) {
     fields("ranks", audit.ranks);
 }
 
+void describe(auto& fields, Any<SpreadRecord> auto& spread) {
+    fields("minimum", spread.minimum);
+    fields("median", spread.median);
+    fields("p99", spread.p99);
+    fields("maximum", spread.maximum);
+}
+
+void describe(auto& fields, Any<StragglerRecord> auto& straggler) {
+    fields("group", straggler.group);
+    fields("group_rank", straggler.group_rank);
+    fields("world_rank", straggler.world_rank);
+    fields("host", straggler.host);
+    fields("phase", straggler.phase);
+    fields("ratio", straggler.ratio);
+}
+
+void describe(auto& fields, Any<TimeBreakdownRecord> auto& time) {
+    fields("step_seconds", time.step_seconds);
+    fields("input_wait", time.input_wait);
+    fields("forward", time.forward);
+    fields("backward", time.backward);
+    fields("communication", time.communication);
+    fields("optimizer", time.optimizer);
+    fields("other", time.other);
+    fields("hidden_communication", time.hidden_communication);
+    fields("stragglers", time.stragglers);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -122,6 +150,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("epoch_seconds", group.epoch_seconds);
     fields("audit", group.audit);
     fields("predictions_sha256", group.predictions_sha256);
+    fields("time_breakdown", group.time_breakdown);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {
@@ -285,6 +314,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("throughput", record.throughput);
     fields("communication", record.communication);
     fields("parallel", record.parallel);
+    fields("time_breakdown", record.time_breakdown);
     fields("energy", record.energy);
     fields("determinism", record.determinism);
     fields("environment", record.environment);

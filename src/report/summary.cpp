@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -169,6 +171,58 @@ void print_categories(Page& page, const RunRecord& record) {
     page.rule('-');
 }
 
+/// Of the group that took longest, whose time is that of the run.
+const GroupRecord* slowest_group(const RunRecord& record) {
+    const GroupRecord* slowest = nullptr;
+    for (const GroupRecord& group : record.work.groups) {
+        if (!group.failure.empty()) continue;
+        const double seconds = group.training_seconds.value.value_or(0);
+        if (slowest == nullptr || seconds > slowest->training_seconds.value.value_or(0)) {
+            slowest = &group;
+        }
+    }
+    return slowest;
+}
+
+/// Where the time of a step goes.
+void print_times(Page& page, const RunRecord& record) {
+    const GroupRecord* group = slowest_group(record);
+    if (group == nullptr) return;
+    const TimeBreakdownRecord& time = group->time_breakdown;
+    const std::array<std::pair<const char*, const Quantity*>, 6> phases{
+        {{"input", &time.input_wait.median},
+         {"forward", &time.forward.median},
+         {"backward", &time.backward.median},
+         {"communication", &time.communication.median},
+         {"optimizer", &time.optimizer.median},
+         {"other", &time.other.median}}};
+    double sum = 0;
+    for (const auto& [name, seconds] : phases) sum += seconds->value.value_or(0);
+    std::string shares;
+    for (const auto& [name, seconds] : phases) {
+        const Quantity share{
+            seconds->value && sum > 0 ? std::optional(100 * *seconds->value / sum) : std::nullopt,
+            ""};
+        shares +=
+            fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, number(share, "{:.1f} %"));
+    }
+    page.line("step of group {:<5} : {} s (median); {}", group->group,
+              number(time.step_seconds, "{:.4f}"),
+              sum > 0 ? shares : "phases unknown: " + one_line(time.forward.median.reason));
+    constexpr std::size_t kNamed = 3;
+    const std::vector<StragglerRecord>& stragglers = record.time_breakdown.stragglers;
+    for (std::size_t index = 0; index < std::min(kNamed, stragglers.size()); ++index) {
+        const StragglerRecord& one = stragglers[index];
+        page.line(
+            "straggler           : rank {} on {} ({} of group {}), {:.2f} x the median, most in {}",
+            one.world_rank, one_line(one.host), one.group_rank, one.group, one.ratio,
+            one_line(one.phase));
+    }
+    if (stragglers.size() > kNamed) {
+        page.line("stragglers          : {} more", stragglers.size() - kNamed);
+    }
+}
+
 /// How sure it is that the ranks trained one model, and which.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -245,6 +299,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_table(page, record);
     print_categories(page, record);
     print_scores(page, record);
+    print_times(page, record);
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));

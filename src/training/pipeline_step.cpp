@@ -12,6 +12,7 @@
 #include <hpcai/training/training_step.hpp>
 
 #include "gradient_sum.hpp"
+#include "sample_messages.hpp"
 #include "stage_boundary.hpp"
 #include "step_parts.hpp"
 
@@ -46,25 +47,6 @@ Route label_route(const PipelineSetup& setup, bool is_outgoing) {
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
-/// A step's samples, from the first part of a replica to the others.
-class SampleMessages final : public device::PartMessages {
-public:
-    SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}
-
-    std::size_t bytes_to(int) const override { return part_ == 0 ? samples_.size() : 0; }
-    std::size_t bytes_from(int part) const override { return part == 0 ? samples_.size() : 0; }
-    void write(int, std::span<std::byte> to) override {
-        if (part_ == 0) std::ranges::copy(samples_, to.begin());
-    }
-    void read(int part, std::span<const std::byte> from) override {
-        if (part == 0 && part_ != 0) std::ranges::copy(from, samples_.begin());
-    }
-
-private:
-    int part_;
-    std::span<std::byte> samples_;
-};
-
 }  // namespace
 
 class PipelineStep::Worker {
@@ -76,26 +58,33 @@ public:
     std::int64_t steps_between_readings() const { return steps_between_readings_; }
     const comm::GradientBuckets& buckets() const { return buckets_; }
     const MessageAccounting& messages() const { return accounting_; }
+    double communication_seconds() const;
 
 private:
     /// Lets messages advance between kernels.
     class Progress : public graph::Observer {
     public:
-        explicit Progress(StageBoundary& boundary) : boundary_(boundary) {}
-        void after(const graph::Step&) override { boundary_.test(); }
+        Progress(StageBoundary& boundary, graph::Observer& first)
+            : boundary_(boundary), first_(first) {}
+        void before(const graph::Step& step) override { first_.before(step); }
+        void after(const graph::Step& step) override {
+            first_.after(step);
+            boundary_.test();
+        }
 
     private:
         StageBoundary& boundary_;
+        graph::Observer& first_;
     };
 
     /// The same in the last backward pass, after which gradients can be summed.
     class LastProgress final : public Progress {
     public:
-        LastProgress(StageBoundary& boundary, comm::GradientBuckets& buckets)
-            : Progress(boundary), buckets_(buckets) {}
+        LastProgress(const Progress& progress, comm::GradientBuckets& buckets)
+            : Progress(progress), buckets_(buckets) {}
         void after(const graph::Step& step) override {
-            hand_over(step, buckets_);
             Progress::after(step);
+            hand_over(step, buckets_);
         }
 
     private:
@@ -147,6 +136,7 @@ private:
     bool has_failed_ = false;                // any rank, in the last step
     std::optional<std::uint64_t> prepared_;  // copies, after so many writes of parameters
     MessageAccounting accounting_;
+    StepLog* log_;
 };
 
 PipelineStep::Worker::Worker(const PipelineSetup& setup)
@@ -171,15 +161,18 @@ PipelineStep::Worker::Worker(const PipelineSetup& setup)
       label_outbox_(share_.group),
       labels_in_(share_.group, label_route(setup, false)),
       labels_(labels_out_.bytes),
-      steps_between_readings_(std::max(1, setup.config.run.loss_steps)) {
+      steps_between_readings_(std::max(1, setup.config.run.loss_steps)),
+      log_(setup.log) {
     ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
            "{} networks for {} micro-batches in flight", share_.networks.size(),
            plan::micro_batches_in_flight(tasks_));
     sum_.prepare(buckets_.ranges());
     start_loss_scale(setup.config.training, loss_scale_, device_, first_network());
+    watch_sums(log_, buckets_);
 }
 
 void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, bool has_failed) {
+    enter(log_, Phase::forward);
     set_number(device_, first_network(), &device::StepNumbers::learning_rate,
                static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
@@ -192,11 +185,14 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
             backward(task.micro_batch);
         }
     }
+    enter(log_, Phase::communication);
     buckets_.finish();
     wait_until([&] { return boundary_.test() && label_outbox_.test(); });
+    enter(log_, Phase::optimizer);
     agree();
     update_->run();
     device_.finish_step(loss_scale_, first_network().step_numbers());
+    enter(log_, Phase::other);
     reducer_.end_step();
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
     if (layout().parts > 1) {
@@ -274,32 +270,41 @@ void PipelineStep::Worker::feed(graph::Network& network, int micro_batch) {
 
 void PipelineStep::Worker::forward(int micro_batch) {
     graph::Network& network = network_of(micro_batch);
-    Progress progress(boundary_);
+    graph::Observer nobody;
+    Progress progress(boundary_, kernels_of(log_, nobody));
+    enter(log_, Phase::forward);
     feed(network, micro_batch);
+    enter(log_, Phase::communication);
     wait_until([&] { return boundary_.has_values(); });
     boundary_.take_values(network);
+    enter(log_, Phase::forward);
     network.forward(progress);
     for (const std::span<const float> losses : network.losses()) {
         if (counts_losses()) device_.add_losses(losses, network.step_numbers());
     }
+    enter(log_, Phase::communication);
     boundary_.send_values(network);
 }
 
 void PipelineStep::Worker::backward(int micro_batch) {
     graph::Network& network = network_of(micro_batch);
+    graph::Observer nobody;
+    Progress progress(boundary_, kernels_of(log_, nobody));
+    enter(log_, Phase::communication);
     wait_until([&] { return boundary_.has_gradients(); });
     boundary_.take_gradients(network);
+    enter(log_, Phase::backward);
     set_number(device_, network, &device::StepNumbers::micro_batch,
                static_cast<std::uint32_t>(micro_batch));
     if (micro_batch + 1 == layout().micro_batches) {
-        LastProgress progress(boundary_, buckets_);
+        LastProgress last_progress(progress, buckets_);
         buckets_.ready(store_.ranges().size());  // the status
-        network.backward(progress);
+        network.backward(last_progress);
     } else {
-        Progress progress(boundary_);
         network.backward(progress);
         sum_.add(micro_batch);
     }
+    enter(log_, Phase::communication);
     boundary_.send_gradients(network);
 }
 
@@ -332,6 +337,12 @@ void PipelineStep::Worker::wait_until(Done is_done) {
     accounting_.wait_seconds += watch.seconds();
 }
 
+double PipelineStep::Worker::communication_seconds() const {
+    const double of_parts =
+        share_.exchange == nullptr ? 0 : share_.exchange->accounting().wait_seconds;
+    return host_seconds(buckets_.accounting()) + accounting_.wait_seconds + of_parts;
+}
+
 StepResults PipelineStep::Worker::read() {
     reducer_.check();
     buckets_.read_times();
@@ -339,7 +350,9 @@ StepResults PipelineStep::Worker::read() {
     set_number(device_, first_network(), &device::StepNumbers::loss_sum, 0.0);
     std::array<double, 2> sums{numbers.loss_sum,
                                static_cast<double>(std::exchange(unread_samples_, 0))};
+    enter(log_, Phase::communication);
     share_.group.all_reduce_sum(sums);
+    enter(log_, Phase::other);
     StepResults results;
     results.loss_sum = sums[0];
     results.samples = static_cast<std::int64_t>(sums[1]);
@@ -369,6 +382,10 @@ std::int64_t PipelineStep::steps_between_readings() const {
 
 const comm::GradientBuckets& PipelineStep::buckets() const {
     return worker_->buckets();
+}
+
+double PipelineStep::communication_seconds() const {
+    return worker_->communication_seconds();
 }
 
 MessageAccounting PipelineStep::messages() const {

@@ -47,6 +47,16 @@ void hand_over(const graph::Step& step, comm::GradientBuckets& buckets) {
     buckets.progress();
 }
 
+void watch_sums(StepLog* log, comm::GradientBuckets& buckets) {
+    if (log == nullptr) return;
+    buckets.tell([log](std::size_t bucket, bool is_over) { log->trace().sum(bucket, is_over); });
+}
+
+graph::Observer& kernels_of(StepLog* log, graph::Observer& nobody) {
+    graph::Observer* const kernels = log == nullptr ? nullptr : log->kernels();
+    return kernels == nullptr ? nobody : *kernels;
+}
+
 void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,
                       device::Device& device, graph::Network& network) {
     const float scale = first_loss_scale(training, policy.dynamic);

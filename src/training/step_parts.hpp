@@ -8,6 +8,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/step_log.hpp>
 
 /// What a step is made of, whoever runs it.
 namespace hpcai::training {
@@ -24,6 +25,17 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
 /// Tells the buckets which gradients a step of the last backward pass has finished, and lets sums
 /// advance.
 void hand_over(const graph::Step& step, comm::GradientBuckets& buckets);
+
+/// In which the host did nothing but sum.
+inline double host_seconds(const comm::BucketAccounting& sums) {
+    return sums.exposed_seconds + sums.interleaved_seconds;
+}
+
+/// Lets the trace of a log, where there is one, see the sums.
+void watch_sums(StepLog* log, comm::GradientBuckets& buckets);
+
+/// Who is to see the kernels of this step, for the trace of a log; else `nobody`.
+graph::Observer& kernels_of(StepLog* log, graph::Observer& nobody);
 
 /// Writes the first loss scale to the network's numbers.
 void start_loss_scale(const config::TrainingConfig& training, const device::LossScalePolicy& policy,

@@ -38,10 +38,10 @@ std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device&
                                       graph::ParameterStore& store) {
     if (setup.pipeline == nullptr) {
         return std::make_unique<TrainingStep>(
-            StepSetup{setup.config, setup.network, device, store, setup.reducer});
+            StepSetup{setup.config, setup.network, device, store, setup.reducer, setup.log});
     }
     return std::make_unique<PipelineStep>(
-        PipelineSetup{setup.config, device, store, setup.reducer, *setup.pipeline});
+        PipelineSetup{setup.config, device, store, setup.reducer, *setup.pipeline, setup.log});
 }
 
 }  // namespace
@@ -63,10 +63,17 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       network_(setup.network),
       replicas_(setup.pipeline == nullptr ? group : setup.pipeline->replicas),
       step_(make_step(setup, device, store)),
+      log_(setup.log),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
       slices_(slices_of(setup, group.size())),
-      audit_(setup.config.run.audit_steps, device, store, group, slices_) {}
+      audit_(setup.config.run.audit_steps, device, store, group, slices_) {
+    if (log_ == nullptr) return;
+    log_->count_communication([this, statistics = setup.statistics] {
+        const double of_statistics = statistics == nullptr ? 0 : statistics->accounting().seconds;
+        return step_->communication_seconds() + of_statistics;
+    });
+}
 
 EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
@@ -93,17 +100,18 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     const Stopwatch watch;
     Epoch epoch;
     EpochReport& report = epoch.report;
+    if (log_ != nullptr) log_->begin();
     while (report.steps < source.batches()) {
         take_step(epoch, source);
         // Failures of other ranks show in a reading only, so that comes before other waits.
         const bool is_last = report.steps == source.batches();
-        if (is_last || epoch.unread_steps == step_->steps_between_readings() ||
-            audit_.is_due(steps_done_)) {
-            read_results(epoch);
-        }
+        const bool is_read = is_last || epoch.unread_steps == step_->steps_between_readings() ||
+                             audit_.is_due(steps_done_);
+        if (is_read) read_results(epoch);
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size});
         audit_.after_step(steps_done_);
+        if (log_ != nullptr) end_step(number, is_read);
     }
     device_.synchronize();
     report.seconds = watch.seconds();
@@ -115,10 +123,21 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return std::move(report);
 }
 
+void Trainer::end_step(int epoch, bool is_read) {
+    StepRecord record;
+    record.step = steps_done_ - 1;
+    record.epoch = epoch;
+    record.samples = config_.training.batch_size;
+    record.learning_rate = schedule_(record.step);
+    if (is_read) record.loss = last_loss_;
+    log_->end_step(record, is_read);
+}
+
 /// A rank without a batch takes part with an empty one until the results are read, or the others
 /// would wait for ever.
 void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
     const data::Batch* batch = nullptr;
+    enter(log_, Phase::input_wait);
     try {
         if (!epoch.failure) batch = &source.next();
     } catch (...) {
@@ -133,6 +152,7 @@ void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
 
 void Trainer::read_results(Epoch& epoch) {
     const StepResults results = step_->read();
+    if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
     if (epoch.failure || results.has_failed) {
         comm::run_together(group_, [&] {
             if (epoch.failure) std::rethrow_exception(epoch.failure);

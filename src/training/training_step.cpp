@@ -19,11 +19,17 @@ constexpr std::int64_t kStepsBeforeRecording = 2;
 /// Hands finished gradients to the buckets while the backward pass goes on.
 class BucketObserver final : public graph::Observer {
 public:
-    explicit BucketObserver(comm::GradientBuckets& buckets) : buckets_(buckets) {}
-    void after(const graph::Step& step) override { hand_over(step, buckets_); }
+    BucketObserver(comm::GradientBuckets& buckets, graph::Observer& first)
+        : buckets_(buckets), first_(first) {}
+    void before(const graph::Step& step) override { first_.before(step); }
+    void after(const graph::Step& step) override {
+        first_.after(step);
+        hand_over(step, buckets_);
+    }
 
 private:
     comm::GradientBuckets& buckets_;
+    graph::Observer& first_;
 };
 
 }  // namespace
@@ -39,13 +45,16 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication)),
       can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())),
-      steps_between_readings_(setup.config.run.loss_steps) {
+      steps_between_readings_(setup.config.run.loss_steps),
+      log_(setup.log) {
     if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;
     start_loss_scale(setup.config.training, loss_scale_, device_, network_);
     checked_ = checked_gradients(network_, store_);
+    watch_sums(log_, buckets_);
 }
 
 void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {
+    enter(log_, Phase::forward);
     if (batch != nullptr) {
         feed(network_, *batch);
         unread_samples_ += batch->samples;
@@ -62,14 +71,18 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     refresh_copies();
     if (recording_ != nullptr) {
         recording_->run();
+        has_repeated_ = true;
         buckets_.repeat_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
         reducer_.check();  // making a recording may wait for the device
+        if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();
+        has_repeated_ = true;
     } else {
         enqueue();
     }
+    enter(log_, Phase::other);
     reducer_.end_step();
     ++steps_;
 }
@@ -83,19 +96,47 @@ void TrainingStep::refresh_copies() {
 
 void TrainingStep::enqueue() {
     graph::Observer nobody;
-    BucketObserver observer(buckets_);
+    graph::Observer& kernels = kernels_of(log_, nobody);
+    BucketObserver observer(buckets_, kernels);
     device::StepNumbers* numbers = network_.step_numbers();
     buckets_.ready(store_.ranges().size());
-    network_.prepare_rest(nobody);
-    network_.forward(nobody);
+    mark();
+    network_.prepare_rest(kernels);
+    network_.forward(kernels);
     for (const std::span<const float> losses : network_.losses()) {
         device_.add_losses(losses, numbers);
     }
+    mark();
+    enter(log_, Phase::backward);
     network_.backward(observer);
+    mark();
+    enter(log_, Phase::communication);
     buckets_.finish();
+    mark();
+    enter(log_, Phase::optimizer);
     device_.check_finite(checked_, numbers);
     update_->run();
     device_.finish_step(loss_scale_, numbers);
+    mark();
+}
+
+void TrainingStep::mark() {
+    if (timeline_ != nullptr) timeline_->mark();
+}
+
+std::optional<PhaseSeconds> TrainingStep::timed_phases() {
+    if (timeline_ == nullptr || !std::exchange(has_repeated_, false)) return std::nullopt;
+    const std::vector<double> seconds = timeline_->seconds();
+    PhaseSeconds phases;
+    phases.forward = seconds.at(0);
+    phases.backward = seconds.at(1);
+    phases.communication = seconds.at(2);
+    phases.optimizer = seconds.at(3);
+    return phases;
+}
+
+double TrainingStep::communication_seconds() const {
+    return host_seconds(buckets_.accounting());
 }
 
 StepResults TrainingStep::read() {
@@ -111,6 +152,7 @@ StepResults TrainingStep::read() {
     results.loss_scale = numbers.loss_scale / loss_scale_.loss_weight;
     results.has_diverged = has_diverged(numbers, skipped_before_, loss_scale_);
     skipped_before_ = numbers.skipped_steps;
+    results.phases = timed_phases();
     return results;
 }
 

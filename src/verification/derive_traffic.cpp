@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
+#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -131,6 +132,14 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     if (layout.stages == 1) return;
     parallel.bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches), ""};
     parallel.message_wait_seconds = message_wait.quantity();
+}
+
+void derive_time_breakdown(RunRecord& record) {
+    std::vector<TimeBreakdownRecord> groups;
+    for (const GroupRecord& group : record.work.groups) {
+        if (group.failure.empty()) groups.push_back(group.time_breakdown);
+    }
+    record.time_breakdown = metrics::largest(groups, "no group finished");
 }
 
 }  // namespace hpcai::verification

@@ -27,6 +27,8 @@ BenchReport example() {
     report.step_seconds = 0.5;
     report.fastest_step_seconds = 0.4;
     report.alone_sum_seconds = 0.4;
+    report.clock_readings_per_step = 8;
+    report.measuring_seconds_per_step = 1e-6;
     report.images_per_second = 16;
     report.flops = 2.5e9;
     for (int layer = 0; layer < 12; ++layer) {
@@ -46,19 +48,20 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     const std::vector<std::string> lines = lines_of(bench_text(example()));
-    ASSERT_EQ(lines.size(), 5U + 3U + 2U + 1U + 10U);
+    ASSERT_EQ(lines.size(), 6U + 3U + 2U + 1U + 10U);
     EXPECT_EQ(lines[0], "resnet50_v1.5 bf16 batch 8 at 64 x 96 on 2 threads of a machine");
     EXPECT_EQ(lines[1], "step      0.5000 s median of 5 (fastest 0.4000 s)");
     EXPECT_EQ(lines[2], "alone     0.4000 s sum of the operations, step / sum = 1.250");
     EXPECT_TRUE(lines[3].starts_with("speed     16.00 images/s, ")) << lines[3];
-    EXPECT_TRUE(lines[5].starts_with("operation")) << lines[5];
+    EXPECT_EQ(lines[4], "measuring 1.00e-06 s a step, 8 readings of clocks: 0.00020 % of it");
+    EXPECT_TRUE(lines[6].starts_with("operation")) << lines[6];
     // 12 layers of 10 to 21 ms: 186 of the step's 500
-    EXPECT_EQ(lines[6].substr(0, 12), "convolution ");
-    EXPECT_NE(lines[6].find(" 186.000      120.000    37.2"), std::string::npos) << lines[6];
-    EXPECT_NE(lines[7].find(" 50.000       40.000    10.0"), std::string::npos) << lines[7];
-    EXPECT_EQ(lines[9], "the 10 slowest");
-    EXPECT_TRUE(lines[11].starts_with("parameters ")) << lines[11];
-    EXPECT_TRUE(lines[12].starts_with("conv11 ")) << lines[12];
+    EXPECT_EQ(lines[7].substr(0, 12), "convolution ");
+    EXPECT_NE(lines[7].find(" 186.000      120.000    37.2"), std::string::npos) << lines[7];
+    EXPECT_NE(lines[8].find(" 50.000       40.000    10.0"), std::string::npos) << lines[8];
+    EXPECT_EQ(lines[10], "the 10 slowest");
+    EXPECT_TRUE(lines[12].starts_with("parameters ")) << lines[12];
+    EXPECT_TRUE(lines[13].starts_with("conv11 ")) << lines[13];
     EXPECT_TRUE(lines.back().starts_with("conv3 ")) << lines.back();
 }
 
@@ -69,6 +72,8 @@ TEST(BenchJson, HasEveryNumberOfTheReport) {
     EXPECT_EQ(json["step_seconds"], 0.5);
     EXPECT_EQ(json["fastest_step_seconds"], 0.4);
     EXPECT_EQ(json["alone_sum_seconds"], 0.4);
+    EXPECT_EQ(json["clock_readings_per_step"], 8);
+    EXPECT_EQ(json["measuring_seconds_per_step"], 1e-6);
     EXPECT_EQ(json["images_per_second"], 16);
     EXPECT_EQ(json["flops"], 2.5e9);
     ASSERT_EQ(json["operations"].size(), 13U);
@@ -99,6 +104,9 @@ TEST(RunBench, TimesEveryOperationOfAStepOnce) {
     EXPECT_EQ(report.steps, 1);
     EXPECT_EQ(report.step_seconds, report.fastest_step_seconds) << "of one step";
     EXPECT_DOUBLE_EQ(report.images_per_second, 1 / report.step_seconds);
+    // Six phases, the end of a step with the beginning of the next, and that of the first.
+    EXPECT_EQ(report.clock_readings_per_step, 9);
+    EXPECT_GT(report.measuring_seconds_per_step, 0);
     double alone = 0, in_step = 0;
     std::set<std::pair<std::string, std::string>> seen;
     for (const BenchOperation& one : report.operations) {

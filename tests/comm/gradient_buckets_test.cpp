@@ -110,6 +110,81 @@ TEST_F(BucketsOfADevice, TimeTheSumsAndNotWhatCompletesThem) {
     }
 }
 
+/// Whose sums are over when it is told.
+class SlowReducer final : public GradientReducer {
+public:
+    class Sum final : public Request {
+    public:
+        explicit Sum(const bool& is_over) : is_over_(is_over) {}
+        bool test() override { return is_over_; }
+        void wait() override {}
+
+    private:
+        const bool& is_over_;
+    };
+
+    int size() const override { return 2; }
+    std::string description() const override { return "slow"; }
+    std::unique_ptr<Request> start_sum(std::span<float>) override {
+        return std::make_unique<Sum>(is_over);
+    }
+    bool can_be_recorded() const override { return false; }
+    void check() override {}
+
+    bool is_over = false;
+};
+
+TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
+    constexpr auto kWork = std::chrono::milliseconds(20);
+    constexpr double kSeconds = 0.02;
+    std::vector<float> gradients(6);
+    SlowReducer reducer;
+    GradientBuckets buckets(reducer, gradients, {{0, 1}, {1, 3}, {3, 6}}, {sizeof(float), true});
+    std::this_thread::sleep_for(kWork);  // nothing is under way
+    buckets.ready(2);
+    std::this_thread::sleep_for(kWork);
+    buckets.progress();
+    std::this_thread::sleep_for(kWork);
+    EXPECT_EQ(buckets.accounting().hidden_seconds, 0) << "nobody has seen an end";
+    reducer.is_over = true;
+    buckets.progress();
+    const double hidden = buckets.accounting().hidden_seconds;
+    EXPECT_GE(hidden, 2 * kSeconds);
+    std::this_thread::sleep_for(kWork);  // it is over
+    buckets.progress();
+    EXPECT_EQ(buckets.accounting().hidden_seconds, hidden);
+    reducer.is_over = false;
+    buckets.ready(1);
+    buckets.ready(0);
+    std::this_thread::sleep_for(kWork);
+    buckets.finish();
+    EXPECT_GE(buckets.accounting().hidden_seconds, hidden + kSeconds);
+    EXPECT_LT(buckets.accounting().exposed_seconds, kSeconds);
+}
+
+TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {
+    for (const bool overlap : {true, false}) {
+        GradientBuckets buckets = make(overlap);
+        std::string told;
+        buckets.tell([&](std::size_t bucket, bool is_over) {
+            told += fmt::format("{}{} ", is_over ? "-" : "+", bucket);
+        });
+        for (const std::size_t parameter : {2, 1, 0}) {
+            buckets.ready(parameter);
+            buckets.progress();
+        }
+        buckets.finish();
+        EXPECT_EQ(told, "+0 -0 +1 -1 +2 -2 ") << overlap;
+    }
+}
+
+TEST_F(BucketsOfADevice, HideNothingWithoutOverlap) {
+    GradientBuckets buckets = make(false);
+    for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
+    buckets.finish();
+    EXPECT_EQ(buckets.accounting().hidden_seconds, 0);
+}
+
 TEST(GradientBucketsOfOne, AreCompletedWithoutASum) {
     const auto self = make_self_communicator();
     const auto reducer = make_mpi_reducer(*self);

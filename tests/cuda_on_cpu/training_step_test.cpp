@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -53,6 +56,58 @@ TEST_F(StepOnGpu, EndsForTheReducerHoweverItIsEnqueued) {
         step.run(0.1);
         EXPECT_EQ(reducer.notes, notes[number]) << number;
     }
+}
+
+TEST_F(StepOnGpu, HasItsPhasesByTheClockOfTheGpu) {
+    graph::Network network(graph_, *gpu_, store_, options_);
+    NotingReducer reducer;
+    StepLog log({.now = [] { return 0.0; }}, *gpu_);
+    TrainingStep step({config_, network, *gpu_, store_, reducer, &log});
+    const auto take = [&] {
+        feed(network, source_.next());
+        step.run(0.1);
+    };
+    take();
+    take();
+    EXPECT_FALSE(step.read().phases) << "no step was repeated";
+    take();
+    const std::optional<PhaseSeconds> phases = step.read().phases;
+    ASSERT_TRUE(phases);
+    EXPECT_GT(phases->forward, 0);
+    EXPECT_GT(phases->backward, 0);
+    EXPECT_GT(phases->optimizer, 0);
+    EXPECT_GE(phases->communication, 0);
+    EXPECT_TRUE(std::isnan(phases->input_wait));
+    EXPECT_TRUE(std::isnan(phases->other));
+    EXPECT_FALSE(step.read().phases) << "of a step that has been read";
+    EXPECT_EQ(log.kernels(), nullptr) << "the host sees only that they are enqueued";
+}
+
+TEST_F(StepOnGpu, IsNotTimedWhereNobodyAsks) {
+    graph::Network network(graph_, *gpu_, store_, options_);
+    NotingReducer reducer;
+    StepLog log({.now = [] { return 0.0; }, .measure_phases = false}, *gpu_);
+    TrainingStep step({config_, network, *gpu_, store_, reducer, &log});
+    for (int i = 0; i < 4; ++i) {
+        feed(network, source_.next());
+        step.run(0.1);
+    }
+    EXPECT_FALSE(step.read().phases);
+}
+
+TEST_F(StepOnGpu, GivesItsLogTheMeanOfStepsReadTogether) {
+    double now = 0;
+    StepLog log({.now = [&now] { return now; }}, *gpu_);
+    log.begin();
+    for (int step = 0; step < 4; ++step) {
+        now += step == 3 ? 7 : 1;  // when they are read the host waits
+        if (step == 3) log.timed_by_device({.forward = 0.5, .backward = 1});
+        log.end_step({.step = step}, step == 3);
+    }
+    EXPECT_EQ(log.step_seconds(), std::vector<double>(4, 2.5));
+    EXPECT_TRUE(std::isnan(log.steps()[2].phases.forward));
+    EXPECT_EQ(log.steps()[3].phases.forward, 0.5);
+    EXPECT_EQ(log.steps()[3].end_seconds, 10);
 }
 
 TEST_F(StepOnGpu, IsNotWaitedForByTheBatchAfterIt) {

@@ -45,8 +45,8 @@ TEST_F(CompleteRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
                                    "manifest.sha256",       "evaluation/ensemble.npy",
                                    "evaluation/labels.npy", "evaluation/samples.txt"};
     for (const std::string group : {"groups/0/", "groups/1/"}) {
-        for (const char* name :
-             {"record.json", "log.txt", "weights.safetensors", "predictions.npy"}) {
+        for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
+                                 "weights.safetensors", "predictions.npy"}) {
             expected.insert(group + name);
         }
     }
@@ -61,7 +61,7 @@ TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
     const Outcome check =
         cli::execute_in(result(""), {"sha256sum", "--check", "--strict", "manifest.sha256"});
     EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
-    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 14) << check.out;
+    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 19) << check.out;
 }
 
 TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {

@@ -62,8 +62,8 @@ TEST_F(DetectorRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
                                    "evaluation/ensemble.json",
                                    "evaluation/annotations.json"};
     for (const std::string group : {"groups/0/", "groups/1/"}) {
-        for (const char* name :
-             {"record.json", "log.txt", "weights.safetensors", "detections.json"}) {
+        for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
+                                 "weights.safetensors", "detections.json"}) {
             expected.insert(group + name);
         }
     }

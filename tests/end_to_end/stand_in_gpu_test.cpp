@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include <hpcai/report/steps_csv.hpp>
 #include <hpcai/storage/safetensors.hpp>
 #include <hpcai/tensor/half.hpp>
 
@@ -77,6 +78,22 @@ TEST_F(StandInGpu, TrainsTheModelThatTheCpuTrains) {
     const std::string device = json_of(folder_ / "gpu/environment.json")["device_of_rank_0"];
     EXPECT_NE(device.find("stood in for"), std::string::npos) << device;
     EXPECT_EQ(record["topology"]["map"][0]["device"], device);
+}
+
+TEST_F(StandInGpu, TimesThePhasesOfTheStepBeforeEachReading) {
+    const Outcome outcome = train("gpu", 1, "fp32", {"run.trace=true"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    const auto steps = report::steps_from_csv(text_of(folder_ / "gpu/groups/0/steps.csv"));
+    ASSERT_EQ(steps.size(), 3U);  // of which the last is read
+    EXPECT_TRUE(std::isnan(steps[1].phases.forward));
+    EXPECT_TRUE(std::isnan(steps[1].loss));
+    EXPECT_GT(steps[2].phases.forward, 0);
+    EXPECT_GT(steps[2].phases.backward, 0);
+    EXPECT_GT(steps[2].loss, 0);
+    const nlohmann::json time = json_of(folder_ / "gpu/result.json")["time_breakdown"];
+    EXPECT_EQ(time["forward"]["median"].get<double>(), steps[2].phases.forward);
+    EXPECT_EQ(time["other"]["median_reason"], "the host's clock does not show when a GPU waits");
+    EXPECT_TRUE(json_of(folder_ / "gpu/groups/0/trace.json")["traceEvents"].is_array());
 }
 
 TEST_F(StandInGpu, RefusesPartsOfLayers) {

@@ -5,6 +5,26 @@
 
 namespace hpcai::report {
 
+/// As if the ranks took from `scale` to 2 x `scale` seconds for each thing.
+inline SpreadRecord example_spread(double scale) {
+    return {{scale, ""}, {1.5 * scale, ""}, {2 * scale, ""}, {2 * scale, ""}};
+}
+
+inline TimeBreakdownRecord example_breakdown() {
+    TimeBreakdownRecord time;
+    time.step_seconds = {2.5, ""};
+    time.input_wait = example_spread(0.0625);
+    time.forward = example_spread(0.5);
+    time.backward = example_spread(1);
+    time.communication = example_spread(0.25);
+    time.optimizer = example_spread(0.125);
+    time.other = example_spread(0.0625);
+    const Quantity unknown{std::nullopt, "made up"};
+    time.hidden_communication = {unknown, unknown, unknown, unknown};
+    time.stragglers = {{1, 1, 3, "node1", "backward", 1.5}};
+    return time;
+}
+
 inline GroupRecord example_group(int group, double seconds) {
     GroupRecord record;
     record.group = group;
@@ -23,6 +43,9 @@ inline GroupRecord example_group(int group, double seconds) {
     record.final_training_loss.value = 2.125;
     record.epoch_seconds = {seconds / 2, seconds / 2};
     record.audit.passed = 1;
+    record.time_breakdown = example_breakdown();
+    record.time_breakdown.step_seconds.value = seconds / 6;
+    if (group == 0) record.time_breakdown.stragglers.clear();
     return record;
 }
 
@@ -114,6 +137,7 @@ inline RunRecord example_record() {
     record.communication = example_communication();
     record.parallel = {
         "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
+    record.time_breakdown = example_breakdown();
     record.energy.joules.reason = "no energy meter";
     record.energy.average_watts.reason = "no energy meter";
     record.determinism = {true, "the same bits", "made up"};

@@ -114,6 +114,40 @@ struct AuditRecord {
     bool operator==(const AuditRecord&) const = default;
 };
 
+/// Seconds a step of one thing: each rank's mean, over the ranks of a group.
+struct SpreadRecord {
+    Quantity minimum;
+    Quantity median;
+    Quantity p99;  // nearest rank
+    Quantity maximum;
+    bool operator==(const SpreadRecord&) const = default;
+};
+
+/// A rank whose own work takes long, so that others wait for it.
+struct StragglerRecord {
+    int group = 0;
+    int group_rank = 0;
+    int world_rank = 0;
+    std::string host;
+    std::string phase;  // of its work, that which takes longer than others' by most
+    double ratio = 0;   // of its work's seconds to the median of the ranks beside it
+    bool operator==(const StragglerRecord&) const = default;
+};
+
+/// Where the time of a training step goes.
+struct TimeBreakdownRecord {
+    Quantity step_seconds;  // median over the ranks of a rank's median
+    SpreadRecord input_wait;
+    SpreadRecord forward;
+    SpreadRecord backward;
+    SpreadRecord communication;  // that no computation hid
+    SpreadRecord optimizer;
+    SpreadRecord other;
+    SpreadRecord hidden_communication;  // sums of gradients under way behind computation
+    std::vector<StragglerRecord> stragglers;
+    bool operator==(const TimeBreakdownRecord&) const = default;
+};
+
 /// One base model: what its group did. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
@@ -134,6 +168,7 @@ struct GroupRecord {
     std::vector<double> epoch_seconds;  // training only
     AuditRecord audit;
     std::string predictions_sha256;  // of its file of predictions; empty: there is none
+    TimeBreakdownRecord time_breakdown;
     bool operator==(const GroupRecord&) const = default;
 };
 
@@ -320,6 +355,7 @@ struct RunRecord {
     QualityRecord quality;
     CommunicationRecord communication;
     ParallelRecord parallel;
+    TimeBreakdownRecord time_breakdown;  // number by number the largest of all groups
     EnergyRecord energy;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // allow-listed facts only

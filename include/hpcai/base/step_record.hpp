@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 /// What a group keeps of each of its training steps. Plain data; `report` writes and reads it.
 namespace hpcai {
@@ -28,6 +29,20 @@ struct StepRecord {
     double learning_rate = 0;
     double loss = PhaseSeconds::kUnknown;  // mean over the samples of the steps read together
     PhaseSeconds phases;                   // of the group's first rank
+};
+
+/// What a training's steps were on one rank: one line of `groups/<m>/ranks.csv`.
+struct RankRecord {
+    int group_rank = 0;
+    int world_rank = 0;
+    std::string host;
+    std::int64_t steps = 0;
+    double median_step_seconds = PhaseSeconds::kUnknown;
+    double p99_step_seconds = PhaseSeconds::kUnknown;  // nearest rank
+    double longest_step_seconds = PhaseSeconds::kUnknown;
+    PhaseSeconds mean;  // of a step, over the steps that were measured
+    // Sums of gradients under way while the rank computed; mean of a step
+    double hidden_communication = PhaseSeconds::kUnknown;
 };
 
 }  // namespace hpcai

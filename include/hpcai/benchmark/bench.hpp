@@ -28,9 +28,11 @@ struct BenchReport {
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double alone_sum_seconds = 0;  // of all operations
-    double images_per_second = 0;  // batch_size / step_seconds
-    double flops = 0;              // FLOP/s by the table3 ledger
+    double alone_sum_seconds = 0;              // of all operations
+    std::int64_t clock_readings_per_step = 0;  // to measure phases
+    double measuring_seconds_per_step = 0;     // these, times the measured cost of one
+    double images_per_second = 0;              // batch_size / step_seconds
+    double flops = 0;                          // FLOP/s by the table3 ledger
     std::vector<BenchOperation> operations;
 };
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "hpcai/base/clock.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
 #include "hpcai/comm/range.hpp"
 
@@ -29,6 +30,7 @@ struct BucketAccounting {
     std::int64_t bytes_reduced = 0;   // gradient bytes that entered an all-reduce
     double exposed_seconds = 0;       // in finish(): communication that nothing hid
     double interleaved_seconds = 0;   // in ready() and progress(): spent between kernels
+    double hidden_seconds = 0;        // under way between these calls, as far as they have seen
     std::int64_t timed_steps = 0;     // repeated by a recording, and timed by the device
     std::optional<SumSeconds> timed;  // of all these
 };
@@ -72,6 +74,10 @@ public:
     /// those of each step repeated since the last call.
     void read_times();
 
+    /// Told of each sum that the host starts, and again when it has seen its end.
+    using Listener = std::function<void(std::size_t bucket, bool is_over)>;
+    void tell(Listener listener) { listener_ = std::move(listener); }
+
     std::size_t bucket_count() const { return buckets_.size(); }
     /// Of the buckets, in the order in which their sums start.
     std::vector<Range> ranges() const;
@@ -84,8 +90,16 @@ private:
         std::size_t waiting_for = 0;  // parameters that are not ready in this step
     };
 
+    struct Sum {
+        std::unique_ptr<Request> request;
+        bool is_over = false;  // as far as has been seen
+    };
+
     std::span<float> values_of(const Bucket& bucket) const;
-    std::unique_ptr<Request> start_sum(const Bucket& bucket);
+    void begin_sum(std::size_t bucket);
+    void see_end(std::size_t bucket);
+    void begin_hiding();
+    void end_hiding();
     void complete(const Bucket& bucket);
     void start_ready_buckets();
     void count_step();
@@ -97,10 +111,15 @@ private:
     std::vector<Bucket> buckets_;  // in starting order, from the end of the buffer
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;  // buckets
-    std::vector<std::unique_ptr<Request>> under_way_;
+    std::size_t started_ = 0;     // buckets
+    std::vector<Sum> under_way_;  // by bucket
+    std::size_t open_ = 0;        // of these, sums that are not over
+    bool is_hiding_ = false;
+    Stopwatch since_hiding_;  // while it is
+    double interleaved_before_ = 0;
     std::int64_t untimed_repeats_ = 0;
     BucketAccounting accounting_;
+    Listener listener_;
     int exceptions_ = std::uncaught_exceptions();
 };
 

@@ -38,8 +38,11 @@ struct RunConfig {
     std::uint64_t seed = 1;
     std::string output;  // directory; empty: results/<name>-<UTC time>
     bool deterministic = false;
-    int audit_steps = 100;  // between two comparisons of the replicas; 0: only at the end
-    int loss_steps = 0;     // between two readings of the loss; 0: 1 on a CPU, 20 on a GPU
+    int audit_steps = 100;       // between two comparisons of the replicas; 0: only at the end
+    int loss_steps = 0;          // between two readings of the loss; 0: 1 on a CPU, 20 on a GPU
+    bool measure_phases = true;  // where the time of each step goes
+    bool trace = false;
+    int trace_steps = 20;
     Level level = Level::custom;
 };
 

@@ -207,6 +207,10 @@ public:
     /// Whether it computes a part of a network: ops::AllGather and ops::ReduceScatter, and trust
     /// ratios over the parts.
     virtual bool computes_parts() const { return false; }
+
+    /// Names what the host does, or enqueues, until the next call, for a profiler that watches;
+    /// null: nothing more. `name` lives as long as the program.
+    virtual void begin_phase(const char* /*name*/) {}
 };
 
 /// Bytes of a tensor without padding, what most devices need for it.

@@ -10,6 +10,7 @@
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/plan/pipeline.hpp>
+#include <hpcai/training/step_log.hpp>
 #include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
@@ -33,6 +34,7 @@ struct PipelineSetup {
     graph::ParameterStore& store;    // of the stage
     comm::GradientReducer& reducer;  // over the replicas
     const PipelineShare& share;
+    StepLog* log = nullptr;  // of the steps
 };
 
 /// One optimizer step of a stage, in micro-batches, together with the group's other stages: each
@@ -54,6 +56,7 @@ public:
     std::int64_t steps_between_readings() const override;
     const comm::GradientBuckets& buckets() const override;
     MessageAccounting messages() const override;
+    double communication_seconds() const override;
 
 private:
     class Worker;

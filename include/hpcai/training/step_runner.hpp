@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include <hpcai/base/step_record.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/data/batch_source.hpp>
@@ -18,6 +20,8 @@ struct StepResults {
     double loss_scale = 1;            // of the mean loss
     bool has_diverged = false;        // steps were skipped since the last reading, and no smaller
                                       // loss scale can help
+    // Of the last step by the device's clock, without what only the host knows of
+    std::optional<PhaseSeconds> phases;
 };
 
 /// What the messages between the stages of a pipeline, and between parts, have cost a rank.
@@ -46,6 +50,10 @@ public:
     virtual std::int64_t steps_between_readings() const = 0;
 
     virtual const comm::GradientBuckets& buckets() const = 0;
+
+    /// By the host's clock, since the start: in sums of gradients and messages, while nothing was
+    /// computed.
+    virtual double communication_seconds() const = 0;
 
     /// None where there are neither stages nor parts.
     virtual MessageAccounting messages() const { return {}; }

@@ -7,12 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/training/pipeline_step.hpp>
 #include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
+#include <hpcai/training/step_log.hpp>
 #include <hpcai/training/training_step.hpp>
 
 namespace hpcai::training {
@@ -41,6 +43,8 @@ struct TrainerSetup {
     std::int64_t steps_per_epoch = 0;         // may be 0 for a bootstrap smaller than a batch
     comm::GradientReducer& reducer;           // of the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: the group's ranks share a batch, no more
+    StepLog* log = nullptr;                   // null: nobody asks for single steps
+    const comm::StatisticsSpan* statistics = nullptr;  // of the network; null: of one rank each
 };
 
 /// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
@@ -85,6 +89,7 @@ private:
     EpochReport train_steps(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
     void take_step(Epoch& epoch, data::BatchSource& source);
+    void end_step(int epoch, bool is_read);
     void read_results(Epoch& epoch);
     LostParameters lost_parameters();
     void give_up(const Error& error);
@@ -102,6 +107,7 @@ private:
     graph::Network& network_;
     comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
     std::unique_ptr<StepRunner> step_;
+    StepLog* log_;
     Schedule schedule_;
     std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;

@@ -11,6 +11,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/step_log.hpp>
 #include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
@@ -31,6 +32,7 @@ struct StepSetup {
     device::Device& device;
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;
+    StepLog* log = nullptr;  // of the steps
 };
 
 /// One optimizer step of a model on the inputs that its network has been given: working copies,
@@ -51,10 +53,13 @@ public:
     StepResults read() override;
     std::int64_t steps_between_readings() const override { return steps_between_readings_; }
     const comm::GradientBuckets& buckets() const override { return buckets_; }
+    double communication_seconds() const override;
 
 private:
     void refresh_copies();
     void enqueue();
+    void mark();
+    std::optional<PhaseSeconds> timed_phases();
 
     device::Device& device_;
     graph::Network& network_;
@@ -70,7 +75,10 @@ private:
     std::int64_t steps_ = 0;
     std::int64_t unread_samples_ = 0;
     std::optional<std::uint64_t> prepared_;  // copies, after so many writes of parameters
+    StepLog* log_;
+    std::unique_ptr<device::Timeline> timeline_;  // of the recording's phases
     std::unique_ptr<device::Recording> recording_;
+    bool has_repeated_ = false;  // since the last reading
 };
 
 }  // namespace hpcai::training

@@ -57,6 +57,9 @@ void derive_communication(const config::Config& config,
 void derive_parallel(const config::Config& config, const plan::Layout& layout,
                      const std::vector<GroupResult>& groups, RunRecord& record);
 
+/// record.time_breakdown, from those of the groups that finished.
+void derive_time_breakdown(RunRecord& record);
+
 /// What the verdict is made from, but for the failures' exit codes.
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
 

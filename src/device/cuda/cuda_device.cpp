@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_device.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <hpcai/base/error.hpp>
 
@@ -188,6 +191,11 @@ public:
 
     std::unique_ptr<Timeline> make_timeline() override { return cuda::make_timeline(stream_); }
 
+    void begin_phase(const char* name) override {
+        if (std::exchange(is_in_phase_, name != nullptr)) nvtxRangePop();
+        if (name != nullptr) nvtxRangePush(name);
+    }
+
     std::uint64_t hash(std::span<const float> values) override {
         const auto count = static_cast<std::int64_t>(values.size());
         kernels::hash(values.data(), count, static_cast<std::uint64_t*>(hash_.data()), stream_);
@@ -218,6 +226,7 @@ private:
     PlanCache plans_;
     Transfers transfers_;
     DeviceBytes hash_;
+    bool is_in_phase_ = false;  // of the host, on its thread
     Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What measuring costs: short trainings with and without it, in turns.
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/overhead.sh [--ranks P] [--pairs N] [--steps N] [--epochs E] [--output DIR]
+         [--program FILE]
+
+Trains configs/smoke.yaml at 48 x 48 on P ranks, 8 samples each, with run.measure_phases true, then
+false, N times in turns, and prints the ratio of the medians of the epochs behind the first.
+
+  --ranks P     of one base model, 1, 2, 4 or 8   (2)
+  --pairs N     of runs                           (10)
+  --steps N     of an epoch                       (10)
+  --epochs E    at least 2                        (6)
+  --output DIR  new folder                        (results/overhead-<UTC time>)
+
+Writes overhead.json, and the runs it is from.
+END
+}
+
+options+=([ranks]=2 [pairs]=10 [steps]=10 [epochs]=6)
+legal+=([ranks]=$parts_of_32 [pairs]=$small_number [steps]=$small_number [epochs]=$several)
+parse_options "$@"
+prepare
+start_here
+hold_ranks "${options[ranks]}" ""
+speed_of image_classification "${options[steps]}" "${options[epochs]}" 8 "${options[ranks]}"
+for ((pair = 1; pair <= options[pairs]; ++pair)); do
+    for measures in true false; do
+        measure "measures=$measures,pair=$pair" "${options[ranks]}" "${speed[@]}" \
+            --set bagging.M=1 --set "run.measure_phases=$measures"
+    done
+done
+python3 - "$results" <<'END'
+import json
+import pathlib
+import statistics
+import sys
+
+results = pathlib.Path(sys.argv[1])
+seconds = {}
+for measures in ("true", "false"):
+    runs = sorted(results.glob(f"runs/measures={measures},*.json"))
+    seconds[measures] = [
+        second for run in runs for second in json.loads(run.read_text())["time"]["epoch_seconds"][1:]
+    ]
+medians = {key: statistics.median(values) for key, values in seconds.items()}
+ratio = medians["true"] / medians["false"]
+report = {"epoch_seconds": seconds, "median_epoch_seconds": medians, "ratio": ratio}
+(results / "overhead.json").write_text(json.dumps(report, indent=2) + "\n")
+print(f"median epoch {medians['true']:.4f} s with and {medians['false']:.4f} s without measuring, "
+      f"of {len(seconds['true'])} each: ratio {ratio:.4f}")
+END

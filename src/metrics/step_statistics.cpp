@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/metrics/step_statistics.hpp>
+
+namespace hpcai::metrics {
+namespace {
+
+double median(std::span<const double> sorted) {
+    const std::size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/// The smallest value that is not below `share` of them.
+double nearest_rank(std::span<const double> sorted, double share) {
+    const double rank = std::ceil(share * static_cast<double>(sorted.size()));
+    return sorted[static_cast<std::size_t>(rank) - 1];
+}
+
+std::vector<double> sorted_and_known(std::vector<double> values) {
+    std::erase_if(values, [](double value) { return !std::isfinite(value); });
+    std::ranges::sort(values);
+    return values;
+}
+
+double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
+    double sum = 0;
+    std::size_t known = 0;
+    for (const StepRecord& step : steps) {
+        const double seconds = step.phases.*phase;
+        if (!std::isfinite(seconds)) continue;
+        sum += seconds;
+        ++known;
+    }
+    return known == 0 ? PhaseSeconds::kUnknown : sum / static_cast<double>(known);
+}
+
+/// One unknown rank makes all unknown.
+SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
+    const std::size_t ranks = values.size();
+    const std::vector<double> known = sorted_and_known(std::move(values));
+    if (known.empty() || known.size() < ranks) {
+        const Quantity nothing{std::nullopt, reason};
+        return {nothing, nothing, nothing, nothing};
+    }
+    return {{known.front(), ""},
+            {median(known), ""},
+            {nearest_rank(known, 0.99), ""},
+            {known.back(), ""}};
+}
+
+constexpr double PhaseSeconds::*kWork[] = {&PhaseSeconds::input_wait, &PhaseSeconds::forward,
+                                           &PhaseSeconds::backward};
+
+double work_of(const PhaseSeconds& phases) {
+    double sum = 0;
+    for (double PhaseSeconds::*phase : kWork) sum += phases.*phase;
+    return sum;
+}
+
+/// The phase of a straggler's work that takes longer than its median by most.
+const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& beside) {
+    const char* slowest = "";
+    double longest = -1;
+    for (double PhaseSeconds::*phase : kWork) {
+        std::vector<double> values;
+        for (const RankRecord& other : beside) values.push_back(other.mean.*phase);
+        std::ranges::sort(values);
+        const double excess = rank.mean.*phase - median(values);
+        if (excess <= longest) continue;
+        longest = excess;
+        slowest = std::ranges::find(kPhaseSpreads, phase, &NamedSpread::phase)->name;
+    }
+    return slowest;
+}
+
+/// `beside`: the ranks of one stage.
+void find_stragglers(int group, const std::vector<RankRecord>& beside,
+                     std::vector<StragglerRecord>& stragglers) {
+    std::vector<double> work;
+    for (const RankRecord& rank : beside) work.push_back(work_of(rank.mean));
+    work = sorted_and_known(std::move(work));
+    if (work.size() < beside.size() || work.size() < 2) return;
+    const double middle = median(work);
+    for (const RankRecord& rank : beside) {
+        const double ratio = work_of(rank.mean) / middle;
+        if (!(ratio > kStragglerRatio)) continue;
+        stragglers.push_back(
+            {group, rank.group_rank, rank.world_rank, rank.host, slow_phase(rank, beside), ratio});
+    }
+}
+
+void take_larger(Quantity& to, const Quantity& one) {
+    if (one.value && (!to.value || *one.value > *to.value)) to = one;
+    if (!to.value && !one.reason.empty()) to.reason = one.reason;
+}
+
+void take_larger(SpreadRecord& to, const SpreadRecord& one) {
+    for (auto number : {&SpreadRecord::minimum, &SpreadRecord::median, &SpreadRecord::p99,
+                        &SpreadRecord::maximum}) {
+        take_larger(to.*number, one.*number);
+    }
+}
+
+}  // namespace
+
+RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> step_seconds) {
+    RankRecord record;
+    record.steps = std::ssize(steps);
+    for (const NamedSpread& row : kPhaseSpreads) {
+        record.mean.*row.phase = mean_of(steps, row.phase);
+    }
+    const std::vector<double> sorted =
+        sorted_and_known(std::vector<double>(step_seconds.begin(), step_seconds.end()));
+    if (sorted.empty()) return record;
+    record.median_step_seconds = median(sorted);
+    record.p99_step_seconds = nearest_rank(sorted, 0.99);
+    record.longest_step_seconds = sorted.back();
+    return record;
+}
+
+TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
+                               std::span<const int> stage, const UnknownReasons& reasons) {
+    ensure(stage.size() == ranks.size(), "stages of {} of {} ranks", stage.size(), ranks.size());
+    TimeBreakdownRecord record;
+    const auto spread = [&](auto number, const std::string& reason) {
+        std::vector<double> values;
+        for (const RankRecord& rank : ranks) values.push_back(number(rank));
+        return spread_of(std::move(values), reason);
+    };
+    record.step_seconds =
+        spread([](const RankRecord& rank) { return rank.median_step_seconds; }, "no step was taken")
+            .median;
+    for (const NamedSpread& row : kPhaseSpreads) {
+        const bool is_host =
+            row.phase == &PhaseSeconds::input_wait || row.phase == &PhaseSeconds::other;
+        record.*row.spread = spread([&](const RankRecord& rank) { return rank.mean.*row.phase; },
+                                    is_host ? reasons.host_phases : reasons.phases);
+    }
+    record.hidden_communication =
+        spread([](const RankRecord& rank) { return rank.hidden_communication; },
+               reasons.hidden_communication);
+    std::vector<std::vector<RankRecord>> stages;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        const auto of = static_cast<std::size_t>(stage[rank]);
+        stages.resize(std::max(stages.size(), of + 1));
+        stages[of].push_back(ranks[rank]);
+    }
+    for (const std::vector<RankRecord>& beside : stages) {
+        find_stragglers(group, beside, record.stragglers);
+    }
+    return record;
+}
+
+TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none) {
+    TimeBreakdownRecord record;
+    const Quantity nothing{std::nullopt, none};
+    record.step_seconds = nothing;
+    record.hidden_communication = {nothing, nothing, nothing, nothing};
+    for (const NamedSpread& row : kPhaseSpreads) {
+        record.*row.spread = {nothing, nothing, nothing, nothing};
+    }
+    for (const TimeBreakdownRecord& group : groups) {
+        take_larger(record.step_seconds, group.step_seconds);
+        take_larger(record.hidden_communication, group.hidden_communication);
+        for (const NamedSpread& row : kPhaseSpreads) {
+            take_larger(record.*row.spread, group.*row.spread);
+        }
+        record.stragglers.insert(record.stragglers.end(), group.stragglers.begin(),
+                                 group.stragglers.end());
+    }
+    return record;
+}
+
+}  // namespace hpcai::metrics

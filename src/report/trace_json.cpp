@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/report/trace_json.hpp>
+
+namespace hpcai::report {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& event) {
+    // Host and node names need not be UTF-8.
+    return event.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+ordered_json name_event(const char* what, int rank, int thread, const std::string& name) {
+    return {
+        {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}};
+}
+
+const char* category_of(TraceLane lane) {
+    static constexpr const char* kCategories[] = {"step", "kernel", "sum"};
+    return kCategories[static_cast<int>(lane)];
+}
+
+/// Of equal beginnings the longer comes first: viewers put the later one inside.
+bool is_before(const TraceEvent& one, const TraceEvent& other) {
+    if (one.begin_seconds != other.begin_seconds) return one.begin_seconds < other.begin_seconds;
+    return one.end_seconds > other.end_seconds;
+}
+
+}  // namespace
+
+std::string trace_events(const RankTrace& rank, double offset_seconds) {
+    constexpr const char* kLanes[] = {"steps and phases", "kernels", "gradient sums"};
+    const int pid = rank.world_rank;
+    std::string text = text_of(name_event(
+        "process_name", pid, 0,
+        fmt::format("rank {} ({} of its group), {}", rank.world_rank, rank.group_rank, rank.host)));
+    for (int lane = 0; lane < 3; ++lane) {
+        text += ",\n" + text_of(name_event("thread_name", pid, lane, kLanes[lane]));
+    }
+    std::vector<TraceEvent> events = rank.events;
+    std::ranges::stable_sort(events, is_before);
+    int sum = 0;
+    for (const TraceEvent& event : events) {
+        const double begin = 1e6 * (event.begin_seconds + offset_seconds);
+        const double end = 1e6 * (event.end_seconds + offset_seconds);
+        ordered_json line{{"ph", "X"},
+                          {"name", event.name},
+                          {"cat", category_of(event.lane)},
+                          {"pid", pid},
+                          {"tid", static_cast<int>(event.lane)},
+                          {"ts", begin}};
+        if (event.lane != TraceLane::sums) {
+            line["dur"] = end - begin;
+            if (!event.pass.empty()) line["args"]["pass"] = event.pass;
+            text += ",\n" + text_of(line);
+            continue;
+        }
+        line["ph"] = "b";
+        line["id"] = fmt::format("{}.{}", pid, sum++);
+        text += ",\n" + text_of(line);
+        line["ph"] = "e";
+        line["ts"] = end;
+        text += ",\n" + text_of(line);
+    }
+    return text;
+}
+
+std::string trace_json(std::span<const std::string> ranks) {
+    std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        text += (rank == 0 ? "" : ",\n") + ranks[rank];
+    }
+    return text + "\n]}\n";
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <hpcai/training/phase_clock.hpp>
+
+namespace hpcai::training {
+
+const char* name_of(Phase phase) {
+    static constexpr std::array kNames{"input_wait",    "forward",   "backward",
+                                       "communication", "optimizer", "other"};
+    return kNames.at(static_cast<std::size_t>(phase));
+}
+
+PhaseClock::PhaseClock(std::function<double()> now, std::function<double()> communication)
+    : now_(std::move(now)), communication_(std::move(communication)) {}
+
+void PhaseClock::begin(double now) {
+    seconds_.fill(0);
+    phase_ = Phase::other;
+    last_ = now;
+    last_communication_ = communication_();
+    ++readings_;
+}
+
+void PhaseClock::enter(Phase phase, double now) {
+    const double communication = communication_();
+    const double elapsed = now - last_;
+    // Two clocks need not agree to the last digit.
+    const double communicated = std::clamp(communication - last_communication_, 0.0, elapsed);
+    seconds(phase_) += elapsed - communicated;
+    seconds(Phase::communication) += communicated;
+    phase_ = phase;
+    last_ = now;
+    last_communication_ = communication;
+    ++readings_;
+}
+
+PhaseSeconds PhaseClock::end(double now) {
+    enter(Phase::other, now);
+    return {seconds(Phase::input_wait),    seconds(Phase::forward),   seconds(Phase::backward),
+            seconds(Phase::communication), seconds(Phase::optimizer), seconds(Phase::other)};
+}
+
+}  // namespace hpcai::training

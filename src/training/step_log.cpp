@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <hpcai/training/step_log.hpp>
+
+namespace hpcai::training {
+
+StepLog::StepLog(StepLogOptions options, device::Device& device)
+    : options_(std::move(options)),
+      device_(device),
+      is_asynchronous_(device.records()),
+      clock_(options_.now, [this] { return communication_(); }),
+      trace_(options_.now, options_.trace_steps) {}
+
+void StepLog::reserve(std::int64_t steps) {
+    steps_.reserve(static_cast<std::size_t>(steps));
+    step_seconds_.reserve(static_cast<std::size_t>(steps));
+}
+
+void StepLog::begin(double now) {
+    begin_ = now;
+    if (unread_ == 0) begin_of_unread_ = now;
+    if (!options_.measure_phases) return;
+    trace_.select(trace_.has(std::ssize(steps_)));
+    clock_.begin(now);
+}
+
+void StepLog::enter(Phase phase) {
+    if (!options_.measure_phases) return;
+    const double now = options_.now();
+    if (!is_asynchronous_) trace_.phase(clock_.phase(), clock_.entered_at(), now);
+    clock_.enter(phase, now);
+    device_.begin_phase(name_of(phase));
+}
+
+void StepLog::end_step(StepRecord record, bool is_read) {
+    const double now = options_.now();
+    record.end_seconds = now;
+    if (options_.measure_phases && !is_asynchronous_) {
+        trace_.phase(clock_.phase(), clock_.entered_at(), now);
+        record.phases = clock_.end(now);
+        trace_.step(record.step, begin_, now);
+    } else if (device_phases_) {
+        record.phases = *device_phases_;
+        trace_device(record);
+    }
+    device_phases_.reset();
+    ++unread_;
+    if (is_read || !is_asynchronous_) {
+        const double seconds = (now - begin_of_unread_) / static_cast<double>(unread_);
+        for (; unread_ > 0; --unread_) step_seconds_.push_back(seconds);
+    }
+    steps_.push_back(record);
+    begin(now);
+}
+
+/// The device had just done the step when its results were read.
+void StepLog::trace_device(const StepRecord& record) {
+    const PhaseSeconds& of = record.phases;
+    double end = record.end_seconds;
+    const auto before_end = [&](Phase phase, double seconds) {
+        trace_.phase(phase, end - seconds, end);
+        end -= seconds;
+    };
+    before_end(Phase::optimizer, of.optimizer);
+    before_end(Phase::communication, of.communication);
+    before_end(Phase::backward, of.backward);
+    before_end(Phase::forward, of.forward);
+    trace_.step(record.step, end, record.end_seconds);
+}
+
+graph::Observer* StepLog::kernels() {
+    return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr;
+}
+
+}  // namespace hpcai::training
