@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <set>
 
+#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
@@ -44,6 +46,7 @@ public:
         describe(expected.record);
         if (expected.record.failure.empty()) {
             take_steps(expected.record);
+            take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
             take_weights(expected);
@@ -108,6 +111,29 @@ private:
         if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
     }
 
+    /// Why numbers are not there is the record's own word.
+    void take_ranks(GroupRecord& record) {
+        const std::string name = file("ranks.csv");
+        const auto text = inspector_.text_of(name);
+        if (!text) return;
+        const auto ranks =
+            inspector_.attempt(name, [&] { return report::ranks_from_csv(*text, name); });
+        if (!ranks) return;
+        inspector_.compare_lines(name, *text, report::ranks_to_csv(*ranks));
+        if (std::ssize(*ranks) != record.ranks) {
+            inspector_.find(name, "has {} ranks; must have {}", ranks->size(), record.ranks);
+            return;
+        }
+        std::vector<int> stages;
+        for (int rank = 0; rank < record.ranks; ++rank) {
+            stages.push_back(claim_.controller.layout().stage_of(rank));
+        }
+        TimeBreakdownRecord& times = record.time_breakdown;
+        times = metrics::break_down(group_, *ranks, stages,
+                                    {times.forward.minimum.reason, times.input_wait.minimum.reason,
+                                     times.hidden_communication.minimum.reason});
+    }
+
     void take_weights(GroupResult& result) {
         const std::int64_t batches =
             result.record.iterations * claim_.controller.layout().micro_batches;
@@ -124,6 +150,7 @@ private:
                     "record.images_per_second", "record.flops"})) {
             return "by " + file("steps.csv");
         }
+        if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
             return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";
         }

@@ -100,6 +100,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     recompute_scores(claim, record);
     derive_communication(claim.config, claim.controller, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
+    derive_time_breakdown(record);
     record.determinism.requested = claim.config.run.deterministic;
     recompute_verdict(claim, groups, record);
     record.summary_sha256 = summary_digest(claim.record);
