@@ -227,8 +227,10 @@ TEST_P(ResNetOverMpi, HasTheGradientsOfOneRankWithStatisticsOfSeveralRanks) {
     // Statistics of another last bit round other numbers to bf16, which without zero gamma moves
     // even one rank's gradients by a tenth.
     if (GetParam().compute == DType::bf16) GTEST_SKIP() << "bf16 has no such gradients";
+    // In fp32 they may switch a ReLU at its kink; what sums get wrong, the test above sees, too.
+    constexpr double kTolerance = 0.02;
     LargestError gradients(number("gradients with statistics over 2 and 4 ranks against 1"),
-                           GetParam().gradients);
+                           kTolerance);
     for (const int samples : {16, 32}) {  // those of two of four ranks, those of all
         options_.statistics = samples;
         const Course alone = train(*self_, options_);
