@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/file.hpp>
@@ -126,6 +127,7 @@ ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vot
             "\n");
     storage::write_file_durably(start_.output / "summary.txt", summary);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
+    write_report_files(start_.output, record);
     storage::write_manifest(start_.output);
     return record.verdict.exit_code;
 }

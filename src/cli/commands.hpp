@@ -12,6 +12,7 @@ void add_flops_command(CLI::App& parent, Context& context);
 void add_bench_command(CLI::App& parent, Context& context);
 void add_export_command(CLI::App& parent, Context& context);
 void add_evaluate_command(CLI::App& parent, Context& context);
+void add_report_command(CLI::App& parent, Context& context);
 
 void add_config_command(CLI::App& parent, Context& context);
 void add_config_print_command(CLI::App& parent, Context& context);

@@ -26,6 +26,7 @@ void add_commands(CLI::App& program, Context& context) {
     add_bench_command(program, context);
     add_export_command(program, context);
     add_evaluate_command(program, context);
+    add_report_command(program, context);
     add_data_command(program, context);
     add_config_command(program, context);
 }
