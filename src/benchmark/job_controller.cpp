@@ -6,6 +6,7 @@
 #include <iostream>
 #include <span>
 
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/file.hpp>
@@ -144,6 +145,7 @@ std::string JobController::write_files(const Vote& vote, RunRecord& record) {
                                 report::environment_to_json(record.environment));
     record.summary_sha256 = verification::summary_digest(record);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
+    write_report_files(start_.output, record);
     return storage::write_manifest(start_.output, {report::kSummaryName});
 }
 

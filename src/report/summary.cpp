@@ -282,11 +282,11 @@ ExitCode exit_code_of(Status status) {
 }
 
 std::string result_line(const RunRecord& record) {
-    return fmt::format(
-        "RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={:.4f}",
-        word_of(record.verdict.status), one_line(record.workload.kind), record.topology.groups,
-        record.topology.degree, flops(record.scores.flops), flops(record.scores.vflops),
-        quality(record.quality.ensemble), record.quality.target);
+    return fmt::format("RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
+                       word_of(record.verdict.status), one_line(record.workload.kind),
+                       record.topology.groups, record.topology.degree, flops(record.scores.flops),
+                       flops(record.scores.vflops), quality(record.quality.ensemble),
+                       quality({record.quality.target, ""}));
 }
 
 std::string result_line(const RunRecord& record, std::string_view manifest) {

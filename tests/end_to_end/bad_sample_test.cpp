@@ -131,6 +131,14 @@ TEST_F(BadSample, OfOneBootstrapLeavesAPartialResultOfTheOtherGroup) {
               text_of(folder_ / "result/groups/0/predictions.npy"));
     EXPECT_FALSE(fs::exists(folder_ / "result/groups/1/weights.safetensors"));
     EXPECT_NE(json_of(folder_ / "result/groups/1/record.json")["record"]["failure"], "");
+    EXPECT_NE(text_of(folder_ / "result/report.html").find("1 of 2 groups failed"),
+              std::string::npos);
+    EXPECT_NE(text_of(folder_ / "result/mllog/result_1.txt").find(R"("status":"aborted")"),
+              std::string::npos);
+    const Outcome logs =
+        cli::execute_in(folder_ / "result", {"python3", cli::source("scripts/check_mllog.py"),
+                                             "mllog/result_0.txt", "mllog/result_1.txt"});
+    EXPECT_EQ(logs.exit_code, 0) << logs.out << logs.error;
     const Outcome check =
         cli::execute_in(folder_ / "result", {"sha256sum", "--check", "--quiet", "manifest.sha256"});
     EXPECT_EQ(check.exit_code, 0) << check.out << check.error;

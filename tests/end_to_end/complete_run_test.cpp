@@ -43,7 +43,9 @@ TEST_F(CompleteRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
     std::set<std::string> expected{"result.json",           "summary.txt",
                                    "config.yaml",           "environment.json",
                                    "manifest.sha256",       "evaluation/ensemble.npy",
-                                   "evaluation/labels.npy", "evaluation/samples.txt"};
+                                   "evaluation/labels.npy", "evaluation/samples.txt",
+                                   "report.html",           "mllog/result_0.txt",
+                                   "mllog/result_1.txt"};
     for (const std::string group : {"groups/0/", "groups/1/"}) {
         for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
                                  "weights.safetensors", "predictions.npy"}) {
@@ -61,7 +63,7 @@ TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
     const Outcome check =
         cli::execute_in(result(""), {"sha256sum", "--check", "--strict", "manifest.sha256"});
     EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
-    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 19) << check.out;
+    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 21) << check.out;
 }
 
 TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
@@ -177,6 +179,72 @@ TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
         const bool counted = tensor.name.find(".running_") != std::string::npos;
         EXPECT_EQ(std::ranges::equal(now->bytes, tensor.bytes), !counted) << tensor.name;
     }
+}
+
+TEST_F(CompleteRun, HasAPageWithTheNumbersOfItsRecord) {
+    const std::string page = text_of(result("report.html"));
+    const nlohmann::json all = record();
+    std::vector<std::string> expected{all["verdict"]["status"], all["name"],
+                                      all["training_digest"][1].get<std::string>().substr(0, 16),
+                                      "layer4.2.conv3", "learning_rate: 0.1"};
+    for (const char* key : {"flops", "vflops"}) {
+        expected.push_back(fmt::format("{:.3e}", all["scores"][key].get<double>()));
+    }
+    expected.push_back(fmt::format("{:.4f}", all["quality"]["ensemble"].get<double>()));
+    for (const auto& group : all["work"]["groups"]) {
+        expected.push_back(fmt::format("{:.3e}", group["flops"].get<double>()));
+        expected.push_back(fmt::format("{:.4f}", group["final_training_loss"].get<double>()));
+    }
+    for (const std::string& words : expected) {
+        EXPECT_NE(page.find(words), std::string::npos) << words;
+    }
+}
+
+TEST_F(CompleteRun, HasLogsThatKeepTheRulesOfMlperf) {
+    const Outcome check =
+        cli::execute_in(result(""), {"python3", cli::source("scripts/check_mllog.py"),
+                                     "mllog/result_0.txt", "mllog/result_1.txt"});
+    EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
+    const std::string log = text_of(result("mllog/result_1.txt"));
+    const std::string quality = record()["quality"]["members"][1].dump();
+    EXPECT_NE(log.find(fmt::format(R"("key":"eval_accuracy","value":{})", quality)),
+              std::string::npos)
+        << log;
+    EXPECT_NE(log.find(R"("status":"success")"), std::string::npos);
+}
+
+TEST_F(CompleteRun, GivesTheSamePageAgainAndStaysAsItWasSealed) {
+    const Outcome elsewhere =
+        cli::run_in(folder_->path(), {"report", "result", "--output", "page.html"});
+    ASSERT_EQ(elsewhere.exit_code, 0) << elsewhere.error;
+    EXPECT_EQ(text_of(*folder_ / "page.html"), text_of(result("report.html")));
+
+    const fs::path copy = *folder_ / "copy";
+    fs::copy(result(""), copy, fs::copy_options::recursive);
+    fs::remove(copy / "report.html");
+    const Outcome renewed = cli::run_in(folder_->path(), {"report", "copy"});
+    ASSERT_EQ(renewed.exit_code, 0) << renewed.error;
+    EXPECT_EQ(text_of(copy / "report.html"), text_of(result("report.html")));
+
+    std::string changed = text_of(copy / "result.json");
+    changed.replace(changed.find("tiny"), 4, "huge");
+    write(copy / "result.json", changed);
+    const Outcome refused = cli::run_in(folder_->path(), {"report", "copy"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.error.find("manifest.sha256 lists another report.html"), std::string::npos)
+        << refused.error;
+    EXPECT_EQ(text_of(copy / "report.html"), text_of(result("report.html")));
+}
+
+TEST_F(CompleteRun, ShowsItsPageInABrowser) {
+    const Outcome pictures = cli::execute_in(
+        folder_->path(), {cli::source("scripts/report_screenshots.sh"), "result", "pictures"});
+    if (pictures.exit_code == 77) GTEST_SKIP() << pictures.error;
+    ASSERT_EQ(pictures.exit_code, 0) << pictures.out << pictures.error;
+    for (const char* name : {"light.png", "dark.png", "phone.png", "report.pdf"}) {
+        EXPECT_GT(fs::file_size(*folder_ / "pictures" / name), 10'000U) << name;
+    }
+    EXPECT_NE(text_of(*folder_ / "pictures/light.png"), text_of(*folder_ / "pictures/dark.png"));
 }
 
 }  // namespace

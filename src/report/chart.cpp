@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace hpcai::report {
+namespace {
+
+constexpr int kStyles = 8;  // of lines, in the style sheet
+constexpr double kWidth = 1000, kHeight = 400;
+constexpr double kGreatest = 1e300;  // of what is drawn: differences must be finite
+
+/// The part of the plane that is drawn.
+struct Frame {
+    std::vector<double> x_ticks, y_ticks;
+    double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
+
+    double x_share(double x) const { return (x - x_low) / (x_high - x_low); }
+    double y_share(double y) const { return (y - y_low) / (y_high - y_low); }
+    std::string at(double x, double y) const {
+        return fmt::format("{:.1f} {:.1f}", kWidth * x_share(x), kHeight * (1 - y_share(y)));
+    }
+};
+
+/// The extremes of what is finite.
+struct Range {
+    double low = std::numeric_limits<double>::infinity();
+    double high = -std::numeric_limits<double>::infinity();
+
+    void add(double value) {
+        if (!(std::abs(value) < kGreatest)) return;
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+    bool is_empty() const { return low > high; }
+};
+
+Frame frame_of(Range x, Range y, bool from_zero) {
+    Frame frame;
+    if (from_zero) y.add(0);
+    frame.y_ticks = ticks(y.low, y.high, 4);
+    frame.y_low = frame.y_ticks.front();
+    frame.y_high = frame.y_ticks.back();
+    frame.x_low = x.low;
+    frame.x_high = x.high > x.low ? x.high : x.low + 1;
+    for (const double tick : ticks(frame.x_low, frame.x_high, 6)) {
+        const double share = frame.x_share(tick);
+        if (share >= -1e-9 && share <= 1 + 1e-9) frame.x_ticks.push_back(tick);
+    }
+    return frame;
+}
+
+/// Where a tick's label stands: those at the ends must not leave the figure.
+std::string label_class(double share) {
+    return share < 0.02 ? "first" : share > 0.95 ? "last" : "";
+}
+
+Markup grid(const Frame& frame) {
+    std::string path;
+    for (const double tick : frame.y_ticks) {
+        path += fmt::format("M{}H{}", frame.at(frame.x_low, tick), kWidth);
+    }
+    return Markup{fmt::format(R"(<path class="grid" d="{}"/>)", path)};
+}
+
+struct Texts {
+    std::string title, description, x_name;
+    const Format& x_format;
+    const Format& y_format;
+};
+
+/// The figure around what is `drawn`.
+Markup figure(const Frame& frame, const Texts& texts, const Markup& drawn, const Markup& legend) {
+    Markup y_labels, x_labels;
+    for (const double tick : frame.y_ticks) {
+        y_labels +=
+            element(fmt::format(R"(span style="bottom:{:.2f}%")", 100 * frame.y_share(tick)),
+                    {text(texts.y_format(tick))});
+    }
+    for (const double tick : frame.x_ticks) {
+        const double share = frame.x_share(tick);
+        x_labels += element(
+            fmt::format(R"(span class="{}" style="left:{:.2f}%")", label_class(share), 100 * share),
+            {text(texts.x_format(tick))});
+    }
+    const Markup svg =
+        element(fmt::format(R"(svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img")",
+                            kWidth, kHeight),
+                {element("title", {text(texts.title)}), element("desc", {text(texts.description)}),
+                 grid(frame), drawn});
+    return element("figure", {element("figcaption", {text(texts.title)}), legend,
+                              element(R"(div class="plot")",
+                                      {element(R"(div class="y" aria-hidden="true")", {y_labels}),
+                                       element(R"(div class="area")", {svg}),
+                                       element(R"(div class="x" aria-hidden="true")", {x_labels})}),
+                              element(R"(div class="axis")", {text(texts.x_name)})});
+}
+
+std::string line_path(const Frame& frame, const std::vector<Point>& points) {
+    std::string path;
+    bool is_drawing = false;
+    for (const Point& point : points) {
+        const bool there = std::abs(point.x) < kGreatest && std::abs(point.y) < kGreatest;
+        if (there) path += (is_drawing ? "L" : "M") + frame.at(point.x, point.y);
+        is_drawing = there;
+    }
+    // A single point would be invisible.
+    if (points.size() == 1 && !path.empty()) path += "h0";
+    return path;
+}
+
+std::string band_path(const Frame& frame, const Band& band) {
+    std::string there, back;
+    for (std::size_t index = 0; index < band.x.size(); ++index) {
+        if (!(std::abs(band.low[index]) < kGreatest && std::abs(band.high[index]) < kGreatest)) {
+            continue;
+        }
+        there += (there.empty() ? "M" : "L") + frame.at(band.x[index], band.high[index]);
+        back = "L" + frame.at(band.x[index], band.low[index]) + back;
+    }
+    return there + back + "Z";
+}
+
+Markup legend_entry(const Markup& sample, const std::string& name) {
+    return element(
+        "li",
+        {element(R"(svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true")", {sample}),
+         text(name)});
+}
+
+Markup legend(const LinePlot& plot) {
+    Markup entries;
+    for (const Band& band : plot.bands) {
+        entries +=
+            legend_entry(Markup{R"(<rect class="band" width="28" height="10"/>)"}, band.name);
+    }
+    for (std::size_t index = 0; index < plot.series.size(); ++index) {
+        entries += legend_entry(
+            Markup{fmt::format(R"(<path class="line s{}" d="M0 5H28"/>)", index % kStyles)},
+            plot.series[index].name);
+    }
+    return element(R"(ul class="legend")", {entries});
+}
+
+}  // namespace
+
+std::vector<double> ticks(double low, double high, int count) {
+    if (!(high > low)) high = low + std::max(1.0, std::abs(low) * 0.1);
+    const double rough = (high - low) / count;
+    const double power = std::pow(10, std::floor(std::log10(rough)));
+    const double step = rough > 5 * power   ? 10 * power
+                        : rough > 2 * power ? 5 * power
+                        : rough > power     ? 2 * power
+                                            : power;
+    std::vector<double> found;
+    const double first = std::floor(low / step + 1e-9);
+    const double last = std::ceil(high / step - 1e-9);
+    for (double index = first; index <= last && found.size() < 100; ++index) {
+        found.push_back(index * step);
+    }
+    // Ends that differ in their last digits only have no round numbers between them.
+    const double around = std::max(1.0, std::abs(low));
+    return found.size() > 1 && found.back() > found.front()
+               ? found
+               : std::vector<double>{low - around, low + around};
+}
+
+Markup line_plot(const LinePlot& plot) {
+    Range x, y;
+    for (const Band& band : plot.bands) {
+        for (const double value : band.x) x.add(value);
+        for (const double value : band.low) y.add(value);
+        for (const double value : band.high) y.add(value);
+    }
+    for (const Series& series : plot.series) {
+        for (const Point& point : series.points) {
+            x.add(point.x);
+            y.add(point.y);
+        }
+    }
+    if (x.is_empty() || y.is_empty()) return {};
+    const Frame frame = frame_of(x, y, plot.from_zero);
+    Markup drawn;
+    for (const Band& band : plot.bands) {
+        drawn += Markup{fmt::format(R"(<path class="band" d="{}"/>)", band_path(frame, band))};
+    }
+    for (std::size_t index = 0; index < plot.series.size(); ++index) {
+        drawn += Markup{fmt::format(R"(<path class="line s{}" d="{}"/>)", index % kStyles,
+                                    line_path(frame, plot.series[index].points))};
+    }
+    return figure(frame, {plot.title, plot.description, plot.x_name, plot.x_format, plot.y_format},
+                  drawn, legend(plot));
+}
+
+Markup stack_plot(const StackPlot& plot) {
+    Range x, y;
+    for (const double value : plot.x) x.add(value);
+    std::vector<double> sums(plot.x.size(), 0.0);
+    for (const std::vector<double>& layer : plot.layers) {
+        for (std::size_t index = 0; index < sums.size(); ++index) sums[index] += layer[index];
+    }
+    for (const double value : sums) y.add(value);
+    if (x.is_empty() || y.is_empty()) return {};
+    const Frame frame = frame_of(x, y, true);
+    Markup drawn;
+    std::vector<double> below(plot.x.size(), 0.0);
+    for (std::size_t layer = 0; layer < plot.layers.size(); ++layer) {
+        Band band{"", plot.x, below, below};
+        for (std::size_t index = 0; index < below.size(); ++index) {
+            band.high[index] += plot.layers[layer][index];
+        }
+        drawn += Markup{
+            fmt::format(R"(<path class="p{}" d="{}"/>)", layer % kStyles, band_path(frame, band))};
+        below = band.high;
+    }
+    return figure(frame, {plot.title, plot.description, plot.x_name, plot.x_format, plot.y_format},
+                  drawn, stack_legend(plot.names));
+}
+
+Markup share_bar(const std::vector<double>& shares, const std::string& description) {
+    Markup drawn = element("title", {text(description)});
+    double left = 0;
+    for (std::size_t index = 0; index < shares.size(); ++index) {
+        const double width = std::isfinite(shares[index]) ? std::clamp(shares[index], 0.0, 1.0) : 0;
+        if (width > 0) {
+            drawn +=
+                Markup{fmt::format(R"(<rect class="p{}" x="{:.1f}" width="{:.1f}" height="10"/>)",
+                                   index % kStyles, 1000 * left, 1000 * width)};
+        }
+        left += width;
+    }
+    return element(R"(svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img")",
+                   {drawn});
+}
+
+Markup stack_legend(const std::vector<std::string>& names) {
+    Markup entries;
+    for (std::size_t index = 0; index < names.size(); ++index) {
+        if (names[index].empty()) continue;
+        entries += legend_entry(
+            Markup{fmt::format(R"(<rect class="p{}" width="28" height="10"/>)", index % kStyles)},
+            names[index]);
+    }
+    return element(R"(ul class="legend")", {entries});
+}
+
+Markup mark(const Mark& mark) {
+    const auto at = [&](double value) {
+        const double share = (value - mark.low) / (mark.high - mark.low);
+        return 1000 * std::clamp(share, 0.0, 1.0);
+    };
+    Markup drawn = element("title", {text(mark.description)});
+    drawn += Markup{R"(<path class="grid" d="M0 10H1000"/>)"};
+    if (std::isfinite(mark.target)) {
+        drawn += Markup{fmt::format(R"(<path class="target" d="M{:.1f} 0V20"/>)", at(mark.target))};
+    }
+    if (mark.interval.size() == 2) {
+        drawn += Markup{fmt::format(R"(<path class="interval" d="M{:.1f} 10H{:.1f}"/>)",
+                                    at(mark.interval[0]), at(mark.interval[1]))};
+    }
+    std::string dots;
+    for (const double dot : mark.dots) dots += fmt::format("M{:.1f} 10h0", at(dot));
+    drawn += Markup{fmt::format(R"(<path class="dots" d="{}"/>)", dots)};
+    return element(
+        R"(svg class="mark" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img")", {drawn});
+}
+
+}  // namespace hpcai::report

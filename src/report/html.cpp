@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
+#include <hpcai/report/html.hpp>
+#include <hpcai/report/summary.hpp>
+
+#include "sections.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kUnfoldedReasons = 8;
+
+/// "1 node", "2 nodes".
+std::string counted(std::int64_t count, std::string_view name) {
+    return fmt::format("{} {}{}", format_count(count), name, count == 1 ? "" : "s");
+}
+
+/// What a verdict says, for who has not read the rules.
+std::string_view meaning_of(const VerdictRecord& verdict) {
+    struct Row {
+        Status status;
+        std::string_view meaning;
+    };
+    static constexpr std::array kMeanings{
+        Row{Status::valid, "The run kept every rule of its level."},
+        Row{Status::invalid, "The run broke the rules below; its score may not be used."},
+        Row{Status::partial, "Some base models are missing from the ensemble."},
+        Row{Status::custom, "The run finished outside the rules of any level."}};
+    for (const Row& row : kMeanings) {
+        if (row.status == verdict.status) return row.meaning;
+    }
+    return "";
+}
+
+Markup reasons(const std::vector<std::string>& lines) {
+    Markup first, rest;
+    for (std::size_t index = 0; index < lines.size(); ++index) {
+        (index < kUnfoldedReasons ? first : rest) += element("li", {text(lines[index])});
+    }
+    Markup result;
+    if (!first.html.empty()) result += element(R"(ul class="reasons")", {first});
+    if (!rest.html.empty()) {
+        result += folded(fmt::format("{} more reasons", lines.size() - kUnfoldedReasons),
+                         element(R"(ul class="reasons")", {rest}));
+    }
+    return result;
+}
+
+Markup header(const RunRecord& record) {
+    return element("header",
+                   {element(R"(p class="kicker")", {text("HPC AI500 V3.0 \xC2\xB7 Result")}),
+                    element("h1", {text(record.name)}),
+                    element(R"(p class="byline")",
+                            {text(fmt::format("{}, {}. Started {}. hpcai500 {}.",
+                                              record.workload.kind, record.workload.model,
+                                              record.time.started_utc, record.program_version))})});
+}
+
+/// A large number over its name.
+Markup figure_of(std::string_view value, std::string_view name, std::string_view detail) {
+    return element("div", {element("dt", {text(name)}), element("dd", {text(value)}),
+                           element(R"(dd class="reason")", {text(detail)})});
+}
+
+std::string or_reason(const Quantity& quantity, const std::string& detail) {
+    return number(quantity, "{}") != "n/a" ? detail
+           : quantity.reason.empty()       ? "not measured"
+                                           : quantity.reason;
+}
+
+std::string human(const Quantity& flops, const std::string& source) {
+    return or_reason(flops,
+                     fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
+}
+
+Markup footer(const RunRecord& record) {
+    return element("footer",
+                   {paragraph(fmt::format(
+                       "Made by hpcai500 {} from result.json ({}) and the groups' steps.csv. "
+                       "docs/METRICS.md defines every number.",
+                       record.program_version, record.schema))});
+}
+
+}  // namespace
+
+Markup verdict_section(const RunRecord& record) {
+    const VerdictRecord& verdict = record.verdict;
+    const std::string word(word_of(verdict.status));
+    const std::string state =
+        fmt::format("{} It {} be ranked. Exit code {}.", meaning_of(verdict),
+                    verdict.rankable ? "can" : "cannot", static_cast<int>(verdict.exit_code));
+    return element(fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
+                               word),
+                   {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
+                    reasons(verdict.reasons),
+                    element(R"(p class="result-line")",
+                            {element("code", {text(result_line(record))})})}) +
+           Markup{"\n"};
+}
+
+Markup headline(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    const ScoresRecord& scores = record.scores;
+    const WorkloadRecord& work = record.workload;
+    const Quantity& seconds = record.time.training_seconds;
+    const TopologyRecord& topology = record.topology;
+    const std::string story = fmt::format(
+        "{} ({}) were trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
+        "of "
+        "{} in batches of {}, computed in {}. Their votes were combined by {}.",
+        counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
+        counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
+        counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
+        work.batch_size, work.precision, work.aggregation);
+    return element(
+               R"(section id="headline" aria-label="Headline numbers")",
+               {element(
+                    R"(dl class="headline")",
+                    {figure_of(flops_text(scores.vflops), "VFLOPS", human(scores.vflops, "eq. 7")),
+                     figure_of(flops_text(scores.flops), "FLOPS", human(scores.flops, "eq. 6")),
+                     figure_of(quality_text(quality.ensemble), "quality",
+                               or_reason(quality.ensemble, quality.metric + ", target " +
+                                                               quality_text({quality.target, ""}))),
+                     figure_of(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
+                               "training", or_reason(seconds, "of the slowest group"))}),
+                paragraph(story)}) +
+           Markup{"\n"};
+}
+
+std::string html(const PageContent& content) {
+    const RunRecord& record = content.record;
+    const Markup head =
+        Markup{R"(<meta charset="utf-8">)"
+               R"(<meta name="viewport" content="width=device-width, initial-scale=1">)"
+               R"(<meta name="color-scheme" content="light dark">)"
+               R"(<link rel="icon" href="data:,">)"} +
+        element("title", {text(fmt::format("{}: {} \xE2\x80\x93 hpcai500",
+                                           word_of(record.verdict.status), record.name))}) +
+        element("style", {Markup{std::string(style_sheet())}});
+    const Markup main = element(
+        "main", {verdict_section(record), headline(record), groups_section(record),
+                 quality_section(content), categories_section(record), time_section(content),
+                 utilization_section(content), communication_section(record),
+                 energy_section(record), flops_section(content), settings_sections(record)});
+    const Markup page =
+        element(R"(html lang="en")",
+                {element("head", {head}), Markup{"\n"},
+                 element("body", {header(record), Markup{"\n"}, main, footer(record)})});
+    return "<!DOCTYPE html>\n" + page.html + "\n";
+}
+
+}  // namespace hpcai::report

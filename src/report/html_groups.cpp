@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/units.hpp>
+
+#include "sections.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kListedFailures = 20;
+
+bool failed(const GroupRecord& group) {
+    return !group.failure.empty();
+}
+
+Quantity quality_of(const RunRecord& record, std::size_t index) {
+    const auto& members = record.quality.members;
+    return index < members.size() ? members[index] : Quantity{};
+}
+
+std::vector<Markup> row_of_group(const RunRecord& record, std::size_t index) {
+    const GroupRecord& group = record.work.groups[index];
+    return {text(std::to_string(group.group)),
+            text(std::to_string(group.ranks)),
+            text(format_count(group.samples_trained)),
+            text(format_count(group.iterations)),
+            text(number(group.training_seconds, "{:.2f}")),
+            text(number(group.images_per_second, "{:.2f}")),
+            text(flops_text(group.flops)),
+            text(number(group.final_training_loss, "{:.4f}")),
+            failed(group) ? element("strong", {text("failed")})
+                          : text(quality_text(quality_of(record, index)))};
+}
+
+std::vector<Markup> row_of_ensemble(const RunRecord& record) {
+    int ranks = 0;
+    for (const GroupRecord& group : record.work.groups) ranks += failed(group) ? 0 : group.ranks;
+    return {text("ensemble"),
+            text(std::to_string(ranks)),
+            text(format_count(record.work.samples_trained)),
+            text(format_count(record.work.iterations)),
+            text(number(record.time.training_seconds, "{:.2f}")),
+            text(number(record.throughput.images_per_second, "{:.2f}")),
+            text(flops_text(record.scores.flops)),
+            {},
+            text(quality_text(record.quality.ensemble))};
+}
+
+Markup table_of_groups(const RunRecord& record) {
+    Table groups;
+    groups.caption = "Base models, one a group";
+    groups.columns = {{"group", Align::left}, {"ranks"}, {"samples"}, {"steps"},  {"seconds"},
+                      {"images/s"},           {"FLOPS"}, {"loss"},    {"quality"}};
+    for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
+        groups.rows.push_back(row_of_group(record, index));
+    }
+    groups.totals.push_back(row_of_ensemble(record));
+    return table(groups) +
+           note(fmt::format(
+               "samples: trained on, over all epochs; FLOPS: operations a second of training, "
+               "counted by {}; loss: mean over the last epoch; quality: {} on the test data with "
+               "the "
+               "weights of the last epoch.",
+               record.flops.convention, record.quality.metric));
+}
+
+Markup failures(const RunRecord& record) {
+    Markup list, rest;
+    std::size_t count = 0;
+    for (const GroupRecord& group : record.work.groups) {
+        if (!failed(group)) continue;
+        (count++ < kListedFailures ? list : rest) +=
+            element("li", {text(fmt::format("Group {}: {}", group.group, group.failure))});
+    }
+    if (count == 0) return {};
+    Markup result =
+        element("h3",
+                {text(fmt::format("{} of {} groups failed", count, record.work.groups.size()))}) +
+        element(R"(ul class="reasons")", {list});
+    if (!rest.html.empty()) {
+        result += folded(fmt::format("{} more", count - kListedFailures),
+                         element(R"(ul class="reasons")", {rest}));
+    }
+    return result;
+}
+
+/// Whether the ranks of each group trained one model.
+Markup audits(const RunRecord& record) {
+    Table audits;
+    audits.caption =
+        "Replicas: comparisons of what the ranks of a group hold, and the model it left";
+    audits.columns = {{"group", Align::left},
+                      {"passed"},
+                      {"differed", Align::left},
+                      {"SHA-256 of the model", Align::left}};
+    audits.unfolded = 4;
+    for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
+        const GroupRecord& group = record.work.groups[index];
+        std::string differed = "never";
+        if (group.audit.diverged_at_step > 0) {
+            std::set<std::string> ranks;
+            for (const DivergedRankRecord& rank : group.audit.ranks) {
+                ranks.insert(fmt::format("{} on {}", rank.world_rank, rank.host));
+            }
+            differed = fmt::format("after step {}: {}; rank {}", group.audit.diverged_at_step,
+                                   fmt::join(group.audit.differs, ", "), fmt::join(ranks, ", "));
+        }
+        const std::string digest =
+            index < record.training_digest.size() ? record.training_digest[index] : "";
+        audits.rows.push_back(
+            {text(std::to_string(group.group)), text(std::to_string(group.audit.passed)),
+             text(differed),
+             element("code", {text(digest.empty() ? "none" : digest.substr(0, 16))})});
+    }
+    return table(audits);
+}
+
+}  // namespace
+
+Markup groups_section(const RunRecord& record) {
+    return section("groups", "Groups",
+                   rank_map(record) + table_of_groups(record) + failures(record) + audits(record));
+}
+
+}  // namespace hpcai::report

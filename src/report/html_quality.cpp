@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
+
+#include "sections.hpp"
+#include "step_bins.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kLines = 8;  // of a plot: more groups become their spread
+constexpr std::size_t kBins = 250;
+constexpr std::size_t kMemberRows = 16;
+
+bool is_there(const Quantity& quantity) {
+    return quantity.value && std::isfinite(*quantity.value);
+}
+
+Markup loss_curves(const PageContent& content) {
+    std::vector<Series> series;
+    std::size_t steps = 0;
+    for (std::size_t group = 0; group < content.steps.size(); ++group) {
+        steps = std::max(steps, content.steps[group].size());
+        Series one = loss_by_step(fmt::format("group {}", group), content.steps[group], kBins);
+        if (!one.points.empty()) series.push_back(std::move(one));
+    }
+    if (series.empty()) return {};
+    LinePlot plot;
+    plot.title = "Training loss by step";
+    plot.description =
+        fmt::format("Training loss of {} groups over {} steps.", series.size(), steps);
+    plot.x_name = steps > kBins
+                      ? fmt::format("step; each point is the mean of {} neighbouring steps",
+                                    (steps + kBins - 1) / kBins)
+                      : "step";
+    plot.x_format = [](double x) { return format_count(std::llround(x)); };
+    plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
+    if (series.size() > kLines) {
+        Spread spread = spread_of(series, kBins);
+        plot.bands.push_back(std::move(spread.band));
+        plot.series.push_back(std::move(spread.median));
+    } else {
+        plot.series = std::move(series);
+    }
+    return line_plot(plot);
+}
+
+/// The common scale of all qualities, with some room at its ends.
+class Scale {
+public:
+    explicit Scale(const QualityRecord& quality) : target_(quality.target) {
+        add({quality.target, ""});
+        for (const Quantity& member : quality.members) add(member);
+        for (const Quantity* one :
+             {&quality.members_mean, &quality.ensemble, &quality.ensemble_majority,
+              &quality.out_of_bag, &quality.confidence_interval.low,
+              &quality.confidence_interval.high}) {
+            add(*one);
+        }
+        const double room = std::max(0.02, 0.05 * (high_ - low_));
+        low_ = std::max(0.0, low_ - room);
+        high_ = std::min(1.0, high_ + room);
+        if (!(high_ > low_)) low_ = 0, high_ = 1;
+    }
+
+    Markup mark_of(const std::vector<double>& dots, const std::vector<double>& interval,
+                   const std::string& description) const {
+        Mark one{dots, interval, target_, low_, high_, description};
+        return mark(one);
+    }
+    std::string text() const {
+        return fmt::format(
+            "The scale goes from {:.4f} to {:.4f}; the upright line is the target, "
+            "{}.",
+            low_, high_, number({target_, ""}, "{:.4f}"));
+    }
+
+private:
+    void add(const Quantity& quantity) {
+        if (!is_there(quantity) || *quantity.value < 0 || *quantity.value > 1) return;
+        low_ = std::min(low_, *quantity.value);
+        high_ = std::max(high_, *quantity.value);
+    }
+
+    double target_;
+    double low_ = 1, high_ = 0;
+};
+
+using Rows = std::vector<std::vector<Markup>>;
+
+void add_row(const Scale& scale, const std::string& name, const Quantity& value,
+             const std::vector<double>& interval, Rows& rows) {
+    const std::vector<double> dots =
+        is_there(value) ? std::vector<double>{*value.value} : std::vector<double>{};
+    rows.push_back({text(name),
+                    is_there(value)
+                        ? scale.mark_of(dots, interval, name + ": " + quality_text(value))
+                        : element(R"(span class="reason")", {text(value.reason)}),
+                    text(quality_text(value))});
+}
+
+void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
+    if (quality.members.size() <= kMemberRows) {
+        for (std::size_t group = 0; group < quality.members.size(); ++group) {
+            add_row(scale, fmt::format("member {}", group), quality.members[group], {}, rows);
+        }
+        return;
+    }
+    std::vector<double> dots;
+    for (const Quantity& member : quality.members) {
+        if (is_there(member)) dots.push_back(*member.value);
+    }
+    std::ranges::sort(dots);
+    const std::string extremes =
+        dots.empty() ? "n/a" : fmt::format("{:.4f}\xE2\x80\x93{:.4f}", dots.front(), dots.back());
+    rows.push_back({text(fmt::format("{} members", dots.size())),
+                    scale.mark_of(dots, {}, "members: " + extremes), text(extremes)});
+}
+
+Markup gain(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    const Scale scale(quality);
+    const IntervalRecord& interval = quality.confidence_interval;
+    std::vector<double> bar;
+    if (is_there(interval.low) && is_there(interval.high)) {
+        bar = {*interval.low.value, *interval.high.value};
+    }
+    Table marks;
+    marks.caption =
+        fmt::format("Quality ({}) of the members and of their ensemble", quality.metric);
+    marks.columns = {{"", Align::left}, {"", Align::left}, {"quality"}};
+    marks.unfolded = kMemberRows + 5;
+    add_members(quality, scale, marks.rows);
+    add_row(scale, "members\xE2\x80\x99 mean", quality.members_mean, {}, marks.rows);
+    add_row(scale, "ensemble", quality.ensemble, bar, marks.rows);
+    add_row(scale, "majority vote", quality.ensemble_majority, {}, marks.rows);
+    add_row(scale, "out of bag", quality.out_of_bag, {}, marks.rows);
+    return element(R"(div class="marks")", {table(marks)}) + note(scale.text());
+}
+
+Markup numbers(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    const IntervalRecord& interval = quality.confidence_interval;
+    Markup limits = quantity(interval.low, "{:.4f}");
+    if (is_there(interval.low)) limits += text(" to ") + quantity(interval.high, "{:.4f}");
+    std::vector<Fact> rows{
+        {"ensemble", quantity(quality.ensemble, "{:.4f}"), quality.metric},
+        {"target", text(quality_text({quality.target, ""}))},
+        {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:.4f}"),
+         fmt::format("(ensemble / target) to the power of {}, eq. 8",
+                     number({quality.exponent, ""}, "{}"))},
+        {"ensemble gain", quantity(quality.ensemble_gain, "{:+.4f}"),
+         "over the members\xE2\x80\x99 mean"},
+        {number({100 * interval.level, ""}, "{:.0f}") + "\xC2\xA0% interval", limits,
+         interval.method},
+        {"out of bag", quantity(quality.out_of_bag, "{:.4f}"),
+         fmt::format("on {} training samples", format_count(quality.out_of_bag_samples))}};
+    const bool detects = !quality.categories.empty();
+    if (!detects) rows.push_back({"Top-5", quantity(quality.ensemble_top_5, "{:.4f}")});
+    if (detects) {
+        rows.push_back({"VOC AP50", quantity(quality.ensemble_voc_ap50, "{:.4f}")});
+        rows.push_back({"AP10", quantity(quality.ensemble_ap10, "{:.4f}")});
+    }
+    return facts(rows);
+}
+
+}  // namespace
+
+Markup quality_section(const PageContent& content) {
+    const Markup curves =
+        has_steps(content.steps)
+            ? loss_curves(content)
+            : note("There is no learning curve: the groups left no records of their steps.");
+    Markup remarks;
+    for (const std::string& remark : content.remarks) remarks += note(remark);
+    return section("learning", "Learning", curves + remarks) +
+           section("ensemble", "Ensemble", gain(content.record) + numbers(content.record));
+}
+
+Markup categories_section(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    if (quality.categories.empty()) return {};
+    Table rows;
+    rows.caption = "What the ensemble finds of each kind of object";
+    rows.columns = {{"category", Align::left},
+                    {"boxes"},
+                    {"detections"},
+                    {"hits"},
+                    {"AP50"},
+                    {"VOC AP50"},
+                    {"AP10"}};
+    rows.unfolded = 30;
+    for (const CategoryRecord& row : quality.categories) {
+        rows.rows.push_back({text(row.name), text(format_count(row.boxes)),
+                             text(format_count(row.detections)), text(format_count(row.hits)),
+                             text(quality_text(row.ap50)), text(quality_text(row.voc_ap50)),
+                             text(quality_text(row.ap10))});
+    }
+    rows.totals.push_back({text("mean"),
+                           {},
+                           {},
+                           {},
+                           text(quality_text(quality.ensemble)),
+                           text(quality_text(quality.ensemble_voc_ap50)),
+                           text(quality_text(quality.ensemble_ap10))});
+    return section("categories", "Categories", table(rows));
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
+
+#include "sections.hpp"
+
+namespace hpcai::report {
+namespace {
+
+Markup sums(const CommunicationRecord& record) {
+    return facts(
+        {{"gradient sums",
+          text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
+         {"payload of a step", text(bytes_text(record.gradient_bytes)),
+          fmt::format("of one rank, in {} buckets", record.buckets)},
+         {"sent in a step", bytes_quantity(record.sent_bytes_per_step),
+          "by the rank that sends most"},
+         {"of these between nodes", bytes_quantity(record.between_nodes_bytes_per_step)},
+         {"out of a node", bytes_quantity(record.out_of_node_bytes_per_step),
+          "by all ranks of a group on it"},
+         {"not hidden", quantity(record.exposed_seconds, "{:.2f}", "s"),
+          "over the training, the largest of all groups"},
+         {"not hidden, in a step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
+         {"bandwidth of sums", bytes_quantity(record.bandwidth_bytes_per_second), "a second"}});
+}
+
+Markup statistics(const CommunicationRecord& record) {
+    if (record.statistics_ranks <= 1) return {};
+    return facts({{"BatchNorm statistics",
+                   text(fmt::format("of {} ranks together", record.statistics_ranks))},
+                  {"sums of a step", text(format_count(record.statistics_sums_per_step)),
+                   fmt::format("{} of one rank", bytes_text(record.statistics_bytes_per_step))},
+                  {"time in them", quantity(record.statistics_seconds, "{:.2f}", "s")}});
+}
+
+Markup stages(const ParallelRecord& record) {
+    if (record.pipeline_degree <= 1 && record.model_degree <= 1) return {};
+    return facts(
+        {{"split of a step",
+          text(fmt::format("{}: {} replicas, {} stages, {} parts", record.mode, record.data_degree,
+                           record.pipeline_degree, record.model_degree))},
+         {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
+         {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "of a step, by formula"},
+         {"between stages, a step", text(bytes_text(record.message_bytes_per_step))},
+         {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
+         {"between parts, a step", text(bytes_text(record.part_bytes_per_step))},
+         {"wait for parts", quantity(record.part_wait_seconds, "{:.2f}", "s")}});
+}
+
+Markup ledgers(const FlopsRecord& flops) {
+    Table rows;
+    rows.caption = "FLOPs of one sample by way of counting";
+    rows.columns = {{"ledger", Align::left}, {"forward"}, {"training"}};
+    for (const LedgerRecord& ledger : flops.ledgers) {
+        const bool is_official = ledger.convention == flops.convention;
+        rows.rows.push_back({text(ledger.convention + (is_official ? " (scores)" : "")),
+                             text(format_count(ledger.forward_per_sample)),
+                             text(format_count(ledger.training_per_sample))});
+    }
+    return table(rows);
+}
+
+Markup layers(const PageContent& content) {
+    const std::vector<LayerRecord>& layers = content.layers;
+    if (layers.empty()) return {};
+    Table rows;
+    rows.columns = {{"node", Align::left},
+                    {"operation", Align::left},
+                    {"output", Align::left},
+                    {"parameters"},
+                    {"forward"},
+                    {"training"},
+                    {"share, %"}};
+    rows.unfolded = layers.size();
+    std::int64_t total = 0;
+    for (const LayerRecord& layer : layers) total += layer.training_flops;
+    for (const LayerRecord& layer : layers) {
+        const double share = 100.0 * static_cast<double>(layer.training_flops) /
+                             static_cast<double>(std::max<std::int64_t>(total, 1));
+        rows.rows.push_back(
+            {text(layer.node), text(layer.operation), text(layer.output),
+             text(layer.parameters == 0 ? "\xE2\x80\x93" : format_count(layer.parameters)),
+             text(format_count(layer.forward_flops)), text(format_count(layer.training_flops)),
+             text(fmt::format("{:.2f}", share))});
+    }
+    return folded(fmt::format("FLOPs of one sample in each of {} layers, counted by {}",
+                              layers.size(), content.record.flops.convention),
+                  table(rows));
+}
+
+Markup staging(const StagingRecord& record) {
+    if (record.scope == "none") return {};
+    return facts(
+        {{"staged", text(record.scope), fmt::format("{} files", format_count(record.files))},
+         {"copied", text(bytes_text(record.copied_bytes))},
+         {"reused", text(bytes_text(record.reused_bytes))},
+         {"fullest node", text(bytes_text(record.fullest_node_bytes))},
+         {"left where they lie", text(format_count(record.left_files)), "files"}});
+}
+
+Markup environment(const RunRecord& record) {
+    std::vector<Fact> rows;
+    for (const auto& [name, value] : record.environment) rows.push_back({name, text(value)});
+    const DeterminismRecord& bits = record.determinism;
+    rows.push_back({"same bits again", text(bits.guarantee), bits.conditions});
+    return section("environment", "Environment", facts(rows) + staging(record.staging));
+}
+
+Markup parameters(const RunRecord& record) {
+    Table rows;
+    rows.caption = "Parameters in force";
+    rows.columns = {{"key", Align::left}, {"value", Align::left}, {"meaning", Align::left}};
+    rows.unfolded = record.parameters.size();
+    for (const ParameterRecord& one : record.parameters) {
+        rows.rows.push_back({element("code", {text(one.key)}), text(one.value), text(one.meaning)});
+    }
+    return section(
+        "parameters", "Parameters",
+        folded(fmt::format("{} parameters in force", record.parameters.size()), table(rows)) +
+            folded("The whole configuration (YAML)",
+                   element(R"(pre tabindex="0")", {element("code", {text(record.config)})})));
+}
+
+}  // namespace
+
+Markup communication_section(const RunRecord& record) {
+    return section(
+        "communication", "Communication",
+        sums(record.communication) + statistics(record.communication) + stages(record.parallel));
+}
+
+Markup flops_section(const PageContent& content) {
+    return section("flops", "Work", ledgers(content.record.flops) + layers(content));
+}
+
+Markup settings_sections(const RunRecord& record) {
+    return environment(record) + parameters(record);
+}
+
+}  // namespace hpcai::report

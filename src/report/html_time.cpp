@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
+
+#include "sections.hpp"
+#include "step_bins.hpp"
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kLines = 8;
+constexpr std::size_t kBins = 120;
+
+bool is_there(const Quantity& quantity) {
+    return quantity.value && std::isfinite(*quantity.value);
+}
+
+Markup phases_of_run(const TimeRecord& time) {
+    double epochs = 0;
+    for (const double one : time.epoch_seconds) epochs += one;
+    const bool has_epochs = !time.epoch_seconds.empty() && std::isfinite(epochs);
+    const Quantity mean{has_epochs
+                            ? std::optional(epochs / static_cast<double>(time.epoch_seconds.size()))
+                            : std::nullopt,
+                        "no epoch was finished"};
+    const std::string count =
+        fmt::format("{} epochs, the longest of all groups each", time.epoch_seconds.size());
+    return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
+                  {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
+                  {"training", quantity(time.training_seconds, "{:.2f}", "s"),
+                   "of the slowest group, the denominator of eq. 6"},
+                  {"an epoch, mean", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""},
+                  {"vote", quantity(time.vote_seconds, "{:.2f}", "s")},
+                  {"whole run", quantity(time.total_seconds, "{:.2f}", "s")}});
+}
+
+std::string percent(double share) {
+    return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "n/a";
+}
+
+/// From the record alone: what training waited for, and the rest.
+Markup waits_of_groups(const RunRecord& record) {
+    const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
+    Table rows;
+    rows.caption = "Training time of each group (seconds; means over its ranks)";
+    rows.columns = {{"group", Align::left}, {"shares", Align::left},
+                    {"input wait"},         {"communication"},
+                    {"training"},           {"evaluation"}};
+    for (const GroupRecord& group : record.work.groups) {
+        const double training = group.training_seconds.value.value_or(NAN);
+        const double input = group.input_wait_seconds.value.value_or(NAN) / training;
+        const double sums = group.communication_seconds.value.value_or(NAN) / training;
+        const bool known = training > 0 && std::isfinite(input) && std::isfinite(sums);
+        const double rest = std::max(0.0, 1 - input - sums);
+        rows.rows.push_back({text(std::to_string(group.group)),
+                             known ? share_bar({input, 0, rest, sums},
+                                               fmt::format("input wait {} %, communication {} %",
+                                                           percent(input), percent(sums)))
+                                   : text("n/a"),
+                             text(number(group.input_wait_seconds, "{:.2f}")),
+                             text(number(group.communication_seconds, "{:.2f}")),
+                             text(number(group.training_seconds, "{:.2f}")),
+                             text(number(group.evaluation_seconds, "{:.2f}"))});
+    }
+    return element(R"(div class="bars")", {stack_legend(names), table(rows)});
+}
+
+bool has_phases(const std::vector<StepRecord>& steps) {
+    return std::ranges::any_of(phase_totals(steps), [](double one) { return std::isfinite(one); });
+}
+
+/// From the steps: where the time of the first rank of each group went.
+Markup phases_of_groups(const GroupSteps& steps) {
+    Table rows;
+    rows.caption =
+        "Phases of a step, mean over each group\xE2\x80\x99s steps on its first rank "
+        "(per cent of the step)";
+    rows.columns = {{"group", Align::left}, {"shares", Align::left}};
+    for (const std::string& name : phase_names()) rows.columns.push_back({name});
+    rows.columns.push_back({"step, ms"});
+    for (std::size_t group = 0; group < steps.size(); ++group) {
+        const std::vector<double> totals = phase_totals(steps[group]);
+        double sum = 0;
+        for (const double one : totals) sum += std::isfinite(one) ? one : 0;
+        if (!(sum > 0)) continue;
+        std::vector<double> shares;
+        std::vector<Markup> cells;
+        for (const double one : totals) {
+            shares.push_back(one / sum);
+            cells.push_back(text(percent(one / sum)));
+        }
+        std::vector<Markup> row{text(std::to_string(group)),
+                                share_bar(shares, fmt::format("phases of group {}", group))};
+        row.insert(row.end(), cells.begin(), cells.end());
+        const double step = sum / static_cast<double>(steps[group].size());
+        row.push_back(text(fmt::format("{:.3g}", 1000 * step)));
+        rows.rows.push_back(std::move(row));
+    }
+    if (rows.rows.empty()) return {};
+    return element(R"(div class="bars")", {stack_legend(phase_names()), table(rows)});
+}
+
+std::size_t slowest_group(const GroupSteps& steps) {
+    const auto end = [](const std::vector<StepRecord>& group) {
+        return group.empty() || !has_phases(group) ? -1 : group.back().end_seconds;
+    };
+    const auto found = std::ranges::max_element(steps, {}, end);
+    return static_cast<std::size_t>(found - steps.begin());
+}
+
+Markup phases_over_time(const GroupSteps& steps) {
+    const std::size_t group = slowest_group(steps);
+    if (group >= steps.size() || !has_phases(steps[group])) return {};
+    const PhaseBins bins = phase_bins(steps[group], kBins);
+    StackPlot plot;
+    plot.title = fmt::format("Milliseconds of a step over the run, group {} (the slowest)", group);
+    plot.description =
+        "Input wait, forward, backward, communication, optimizer and the rest, one "
+        "upon the other.";
+    plot.x_name = "step";
+    plot.x_format = [](double x) { return format_count(std::llround(x)); };
+    plot.y_format = [](double y) { return fmt::format("{:.4g}", 1000 * y); };
+    plot.names = phase_names();
+    plot.x = bins.step;
+    plot.layers = bins.seconds;
+    return bins.step.size() > 1 ? stack_plot(plot) : Markup{};
+}
+
+Markup speed_plot(const PageContent& content) {
+    double seconds = 0;
+    for (const auto& steps : content.steps) {
+        if (!steps.empty()) seconds = std::max(seconds, steps.back().end_seconds);
+    }
+    std::size_t longest = 0;
+    for (const auto& steps : content.steps) longest = std::max(longest, steps.size());
+    const std::size_t bins = std::clamp<std::size_t>(longest / 4, 8, kBins);
+    const auto flops = static_cast<double>(content.record.flops.training_per_sample);
+    std::vector<Series> series;
+    for (std::size_t group = 0; group < content.steps.size(); ++group) {
+        Series one =
+            speed_over_time(fmt::format("group {}", group), content.steps[group], seconds, bins);
+        for (Point& point : one.points) point.y *= flops;
+        if (!one.points.empty()) series.push_back(std::move(one));
+    }
+    LinePlot plot;
+    plot.title = "Achieved FLOPS of each group over time";
+    plot.description = fmt::format("Operations a second of {} groups, in {} parts of {}.",
+                                   series.size(), bins, format_seconds(seconds));
+    plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
+                              format_seconds(seconds / static_cast<double>(bins)));
+    plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
+    plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
+    if (series.size() > kLines) {
+        Spread spread = spread_of(series, bins);
+        plot.bands.push_back(std::move(spread.band));
+        plot.series.push_back(std::move(spread.median));
+    } else {
+        plot.series = std::move(series);
+    }
+    return line_plot(plot);
+}
+
+}  // namespace
+
+Markup time_section(const PageContent& content) {
+    Markup result = phases_of_run(content.record.time) + waits_of_groups(content.record);
+    const Markup phases = phases_of_groups(content.steps);
+    if (phases.html.empty()) {
+        result += note(has_steps(content.steps)
+                           ? "The groups\xE2\x80\x99 steps do not tell their phases."
+                           : "There are no phases of steps: the groups left no records of them.");
+    } else {
+        result += phases + phases_over_time(content.steps);
+    }
+    return section("time", "Where the time went", result);
+}
+
+Markup utilization_section(const PageContent& content) {
+    const RunRecord& record = content.record;
+    const Quantity& flops = record.scores.flops;
+    const bool known = is_there(flops) && record.topology.ranks > 0;
+    const Quantity per_rank{
+        known ? std::optional(*flops.value / record.topology.ranks) : std::nullopt, flops.reason};
+    const Markup plot =
+        has_steps(content.steps)
+            ? speed_plot(content)
+            : note("There is no curve over time: the groups left no records of their steps.");
+    return section(
+        "utilization", "Utilization",
+        plot +
+            facts({{"FLOPS of all groups", quantity(flops, "{:.3e}")},
+                   {"FLOPS of a rank", quantity(per_rank, "{:.3e}")},
+                   {"samples a second",
+                    quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
+                   {"of a rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
+            note(
+                "The record has no measured ceiling of this machine, so no share of it is given."));
+}
+
+Markup energy_section(const RunRecord& record) {
+    const EnergyRecord& energy = record.energy;
+    const bool measured = is_there(energy.joules) || is_there(energy.average_watts);
+    if (!measured) {
+        const std::string& why = energy.joules.reason;
+        return section(
+            "energy", "Energy",
+            paragraph(fmt::format("No meter: {}.", why.empty() ? "energy was not measured" : why)));
+    }
+    return section(
+        "energy", "Energy",
+        facts({{"meters", text(energy.source)},
+               {"energy", quantity(energy.joules, "{:.4g}", "J")},
+               {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
+               {"VFLOPS per watt", quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")}}));
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "markup.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+/// Bytes of the UTF-8 letter at the start of `text`, 0 where there is none.
+std::size_t letter_bytes(std::string_view text) {
+    const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
+    const unsigned char first = byte(0);
+    const std::size_t bytes = first < 0x80                     ? 1
+                              : first >= 0xC2 && first <= 0xDF ? 2
+                              : first >= 0xE0 && first <= 0xEF ? 3
+                              : first >= 0xF0 && first <= 0xF4 ? 4
+                                                               : 0;
+    if (bytes == 0 || bytes > text.size()) return 0;
+    for (std::size_t index = 1; index < bytes; ++index) {
+        if ((byte(index) & 0xC0) != 0x80) return 0;
+    }
+    const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+    const bool out_of_range =
+        (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
+    return overlong || out_of_range ? 0 : bytes;
+}
+
+bool is_control(std::string_view letter) {
+    if (letter.size() == 1) {
+        return (static_cast<unsigned char>(letter[0]) < 32 && letter[0] != '\n' &&
+                letter[0] != '\t') ||
+               letter[0] == 127;
+    }
+    if (letter.size() == 2) return letter[0] == '\xC2' && letter[1] < '\xA0';
+    // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: the direction of writing
+    const bool marks =
+        letter.starts_with("\xE2\x80") && (letter[2] == '\x8E' || letter[2] == '\x8F' ||
+                                           (letter[2] >= '\xAA' && letter[2] <= '\xAE'));
+    const bool isolates =
+        letter.starts_with("\xE2\x81") && letter[2] >= '\xA6' && letter[2] <= '\xA9';
+    return marks || isolates;
+}
+
+void add_escaped(std::string_view letter, std::string& html) {
+    static constexpr std::array<std::pair<char, std::string_view>, 5> kEscapes{
+        {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+    const auto* row =
+        std::ranges::find(kEscapes, letter[0], &std::pair<char, std::string_view>::first);
+    html += is_control(letter) ? kReplacement : row != kEscapes.end() ? row->second : letter;
+}
+
+std::string cell_tag(std::string_view name, const Column& column, std::string_view scope) {
+    return fmt::format("{}{}{}", name, scope.empty() ? "" : fmt::format(R"( scope="{}")", scope),
+                       column.align == Align::right ? R"( class="n")" : "");
+}
+
+Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) {
+    Markup body;
+    for (const std::vector<Markup>& row : rows) {
+        ensure(row.size() == table.columns.size(), "{} cells in {} columns", row.size(),
+               table.columns.size());
+        body.html += "<tr>";
+        for (std::size_t index = 0; index < row.size(); ++index) {
+            const bool heads = index == 0;
+            body += element(cell_tag(heads ? "th" : "td", table.columns[index], heads ? "row" : ""),
+                            {row[index]});
+        }
+        body.html += "</tr>\n";
+    }
+    return body;
+}
+
+/// The table with some of its rows.
+Markup part(const Table& table, std::span<const std::vector<Markup>> rows, bool with_totals) {
+    Markup head;
+    for (const Column& column : table.columns) {
+        head += element(cell_tag("th", column, "col"), {text(column.name)});
+    }
+    Markup content = element("thead", {element("tr", {head})});
+    content += element("tbody", {body_rows(table, rows)});
+    if (with_totals && !table.totals.empty()) {
+        content += element("tfoot", {body_rows(table, table.totals)});
+    }
+    const std::string label = text(table.caption).html;
+    return element(
+        R"(div class="wide" tabindex="0" role="group")",
+        {element(label.empty() ? "table" : fmt::format(R"(table aria-label="{}")", label),
+                 {content})});
+}
+
+}  // namespace
+
+Markup text(std::string_view text) {
+    Markup result;
+    while (!text.empty()) {
+        const std::size_t bytes = letter_bytes(text);
+        if (bytes == 0) {
+            result.html += kReplacement;
+        } else {
+            add_escaped(text.substr(0, bytes), result.html);
+        }
+        text.remove_prefix(std::max<std::size_t>(bytes, 1));
+    }
+    return result;
+}
+
+Markup element(std::string_view open, std::initializer_list<Markup> children) {
+    Markup result{"<" + std::string(open) + ">"};
+    for (const Markup& child : children) result += child;
+    result.html += "</" + std::string(open.substr(0, open.find(' '))) + ">";
+    return result;
+}
+
+Markup table(const Table& table) {
+    // One or two rows are not worth a fold.
+    const bool folds = table.rows.size() > table.unfolded + 2;
+    const std::span<const std::vector<Markup>> rows(table.rows);
+    // Outside of what scrolls sideways.
+    const Markup caption =
+        table.caption.empty() ? Markup{} : element(R"(p class="caption")", {text(table.caption)});
+    if (!folds) return caption + part(table, rows, true);
+    const std::size_t rest = rows.size() - table.unfolded;
+    return caption + part(table, rows.first(table.unfolded), true) +
+           folded(fmt::format("{} more rows", format_count(static_cast<std::int64_t>(rest))),
+                  part(table, rows.last(rest), false));
+}
+
+Markup facts(const std::vector<Fact>& facts) {
+    Markup rows;
+    for (const Fact& fact : facts) {
+        Markup value = fact.value;
+        if (!fact.note.empty()) {
+            value += Markup{" "} + element(R"(span class="reason")", {text(fact.note)});
+        }
+        rows += element("tr",
+                        {element(R"(th scope="row")", {text(fact.name)}), element("td", {value})});
+    }
+    return element(R"(table class="facts")", {element("tbody", {rows})});
+}
+
+Markup section(std::string_view id, std::string_view title, const Markup& content) {
+    return element(fmt::format(R"(section id="{0}" aria-labelledby="{0}-title")", id),
+                   {element(fmt::format(R"(h2 id="{}-title")", id), {text(title)}), content}) +
+           Markup{"\n"};
+}
+
+Markup paragraph(std::string_view words) {
+    return element("p", {text(words)});
+}
+
+Markup note(std::string_view words) {
+    return element(R"(p class="note")", {text(words)});
+}
+
+Markup folded(std::string_view summary, const Markup& content) {
+    return element("details", {element("summary", {text(summary)}), content});
+}
+
+std::string number(const Quantity& quantity, std::string_view format) {
+    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
+    return fmt::format(fmt::runtime(format), *quantity.value);
+}
+
+Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit) {
+    const bool there = quantity.value && std::isfinite(*quantity.value);
+    Markup result = text(number(quantity, format));
+    if (there && !unit.empty()) result += text(std::string("\xC2\xA0") + std::string(unit));
+    if (there) return result;
+    const std::string why = quantity.reason.empty() ? "not measured" : quantity.reason;
+    return result + Markup{" "} + element(R"(span class="reason")", {text(why)});
+}
+
+std::string flops_text(const Quantity& quantity) {
+    return number(quantity, "{:.3e}");
+}
+
+std::string quality_text(const Quantity& quantity) {
+    return number(quantity, "{:.4f}");
+}
+
+std::string bytes_text(std::int64_t bytes) {
+    return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+}
+
+Markup bytes_quantity(const Quantity& bytes) {
+    const bool fits = bytes.value && *bytes.value >= 0 && *bytes.value < 1e18;
+    return fits ? text(bytes_text(static_cast<std::int64_t>(*bytes.value)))
+                : quantity({std::nullopt, bytes.reason}, "{}");
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+
+/// What a page is put together from. Text becomes Markup by text() alone, which escapes it.
+namespace hpcai::report {
+
+struct Markup {
+    std::string html;
+
+    Markup& operator+=(const Markup& other) {
+        html += other.html;
+        return *this;
+    }
+    friend Markup operator+(Markup left, const Markup& right) { return left += right; }
+};
+
+/// `text` as a browser shows it, safe inside an element and inside a quoted attribute: letters of
+/// HTML are escaped; control characters, what reverses the direction of writing, and bytes that are
+/// no UTF-8 become U+FFFD. Line breaks and tabs stay.
+Markup text(std::string_view text);
+
+/// <`open`>children</...>, `open` being a name and attributes: `p class="note"`. Attributes' values
+/// must come from text() where they come from outside.
+Markup element(std::string_view open, std::initializer_list<Markup> children);
+
+enum class Align { left, right };
+
+struct Column {
+    std::string name;
+    Align align = Align::right;
+};
+
+/// Rows of cells; the first cell of each is its header.
+struct Table {
+    std::string caption;  // may be empty
+    std::vector<Column> columns;
+    std::vector<std::vector<Markup>> rows;
+    std::vector<std::vector<Markup>> totals = {};  // set off below the rows
+    std::size_t unfolded = 12;  // rows that are always seen; the others fold, if there are many
+};
+
+Markup table(const Table& table);
+
+/// A name and what it is, row by row.
+struct Fact {
+    std::string name;
+    Markup value;
+    std::string note = {};
+};
+
+Markup facts(const std::vector<Fact>& facts);
+
+/// A heading and what belongs to it.
+Markup section(std::string_view id, std::string_view title, const Markup& content);
+Markup paragraph(std::string_view text);
+Markup note(std::string_view text);
+Markup folded(std::string_view summary, const Markup& content);
+
+/// The number, printed as `format` (of fmt) says, or "n/a".
+std::string number(const Quantity& quantity, std::string_view format);
+
+/// The same followed by `unit`; where there is no number, by the reason.
+Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");
+
+/// As the table of `summary` has them.
+std::string flops_text(const Quantity& quantity);
+std::string quality_text(const Quantity& quantity);
+
+/// Bytes for people; "n/a" with the reason where there are none.
+Markup bytes_quantity(const Quantity& quantity);
+std::string bytes_text(std::int64_t bytes);
+
+}  // namespace hpcai::report

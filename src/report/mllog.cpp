@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/report/mllog.hpp>
+
+namespace hpcai::report {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Milliseconds since 1970 of "2022-11-05T14:03:09Z".
+std::int64_t milliseconds_of(std::string_view utc) {
+    constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+    bool fits = utc.size() == kForm.size();
+    for (std::size_t index = 0; fits && index < utc.size(); ++index) {
+        const bool is_digit = utc[index] >= '0' && utc[index] <= '9';
+        fits = kForm[index] == '0' ? is_digit : utc[index] == kForm[index];
+    }
+    const auto part = [&](std::size_t first, std::size_t digits) {
+        int value = 0;
+        if (fits) std::from_chars(utc.data() + first, utc.data() + first + digits, value);
+        return value;
+    };
+    namespace chrono = std::chrono;
+    const chrono::year_month_day date{chrono::year(part(0, 4)),
+                                      chrono::month(static_cast<unsigned>(part(5, 2))),
+                                      chrono::day(static_cast<unsigned>(part(8, 2)))};
+    fits = fits && date.ok() && part(11, 2) < 24 && part(14, 2) < 60 && part(17, 2) < 61;
+    require(fits, ExitCode::data,
+            "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",
+            printable(utc));
+    const chrono::sys_seconds time = chrono::sys_days(date) + chrono::hours(part(11, 2)) +
+                                     chrono::minutes(part(14, 2)) + chrono::seconds(part(17, 2));
+    return chrono::milliseconds(time.time_since_epoch()).count();
+}
+
+/// Lines of a log whose clock never goes back.
+class Log {
+public:
+    Log(std::int64_t start_milliseconds, int group) : now_(start_milliseconds), group_(group) {}
+
+    /// `seconds` later; not at all where nobody knows how much.
+    void advance(const Quantity& seconds) {
+        constexpr double kLongest = 1e10;  // three centuries
+        const double value = seconds.value.value_or(0);
+        if (value > 0 && value < kLongest) now_ += std::llround(1000 * value);
+    }
+
+    void begin(const char* key, const ordered_json& metadata = {}) {
+        add("INTERVAL_START", key, nullptr, metadata);
+    }
+    void end(const char* key, const ordered_json& metadata = {}) {
+        add("INTERVAL_END", key, nullptr, metadata);
+    }
+    void point(const std::string& key, const ordered_json& value,
+               const ordered_json& metadata = {}) {
+        add("POINT_IN_TIME", key, value, metadata);
+    }
+    void point(const std::string& key, const Quantity& value, const ordered_json& metadata = {}) {
+        const bool there = value.value && std::isfinite(*value.value);
+        ordered_json more = metadata;
+        if (!there) more["reason"] = value.reason.empty() ? "not measured" : value.reason;
+        add("POINT_IN_TIME", key, there ? ordered_json(*value.value) : ordered_json(nullptr), more);
+    }
+
+    std::string take() { return std::move(text_); }
+
+private:
+    void add(const char* type, const std::string& key, const ordered_json& value,
+             const ordered_json& metadata) {
+        ordered_json all{{"group", group_}};
+        if (!metadata.is_null()) all.update(metadata);
+        const ordered_json line{{"namespace", ""}, {"time_ms", now_}, {"event_type", type},
+                                {"key", key},      {"value", value},  {"metadata", all}};
+        text_ +=
+            ":::MLLOG " + line.dump(-1, ' ', true, ordered_json::error_handler_t::replace) + "\n";
+    }
+
+    std::int64_t now_;
+    int group_;
+    std::string text_;
+};
+
+/// "4 x cpu": the devices of a group's ranks.
+std::string platform(const RunRecord& record, int group) {
+    std::map<std::string, int> devices;
+    for (const PlaceRecord& place : record.topology.map) {
+        if (place.group == group) ++devices[place.device];
+    }
+    std::string result;
+    for (const auto& [device, count] : devices) {
+        result += fmt::format("{}{} x {}", result.empty() ? "" : ", ", count, device);
+    }
+    return result;
+}
+
+void add_submission(const RunRecord& record, const GroupRecord& group, Log& log) {
+    const Quantity none{std::nullopt, "the configuration does not tell"};
+    log.point("submission_benchmark", record.workload.model);
+    log.point("submission_division", record.workload.level);
+    log.point("submission_org", none);
+    log.point("submission_platform", platform(record, group.group));
+    log.point("submission_status", none);
+}
+
+void add_settings(const RunRecord& record, const GroupRecord& group,
+                  const std::vector<MllogSetting>& settings, Log& log) {
+    log.point("seed", record.workload.seed);
+    log.point("global_batch_size", record.workload.batch_size);
+    log.point("train_samples", group.samples_drawn,
+              {{"data_set_samples", record.workload.training_samples},
+               {"sampler", record.workload.sampler}});
+    log.point("eval_samples", record.workload.validation_samples);
+    log.point("gradient_accumulation_steps", record.parallel.micro_batches);
+    for (const MllogSetting& setting : settings) {
+        if (setting.text.empty()) {
+            log.point(setting.key, setting.value);
+        } else {
+            log.point(setting.key, ordered_json(setting.text));
+        }
+    }
+}
+
+void add_epochs(const GroupRecord& group, Log& log) {
+    double known = 0;
+    for (std::size_t epoch = 0; epoch < group.epoch_seconds.size(); ++epoch) {
+        const ordered_json number{{"epoch_num", epoch + 1}};
+        log.begin("epoch_start", number);
+        log.advance({group.epoch_seconds[epoch], ""});
+        log.end("epoch_stop", number);
+        known += group.epoch_seconds[epoch];
+    }
+    // Audits between epochs are part of the training, but of no epoch.
+    const double training = group.training_seconds.value.value_or(0);
+    log.advance({training - known, ""});
+}
+
+void add_evaluation(const RunRecord& record, std::size_t index, Log& log) {
+    const GroupRecord& group = record.work.groups[index];
+    if (index >= record.quality.members.size() || !record.quality.members[index].value) return;
+    const ordered_json epoch{{"epoch_num", group.epoch_seconds.size()}};
+    log.begin("eval_start", epoch);
+    log.advance(group.evaluation_seconds);
+    ordered_json metadata = epoch;
+    metadata["metric"] = record.quality.metric;
+    log.point("eval_accuracy", record.quality.members[index], metadata);
+    log.end("eval_stop", epoch);
+}
+
+}  // namespace
+
+std::string mllog(const RunRecord& record, std::size_t group,
+                  const std::vector<MllogSetting>& settings) {
+    const GroupRecord& mine = record.work.groups.at(group);
+    Log log(milliseconds_of(record.time.started_utc), mine.group);
+    add_submission(record, mine, log);
+    log.begin("init_start");
+    add_settings(record, mine, settings, log);
+    log.advance(record.time.startup_seconds);
+    log.advance(record.time.staging_seconds);
+    log.end("init_stop");
+    log.begin("run_start");
+    add_epochs(mine, log);
+    add_evaluation(record, group, log);
+    ordered_json status{{"status", mine.failure.empty() ? "success" : "aborted"}};
+    if (!mine.failure.empty()) status["reason"] = mine.failure;
+    log.end("run_stop", status);
+    return log.take();
+}
+
+}  // namespace hpcai::report

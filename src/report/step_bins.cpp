@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_bins.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace hpcai::report {
+namespace {
+
+/// Calls `work(bin, first, last)` for `bins` parts of 0 .. `count` of sizes as equal as can be.
+void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
+    bins = std::min(bins, count);
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+        work(bin, bin * count / bins, (bin + 1) * count / bins);
+    }
+}
+
+/// Samples that were done at `seconds`, steps taken as even in themselves.
+class Progress {
+public:
+    explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
+
+    /// Must be asked in increasing order.
+    double samples_at(double seconds) {
+        while (next_ < steps_.size() && steps_[next_].end_seconds <= seconds) {
+            done_ += static_cast<double>(steps_[next_++].samples);
+        }
+        if (next_ == steps_.size()) return done_;
+        const double begin = next_ == 0 ? 0 : steps_[next_ - 1].end_seconds;
+        const double length = steps_[next_].end_seconds - begin;
+        const double share = length > 0 ? std::clamp((seconds - begin) / length, 0.0, 1.0) : 0;
+        return done_ + share * static_cast<double>(steps_[next_].samples);
+    }
+
+private:
+    std::span<const StepRecord> steps_;
+    std::size_t next_ = 0;
+    double done_ = 0;
+};
+
+double value_at(const Series& series, double x) {
+    const auto& points = series.points;
+    const auto after = std::ranges::lower_bound(points, x, {}, &Point::x);
+    if (after == points.end()) return PhaseSeconds::kUnknown;
+    if (after == points.begin()) return after->x == x ? after->y : PhaseSeconds::kUnknown;
+    const Point& left = *(after - 1);
+    const double share = (x - left.x) / (after->x - left.x);
+    return left.y + share * (after->y - left.y);
+}
+
+}  // namespace
+
+bool has_steps(const GroupSteps& steps) {
+    return std::ranges::any_of(steps, [](const auto& group) { return !group.empty(); });
+}
+
+Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::size_t bins) {
+    Series series{std::move(name), {}};
+    std::vector<const StepRecord*> known;
+    for (const StepRecord& step : steps) {
+        if (std::isfinite(step.loss)) known.push_back(&step);
+    }
+    for_each_bin(known.size(), bins, [&](std::size_t, std::size_t first, std::size_t last) {
+        Point sum;
+        for (std::size_t index = first; index < last; ++index) {
+            sum.x += static_cast<double>(known[index]->step + 1);
+            sum.y += known[index]->loss;
+        }
+        const auto count = static_cast<double>(last - first);
+        series.points.push_back({sum.x / count, sum.y / count});
+    });
+    return series;
+}
+
+Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
+                       std::size_t bins) {
+    Series series{std::move(name), {}};
+    if (steps.empty() || !(seconds > 0)) return series;
+    Progress progress(steps);
+    const double width = seconds / static_cast<double>(bins);
+    double before = 0;
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+        const double end = width * static_cast<double>(bin + 1);
+        const double now = progress.samples_at(end);
+        // The last part that the group worked in may be shorter.
+        const double worked = std::min(end, steps.back().end_seconds) - (end - width);
+        const double middle = end - width / 2;
+        series.points.push_back(
+            {middle, worked > 0.1 * width ? (now - before) / worked : PhaseSeconds::kUnknown});
+        before = now;
+    }
+    return series;
+}
+
+Spread spread_of(const std::vector<Series>& series, std::size_t points) {
+    Spread spread{{"median of the groups", {}}, {"least to greatest", {}, {}, {}}};
+    double low = 0, high = 0;
+    bool is_first = true;
+    for (const Series& one : series) {
+        if (one.points.empty()) continue;
+        low = is_first ? one.points.front().x : std::min(low, one.points.front().x);
+        high = std::max(high, one.points.back().x);
+        is_first = false;
+    }
+    if (is_first) return spread;
+    for (std::size_t index = 0; index < points; ++index) {
+        const double x =
+            low + (high - low) * static_cast<double>(index) / static_cast<double>(points - 1);
+        std::vector<double> values;
+        for (const Series& one : series) {
+            const double value = value_at(one, x);
+            if (std::isfinite(value)) values.push_back(value);
+        }
+        if (values.empty()) continue;
+        std::ranges::sort(values);
+        spread.median.points.push_back({x, values[values.size() / 2]});
+        spread.band.x.push_back(x);
+        spread.band.low.push_back(values.front());
+        spread.band.high.push_back(values.back());
+    }
+    return spread;
+}
+
+const std::vector<std::string>& phase_names() {
+    static const std::vector<std::string> names{"input wait",    "forward",   "backward",
+                                                "communication", "optimizer", "other"};
+    return names;
+}
+
+std::vector<double> phase_seconds(const PhaseSeconds& phases) {
+    return {phases.input_wait,    phases.forward,   phases.backward,
+            phases.communication, phases.optimizer, phases.other};
+}
+
+std::vector<double> phase_totals(std::span<const StepRecord> steps) {
+    std::vector<double> totals(phase_names().size(), PhaseSeconds::kUnknown);
+    for (const StepRecord& step : steps) {
+        const std::vector<double> seconds = phase_seconds(step.phases);
+        for (std::size_t phase = 0; phase < totals.size(); ++phase) {
+            if (!std::isfinite(seconds[phase])) continue;
+            totals[phase] = (std::isfinite(totals[phase]) ? totals[phase] : 0) + seconds[phase];
+        }
+    }
+    return totals;
+}
+
+PhaseBins phase_bins(std::span<const StepRecord> steps, std::size_t bins) {
+    PhaseBins result;
+    result.seconds.resize(phase_names().size());
+    for_each_bin(steps.size(), bins, [&](std::size_t, std::size_t first, std::size_t last) {
+        const std::span<const StepRecord> bin = steps.subspan(first, last - first);
+        const auto count = static_cast<double>(bin.size());
+        const std::vector<double> totals = phase_totals(bin);
+        for (std::size_t phase = 0; phase < totals.size(); ++phase) {
+            const double known = std::isfinite(totals[phase]) ? totals[phase] : 0;
+            result.seconds[phase].push_back(known / count);
+        }
+        result.step.push_back(static_cast<double>(bin.front().step + bin.back().step) / 2 + 1);
+    });
+    return result;
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <regex>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/report/html.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/summary.hpp>
+
+#include "example_record.hpp"
+#include "page_check.hpp"
+
+namespace hpcai::report {
+namespace {
+
+std::vector<StepRecord> example_steps(int steps, double seconds) {
+    std::vector<StepRecord> result;
+    for (int step = 0; step < steps; ++step) {
+        const double end = seconds * (step + 1) / steps;
+        const double loss = 2.0 / (1 + step);
+        result.push_back(
+            {step, step * 2 / steps, 32, end, 0.1, loss, {0.25, 0.5, 1.0, 0.125, 0.0625, 0.0625}});
+    }
+    return result;
+}
+
+PageContent example_content(const RunRecord& record) {
+    return {record,
+            {example_steps(6, 16), example_steps(6, 12)},
+            {},
+            {{"conv1", "convolution", "32x32x64", 9408, 900'000'000, 2'700'000'000},
+             {"fc", "linear", "10", 20490, 100'000'000, 300'000'000}}};
+}
+
+bool has(const ReadPage& page, const std::string& words) {
+    return squeezed(page.text).find(words) != std::string::npos;
+}
+
+std::size_t count_of(const ReadPage& page, const std::string& tag) {
+    return static_cast<std::size_t>(std::ranges::count(page.tags, tag, &Tag::name));
+}
+
+TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
+    const RunRecord record = partial_record();
+    const std::string text = squeezed(read_page(html(example_content(record))).text);
+    const std::size_t verdict = text.find(" PARTIAL ");
+    const std::size_t reason = text.find("1 of 2 groups: group 1 failed: rank 3 ended");
+    const std::size_t line = text.find(squeezed(result_line(record)));
+    const std::size_t flops = text.find("VFLOPS 3.600e+10");
+    ASSERT_NE(flops, std::string::npos) << text.substr(0, 2000);
+    EXPECT_LT(verdict, reason);
+    EXPECT_LT(reason, line);
+    EXPECT_LT(line, flops);
+}
+
+/// Every number of `json` under a key of the scores and the quality, as the summary prints it.
+std::vector<std::string> printed_numbers(const nlohmann::json& json) {
+    std::vector<std::string> numbers;
+    for (const char* key : {"flops", "vflops"}) {
+        numbers.push_back(fmt::format("{:.3e}", json["scores"][key].get<double>()));
+    }
+    numbers.push_back(fmt::format("{:.4f}", json["scores"]["penalty_coefficient"].get<double>()));
+    const nlohmann::json& quality = json["quality"];
+    for (const char* key :
+         {"ensemble", "ensemble_majority", "members_mean", "out_of_bag", "target"}) {
+        numbers.push_back(fmt::format("{:.4f}", quality[key].get<double>()));
+    }
+    for (const auto& member : quality["members"]) {
+        if (!member.is_null()) numbers.push_back(fmt::format("{:.4f}", member.get<double>()));
+    }
+    for (const char* key : {"low", "high"}) {
+        numbers.push_back(fmt::format("{:.4f}", quality["confidence_interval"][key].get<double>()));
+    }
+    for (const auto& row : quality["categories"]) numbers.push_back(row["name"]);
+    for (const auto& group : json["work"]["groups"]) {
+        if (group["flops"].is_null()) continue;
+        numbers.push_back(fmt::format("{:.3e}", group["flops"].get<double>()));
+        numbers.push_back(fmt::format("{:.2f}", group["training_seconds"].get<double>()));
+        numbers.push_back(fmt::format("{:.2f}", group["images_per_second"].get<double>()));
+    }
+    return numbers;
+}
+
+TEST(Html, HasEveryScoreAndQualityOfTheRecord) {
+    for (const RunRecord& record : {example_record(), partial_record(), diverged_record()}) {
+        const ReadPage page = read_page(html(example_content(record)));
+        for (const std::string& number : printed_numbers(nlohmann::json::parse(to_json(record)))) {
+            EXPECT_TRUE(has(page, number)) << number;
+        }
+        for (const std::string& reason : record.verdict.reasons) {
+            EXPECT_TRUE(has(page, reason)) << reason;
+        }
+        EXPECT_TRUE(has(page, std::string(word_of(record.verdict.status))));
+    }
+}
+
+TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
+    const RunRecord record = diverged_record();
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "1 of 2 groups failed"));
+    EXPECT_TRUE(has(page, "Group 1: replica audit after step 4: optimizer state differs"));
+    EXPECT_TRUE(has(page, "after step 4: optimizer state; rank 2 on node1, 3 on node1"));
+    EXPECT_TRUE(has(page, "No meter: no energy meter."));
+}
+
+TEST(Html, PrintsTheEnergyThatWasMeasured) {
+    RunRecord record = example_record();
+    record.energy = {"made-up meter", {12345, ""}, {771.6, ""}};
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "made-up meter"));
+    EXPECT_TRUE(has(page, "energy 1.234e+04\xC2\xA0J"));
+    EXPECT_FALSE(has(page, "No meter"));
+}
+
+TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
+    const RunRecord record = example_record();
+    const ReadPage with = read_page(html(example_content(record)));
+    const ReadPage without = read_page(html({record, {{}, {}}, {}, {}}));
+    EXPECT_TRUE(has(without, "There is no learning curve: the groups left no records"));
+    EXPECT_FALSE(has(with, "There is no learning curve"));
+    EXPECT_TRUE(has(with, "Training loss by step"));
+    EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));
+}
+
+TEST(Html, ShowsWhyStepsCannotBeRead) {
+    const RunRecord record = example_record();
+    PageContent content = example_content(record);
+    content.remarks = {"groups/1/steps.csv:3: the line does not end"};
+    EXPECT_TRUE(has(read_page(html(content)), "groups/1/steps.csv:3: the line does not end"));
+}
+
+TEST(Html, DrawsTheStepsItIsGiven) {
+    const RunRecord record = example_record();
+    PageContent content = example_content(record);
+    const std::string page = html(content);
+    content.steps[1][5].loss = 17;
+    const std::string other = html(content);
+    EXPECT_NE(page, other);
+    EXPECT_EQ(html(content), other) << "the same input gives the same bytes";
+    // 0.25 of 2 seconds in a step; the rest in proportion.
+    const ReadPage read = read_page(page);
+    EXPECT_TRUE(has(read, "0 phases of group 0 12.5 25.0 50.0 6.2 3.1 3.1 2e+03"));
+}
+
+TEST(Html, HasHeadersInEveryTableAndATitleInEveryPlot) {
+    const RunRecord record = example_record();
+    const ReadPage page = read_page(html(example_content(record)));
+    for (std::size_t index = 0; index < page.tags.size(); ++index) {
+        const Tag& tag = page.tags[index];
+        const auto attribute = [&](const std::string& name) {
+            const auto found = std::ranges::find(tag.attributes, name,
+                                                 &std::pair<std::string, std::string>::first);
+            return found == tag.attributes.end() ? "" : found->second;
+        };
+        if (tag.name == "th") {
+            EXPECT_TRUE(attribute("scope") == "row" || attribute("scope") == "col");
+        }
+        if (tag.name == "svg" && attribute("aria-hidden") != "true") {
+            EXPECT_EQ(attribute("role"), "img");
+            EXPECT_EQ(page.tags[index + 1].name, "title");
+        }
+    }
+    EXPECT_GE(count_of(page, "svg"), 10U);
+}
+
+TEST(Html, KeepsHostileTextsHarmless) {
+    const std::string hostile =
+        "</style><script>alert(1)</script>\"' onload=\"x\x01\x1b[2J&amp;\xff\xE2\x80\xAE<!--";
+    RunRecord record = example_record();
+    record.name = record.program_version = record.time.started_utc = hostile;
+    record.verdict.reasons = {hostile};
+    record.workload.kind = record.workload.model = record.workload.precision = hostile;
+    record.quality.metric = record.flops.convention = record.config = hostile;
+    record.quality.confidence_interval.method = hostile;
+    record.quality.categories[0].name = hostile;
+    record.quality.out_of_bag = {std::nullopt, hostile};
+    record.parameters[0] = {hostile, hostile, hostile};
+    record.environment[hostile] = hostile;
+    record.energy.joules.reason = record.determinism.guarantee = hostile;
+    record.communication.algorithm = record.parallel.mode = hostile;
+    record.training_digest[0] = hostile;
+    record.work.groups[0].failure = hostile;
+    record.work.groups[0].audit = {1, 1, {hostile}, {{0, 0, hostile}}};
+    for (PlaceRecord& place : record.topology.map) place.host = place.device = hostile;
+    PageContent content = example_content(record);
+    content.layers[0] = {hostile, hostile, hostile, -1, -1, -1};
+    content.remarks = {hostile};
+    const std::string text = html(content);
+    const ReadPage page = read_page(text);  // which finds scripts and attributes
+    EXPECT_TRUE(has(page, "<script>alert(1)</script>\"' onload=\"x"));
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
+    EXPECT_EQ(text.find('\xff'), std::string::npos);
+    EXPECT_EQ(count_of(page, "style"), 1U);
+}
+
+/// `json` with null, and a reason, in place of each number that may have none.
+nlohmann::json without_numbers(const nlohmann::json& json) {
+    nlohmann::json result = json;
+    for (auto& [key, value] : json.items()) {
+        if (value.is_object()) {
+            result[key] = without_numbers(value);
+        } else if (value.is_number_float()) {
+            result[key] = nullptr;
+            result[key + "_reason"] = "made up";
+        } else if (value.is_array() && !value.empty() && value[0].is_number_float()) {
+            for (auto& one : result[key]) one = nullptr;
+            result[key + "_reason"] = std::vector<std::string>(value.size(), "made up");
+        } else if (value.is_array()) {
+            for (std::size_t index = 0; index < value.size(); ++index) {
+                if (value[index].is_object()) result[key][index] = without_numbers(value[index]);
+            }
+        }
+    }
+    return result;
+}
+
+TEST(Html, OfARecordWithoutAnyNumberHasNoNan) {
+    const nlohmann::json nothing =
+        without_numbers(nlohmann::json::parse(to_json(example_record())));
+    const RunRecord record = from_json(nothing.dump());
+    ASSERT_FALSE(record.quality.ensemble.value.has_value());
+    ASSERT_TRUE(std::isnan(record.quality.target));
+    PageContent content = example_content(record);
+    for (StepRecord& step : content.steps[0]) {
+        step.loss = PhaseSeconds::kUnknown;
+        step.phases = {};
+    }
+    const std::string text = squeezed(read_page(html(content)).text);
+    EXPECT_FALSE(std::regex_search(text, std::regex(R"((^|[ (>+-])(nan|inf)\b)"))) << text;
+    EXPECT_NE(text.find("n/a made up"), std::string::npos);
+}
+
+TEST(Html, IsLegibleForTenThousandRanksAndAThousandGroups) {
+    RunRecord record = example_record();
+    record.topology = {10'000, 1000, 10, 1250, {}};
+    record.work.groups.clear();
+    record.quality.members.clear();
+    record.training_digest.assign(1000, std::string(64, 'a'));
+    for (int rank = 0; rank < 10'000; ++rank) {
+        record.topology.map.push_back({rank, rank / 10, rank % 10, rank / 8, rank % 8, 16,
+                                       "node-with-a-rather-long-name-" + std::to_string(rank / 8),
+                                       "NVIDIA H100 80GB HBM3"});
+    }
+    PageContent content{record, {}, {}, {}};
+    for (int group = 0; group < 1000; ++group) {
+        record.work.groups.push_back(example_group(group, 10 + 0.001 * group));
+        record.quality.members.push_back({0.7 + 0.00005 * group, ""});
+        content.steps.push_back(example_steps(100, 10 + 0.001 * group));
+    }
+    record.work.groups[777].failure = "made up";
+    const std::string text = html(content);
+    const ReadPage page = read_page(text);
+    EXPECT_LT(text.size(), 3'000'000U);
+    EXPECT_TRUE(has(page, "1 of 1000 groups failed"));
+    EXPECT_TRUE(has(page, "Group 777: made up"));
+    EXPECT_TRUE(has(page, "median of the groups"));
+    EXPECT_TRUE(has(page, "988 more rows"));
+    EXPECT_TRUE(has(page,
+                    "0\xE2\x80\x93"
+                    "9 node-with-a-rather-long-name-0, "
+                    "node-with-a-rather-long-name-1 10 \xC3\x97 NVIDIA H100 80GB HBM3"));
+}
+
+}  // namespace
+}  // namespace hpcai::report

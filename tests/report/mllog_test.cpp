@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/report/mllog.hpp>
+
+#include "example_record.hpp"
+
+namespace hpcai::report {
+namespace {
+
+std::vector<nlohmann::json> lines_of(const std::string& text) {
+    constexpr std::string_view kPrefix = ":::MLLOG ";
+    std::vector<nlohmann::json> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+        EXPECT_TRUE(line.starts_with(kPrefix)) << line;
+        lines.push_back(nlohmann::json::parse(line.substr(kPrefix.size())));
+    }
+    return lines;
+}
+
+nlohmann::json line_of(const std::vector<nlohmann::json>& lines, const std::string& key) {
+    for (const nlohmann::json& line : lines) {
+        if (line["key"] == key) return line;
+    }
+    ADD_FAILURE() << "no " << key;
+    return {};
+}
+
+const std::vector<MllogSetting> kSettings{{"opt_name", {}, "sgd"},
+                                          {"opt_base_learning_rate", {0.1, ""}}};
+
+TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
+    const std::vector<nlohmann::json> lines = lines_of(mllog(example_record(), 1, kSettings));
+    constexpr std::int64_t kStart = 981173106000;  // 2001-02-03T04:05:06Z
+    EXPECT_EQ(line_of(lines, "init_start")["time_ms"], kStart);
+    EXPECT_EQ(line_of(lines, "run_start")["time_ms"], kStart + 1500) << "start-up, staging";
+    EXPECT_EQ(line_of(lines, "epoch_stop")["time_ms"], kStart + 7500);
+    EXPECT_EQ(line_of(lines, "epoch_stop")["metadata"]["epoch_num"], 1);
+    EXPECT_EQ(line_of(lines, "eval_start")["time_ms"], kStart + 13500);
+    EXPECT_EQ(line_of(lines, "eval_accuracy")["value"], 0.725);
+    EXPECT_EQ(lines.back()["key"], "run_stop");
+    EXPECT_EQ(lines.back()["time_ms"], kStart + 15000);
+    EXPECT_EQ(lines.back()["metadata"]["status"], "success");
+    EXPECT_EQ(line_of(lines, "seed")["value"], 18446744073709551615U);
+    EXPECT_EQ(line_of(lines, "global_batch_size")["value"], 32);
+    EXPECT_EQ(line_of(lines, "train_samples")["value"], 100);
+    EXPECT_EQ(line_of(lines, "eval_samples")["value"], 40);
+    EXPECT_EQ(line_of(lines, "opt_name")["value"], "sgd");
+    EXPECT_EQ(line_of(lines, "opt_base_learning_rate")["value"], 0.1);
+    EXPECT_EQ(line_of(lines, "submission_platform")["value"], "2 x cpu");
+    EXPECT_TRUE(line_of(lines, "submission_org")["value"].is_null());
+}
+
+TEST(Mllog, OfALostGroupIsAborted) {
+    const std::vector<nlohmann::json> lines = lines_of(mllog(partial_record(), 1, kSettings));
+    EXPECT_EQ(lines.back()["key"], "run_stop");
+    EXPECT_EQ(lines.back()["metadata"]["status"], "aborted");
+    EXPECT_EQ(lines.back()["metadata"]["reason"], "rank 3 ended");
+    for (const nlohmann::json& line : lines) EXPECT_NE(line["key"], "eval_accuracy");
+}
+
+TEST(Mllog, KeepsATextOnItsLine) {
+    RunRecord record = partial_record();
+    record.work.groups[1].failure = "x\n:::MLLOG {}\xff";
+    record.topology.map[2].device = "a\r\nb";
+    const std::vector<nlohmann::json> lines = lines_of(mllog(record, 1, kSettings));
+    EXPECT_EQ(lines.size(), lines_of(mllog(partial_record(), 1, kSettings)).size());
+}
+
+TEST(Mllog, RefusesAStartThatIsNoTime) {
+    RunRecord record = example_record();
+    for (const char* time : {"", "yesterday", "2001-02-30T04:05:06Z", "2001-02-03T24:05:06Z",
+                             "2001-02-03 04:05:06Z", "2001-02-03T04:05:06Z\n"}) {
+        record.time.started_utc = time;
+        EXPECT_THROW(mllog(record, 0, kSettings), Error) << time;
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::report
