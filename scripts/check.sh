@@ -73,6 +73,7 @@ check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --che
 check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
 check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
 check "rules of MLPerf's logs" python3 tests/scripts/check_mllog_test.py --quiet
+check "the page's colours" python3 tests/scripts/page_colours_test.py --quiet
 check "the experiments' figures" python3 tests/scripts/figures_test.py --quiet
 check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed

@@ -146,7 +146,9 @@ Markup raster_band(const std::set<int>& failed,
     const std::size_t width = std::max<std::size_t>(nodes.size(), kNodesInARow);
     return element(
         R"(div class="band-row")",
-        {element(R"(span class="host")", {text(nodes.front().front()->host)}),
+        {element(
+             fmt::format(R"(span class="host" title="{}")", text(nodes.front().front()->host).html),
+             {text(fmt::format("from node {}", first_node))}),
          element(
              fmt::format(
                  R"(svg viewBox="0 0 {} {}" style="height:{:.2f}rem" preserveAspectRatio="none" role="img")",
@@ -162,14 +164,14 @@ Markup raster(const std::set<int>& failed, const Nodes& by_node) {
         const std::size_t count = std::min(kNodesInARow, nodes.size() - first);
         bands += raster_band(failed, std::span(nodes).subspan(first, count), first);
     }
-    return element("figure",
-                   {element("figcaption", {text("Groups on the nodes")}),
-                    note(fmt::format(
-                        "A column for each node, {} in a row, which is named by the first; a cell "
-                        "for each rank. Neighbours in one colour are of one group; failed groups "
-                        "are black, on a dark page white.",
-                        kNodesInARow)),
-                    element(R"(div class="raster")", {bands})});
+    return element(
+        "figure",
+        {element("figcaption", {text("Groups on the nodes")}),
+         note(fmt::format("A column for each node, {} in a row; a cell "
+                          "for each rank. Neighbours in one colour are of one group; failed groups "
+                          "are black, on a dark page white.",
+                          kNodesInARow)),
+         element(R"(div class="raster")", {bands})});
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ svg path.t0 { fill: var(--s0); } svg path.t1 { fill: var(--p0); } svg path.t2 { 
 svg path.lost { fill: var(--lost); }
 .node li.lost, .node li.lost small { background: var(--lost); color: var(--on-lost);
   text-decoration: line-through; }
+.band-row { grid-template-columns: 6.5rem 1fr; align-items: center; }
 .band-row svg { width: 100%; display: block; }
 footer { margin-top: 4rem; border-top: 1px solid var(--hair); }
 
