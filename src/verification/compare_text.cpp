@@ -22,7 +22,9 @@ std::string number(const Quantity& quantity) {
 
 std::string change(const MetricComparison& row) {
     if (!row.first.value || !row.second.value || *row.first.value == 0) return "";
-    return fmt::format("{:+.2f} %", 100 * (*row.second.value / *row.first.value - 1));
+    const double ratio = *row.second.value / *row.first.value;
+    if (ratio < 0 || ratio >= 10) return fmt::format("x {:.3g}", ratio);
+    return fmt::format("{:+.2f} %", 100 * (ratio - 1));
 }
 
 std::string table(std::string_view title, const std::vector<SettingDifference>& differences) {

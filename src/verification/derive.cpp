@@ -51,6 +51,7 @@ FlopsRecord flops_of_model(const config::Config& config) {
 }
 
 void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group) {
+    if (!group.training_seconds.value) return;
     const double seconds = *group.training_seconds.value;
     const auto samples = static_cast<double>(group.samples_trained);
     group.images_per_second = {samples / seconds, ""};

@@ -10,10 +10,13 @@
 namespace hpcai::verification {
 namespace {
 
-/// "cpu * 2 + NVIDIA H100 * 8": ranks by device, one accelerator each.
+/// "NVIDIA H100 * 8": ranks by device, one accelerator each. What follows a device's name behind a
+/// comma is its software.
 std::string accelerators_of(const RunRecord& record) {
     std::map<std::string, int> counts;
-    for (const PlaceRecord& place : record.topology.map) ++counts[place.device];
+    for (const PlaceRecord& place : record.topology.map) {
+        ++counts[place.device.substr(0, place.device.find(','))];
+    }
     std::string text;
     for (const auto& [device, count] : counts) {
         text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", device, count);

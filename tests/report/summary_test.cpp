@@ -39,8 +39,7 @@ TEST(Summary, EndsWithTheResultLineOfTheInterface) {
         "RESULT VALID  workload=image_classification M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 "
         "quality=0.7583 target=0.7630";
     EXPECT_EQ(result_line(record), expected);
-    EXPECT_EQ(lines_of(summary(record, kManifest)).back(),
-              expected + " manifest=" + kManifest);
+    EXPECT_EQ(lines_of(summary(record, kManifest)).back(), expected + " manifest=" + kManifest);
 }
 
 TEST(Summary, PutsEachReasonOnItsLineAboveTheResult) {
