@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/tensor/half.hpp>
+
 #include "support/recording_device.hpp"
 
 namespace hpcai::benchmark {
@@ -79,6 +81,20 @@ TEST(BaseModel, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
             }
         }
     }
+}
+
+/// Or the first step would begin from other weights than it leaves.
+TEST(BaseModel, BeginsFromNumbersOfFp16WhereThereIsNoMaster) {
+    const auto others_than_fp16 = [](device::Precision precision) {
+        const Start start = start_of(0, precision);
+        BaseModel model(start);
+        const std::vector<float> values = model.store().read(model.store().parameters());
+        EXPECT_GT(values.size(), 20'000'000u);
+        return std::ranges::count_if(
+            values, [](float value) { return tensor::from_f16(tensor::to_f16(value)) != value; });
+    };
+    EXPECT_EQ(others_than_fp16({.is_pure = true}), 0);
+    EXPECT_GT(others_than_fp16({}), 1'000'000);
 }
 
 TEST(BaseModel, EvaluatesInFp32WhatTrainsInInt8) {

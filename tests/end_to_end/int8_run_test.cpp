@@ -50,6 +50,21 @@ TEST_F(Int8Run, HasTheSameBitsInEveryRunAndWithAnyThreads) {
     EXPECT_NE(run_with(2, {"training.precision=fp32"}, "fp32").digest(), first.digest());
 }
 
+TEST_F(Int8Run, HasTheSameBitsInPartsWithAnyThreads) {
+    const auto run_in_parts = [&](const std::string& precision, const std::string& threads) {
+        return run_with(
+            2,
+            {"parallel.mode=model", "training.precision=" + precision, "device.threads=" + threads},
+            precision + threads);
+    };
+    const Result one = run_in_parts("int8", "1"), two = run_in_parts("int8", "2");
+    EXPECT_EQ(one.record["workload"]["precision"], "int8");
+    EXPECT_EQ(one.record["parallel"]["model_degree"], 2);
+    EXPECT_EQ(one.digest(), two.digest());
+    EXPECT_TRUE(one.predictions == two.predictions);
+    EXPECT_NE(run_in_parts("fp32", "1").digest(), one.digest());
+}
+
 TEST_F(Int8Run, EndsAlikeInAllSchedulesOfItsMicroBatches) {
     const auto digest_of = [&](const std::string& schedule) {
         return run_with(2,
