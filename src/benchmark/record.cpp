@@ -17,6 +17,7 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
+#include "ceiling.hpp"
 #include "determinism.hpp"
 #include "environment.hpp"
 #include "verdict.hpp"
@@ -347,6 +348,8 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     add_work(groups, record);
     add_quality(start, vote, groups, record);
     add_scores(record);
+    record.roofline = start.ceiling;
+    record.utilization = utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
     add_communication(start, groups, record);
     add_parallel(start, groups, record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,

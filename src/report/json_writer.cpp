@@ -106,4 +106,8 @@ std::string to_json(const GroupResult& result) {
     return text_of(result);
 }
 
+std::string to_json(const RooflineRecord& record) {
+    return text_of(record);
+}
+
 }  // namespace hpcai::report

@@ -41,6 +41,7 @@ struct RunConfig {
     int audit_steps = 100;  // between two comparisons of the replicas; 0: only at the end
     int loss_steps = 0;     // between two readings of the loss; 0: 1 on a CPU, 20 on a GPU
     Level level = Level::custom;
+    std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
 };
 
 struct WorkloadConfig {

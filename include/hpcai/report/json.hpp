@@ -22,4 +22,8 @@ RunRecord from_json(std::string_view text, std::string_view name = "result.json"
 std::string to_json(const GroupResult& result);
 GroupResult group_from_json(std::string_view text, std::string_view name = "record.json");
 
+/// The same for a roofline file; numbers that must be above 0 and are not are out of range, too.
+std::string to_json(const RooflineRecord& record);
+RooflineRecord roofline_from_json(std::string_view text, std::string_view name);
+
 }  // namespace hpcai::report
