@@ -81,23 +81,16 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // The sum over i of ((latency + x_i slope) / t_i - 1)^2 is least.
-    double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
-    for (const AllReduceRate& rate : rates) {
-        const double weight = 1 / (rate.seconds * rate.seconds);
-        w += weight;
-        wx += weight * rate.bytes;
-        wxx += weight * rate.bytes * rate.bytes;
-        wt += weight * rate.seconds;
-        wxt += weight * rate.bytes * rate.seconds;
-    }
-    const double slope = (w * wxt - wx * wt) / (w * wxx - wx * wx);
+    // Both ends matter: a bucket of gradients is as large as the one, statistics as small as the
+    // other. Between them caches bend the curve.
+    const AllReduceRate &small = rates.front(), &large = rates.back();
+    const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {
         line.latency_seconds =
             line.bytes_per_second = {std::nullopt, "times do not grow with the bytes"};
         return line;
     }
-    line.latency_seconds = {std::max(0.0, (wt - slope * wx) / w), ""};
+    line.latency_seconds = {std::max(0.0, small.seconds - slope * small.bytes), ""};
     line.bytes_per_second = {1 / slope, ""};
     return line;
 }

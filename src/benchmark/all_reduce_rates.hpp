@@ -23,8 +23,8 @@ struct SummingRanks {
 std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
                                               double seconds);
 
-/// The line through these times that is least wrong in proportion. None of fewer than two sizes,
-/// or where no positive bandwidth fits.
+/// The line through the times of the fewest and the most bytes, by which `rates` are in order. None
+/// of fewer than two sizes, or where the larger does not take longer.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
 }  // namespace hpcai::benchmark

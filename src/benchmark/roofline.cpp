@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <string_view>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/benchmark/roofline.hpp>
@@ -22,7 +23,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-constexpr const char* kSamplesWithoutFile = "training.batch_size=8";
+constexpr std::string_view kSamplesKey = "training.batch_size=";
 
 // Shares of the time, in this order; the rest is for other precisions.
 constexpr double kOperations = 0.25;  // large ones, and as much for those of the model
@@ -88,7 +89,12 @@ class Session {
 public:
     Session(const RooflineRequest& request, const Ranks& ranks) : request_(request), ranks_(ranks) {
         std::vector<std::string> overrides = request.overrides;
-        if (request.config_path.empty()) overrides.insert(overrides.begin(), kSamplesWithoutFile);
+        const bool has_samples = std::ranges::any_of(
+            overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
+        // The default is for many ranks.
+        if (request.config_path.empty() && !has_samples) {
+            overrides.push_back(std::string(kSamplesKey) + "8");
+        }
         config_ = agree_on_config({request.config_path, overrides, "", ""}, ranks.everyone);
         open();
         meter_ = std::make_unique<RateMeter>(*device_, ranks.everyone, request.seconds);

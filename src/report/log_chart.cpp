@@ -11,7 +11,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr double kLeft = 92, kRight = 20, kTop = 44, kBottom = 84;
+constexpr double kLeft = 116, kRight = 40, kTop = 44, kBottom = 84;
 constexpr const char* kColors =
     "<style>.chart{--c0:#1f5fbf;--c1:#c2410c;--c2:#15803d;--c3:#7e22ce;--c4:#a16207;--c5:#be123c;"
     "--ink:#1f2937;--faint:#d1d5db;--page:#ffffff}"

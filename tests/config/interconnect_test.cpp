@@ -32,7 +32,7 @@ TEST(Interconnect, SaysWhereSomethingIsWrong) {
                   .find("between_nodes.latency_us: expected a number, got nothing"),
               std::string::npos);
     EXPECT_NE(refusal("within_node: {latency_us: fast}\n")
-                  .find("m.yaml:1:28: within_node.latency_us: expected a number from 0"),
+                  .find("m.yaml:1:27: within_node.latency_us: expected a number from 0"),
               std::string::npos)
         << refusal("within_node: {latency_us: fast}\n");
     EXPECT_NE(refusal("within_node: {gb_per_second: 0}\n").find("got '0'"), std::string::npos);

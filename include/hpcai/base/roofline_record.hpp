@@ -47,7 +47,7 @@ struct AllReduceRate {
     bool operator==(const AllReduceRate&) const = default;
 };
 
-/// seconds = latency + bytes / bandwidth, by least squares of relative errors over the sizes.
+/// seconds = latency + bytes / bandwidth, through the fewest and the most bytes measured.
 struct AllReduceFit {
     std::string scope;
     std::string backend;  // of the sums, for people
