@@ -10,18 +10,18 @@
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
-#include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/metrics/ledger.hpp>
+#include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/metrics/timing.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/training/initialize.hpp>
 #include <hpcai/training/step_log.hpp>
 #include <hpcai/training/training_step.hpp>
 
-#include "random_batch.hpp"
 #include "start.hpp"
+#include "timed_work.hpp"
 #include "tuning_note.hpp"
+#include "whole_step.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -30,54 +30,6 @@ constexpr std::int64_t kWarmupSteps = 2;
 constexpr int kTimedSteps = 5;
 constexpr int kAloneRuns = 5;
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
-using Work = std::function<void()>;
-
-/// Pieces of work timed by the device's clock, which sees no time of launches where they are
-/// recorded.
-class TimedWork {
-public:
-    /// `pieces` enqueue work; with an upload among them they cannot be recorded.
-    TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false)
-        : device_(device), pieces_(std::move(pieces)) {
-        if (has_upload || !device.records()) return;
-        timeline_ = device.make_timeline();
-        recording_ = device.record([this] { enqueue(); });
-    }
-    TimedWork(const TimedWork&) = delete;
-    TimedWork& operator=(const TimedWork&) = delete;
-
-    /// Does the work; seconds of each piece.
-    std::vector<double> run() {
-        if (recording_ != nullptr) {
-            recording_->run();
-        } else {
-            timeline_ = device_.make_timeline();
-            enqueue();
-        }
-        return timeline_->seconds();
-    }
-
-private:
-    void enqueue() {
-        timeline_->mark();
-        for (const Work& piece : pieces_) {
-            piece();
-            timeline_->mark();
-        }
-    }
-
-    device::Device& device_;
-    std::vector<Work> pieces_;
-    std::unique_ptr<device::Timeline> timeline_;
-    std::unique_ptr<device::Recording> recording_;  // goes before its marks
-};
-
 /// A model on one rank with a batch of random pixels in memory, and whole steps of it.
 class StepBench {
 public:
@@ -85,39 +37,17 @@ public:
         : config_(config),
           device_(open_device(config, device::count_cores(), {}).device),
           precision_(choose_precision(config.training.precision, *device_)),
-          graph_(models::make_model(config, {.batch = config.training.batch_size})),
-          store_(graph_, *device_, config::optimizer_states(config.training.optimizer)),
-          network_(config.training.fusion ? graph::fuse_for(graph_, *device_, options()) : graph_,
-                   *device_, store_, options()),
           reducer_(comm::make_mpi_reducer(*self_)),
-          phases_({[this] { return clock_.seconds(); }}, *device_),
-          step_({config, network_, *device_, store_, *reducer_, &phases_}),
-          update_(device_->build(training::plan_optimizer(network_, store_, config.training),
-                                 training::optimizer_tensors(network_, store_))),
-          timing_(network_.graph(), [this] { return now_; }),
-          batch_(graph_, config.workload.classes, config.run.seed) {
+          whole_({config, *device_, precision_, *reducer_, config.training.batch_size}),
+          update_(device_->build(
+              training::plan_optimizer(whole_.network(), whole_.store(), config.training),
+              training::optimizer_tensors(whole_.network(), whole_.store()))),
+          timing_(whole_.network().graph(), [this] { return now_; }) {
         note_.finish(device::tuning_of(*device_));
-        training::initialize(graph_, config.run.seed, 0, store_);
-        phases_.count_communication([this] { return step_.communication_seconds(); });
     }
 
-    /// Seconds of a whole step, as the trainer takes it: of several between two readings where the
-    /// device is not waited for after each.
-    double step() {
-        const std::int64_t steps = step_.steps_between_readings();
-        const Stopwatch watch;
-        phases_.begin();
-        for (std::int64_t i = 0; i < steps; ++i) {
-            phases_.enter(training::Phase::input_wait);
-            phases_.enter(training::Phase::forward);
-            upload();
-            step_.run(kRate);
-            const bool is_last = i + 1 == steps;
-            if (is_last) step_.read();
-            phases_.end_step({}, is_last);
-        }
-        return watch.seconds() / static_cast<double>(steps);
-    }
+    /// Seconds of a whole step.
+    double step() { return whole_.seconds(); }
 
     /// A step with a mark behind each operation, recorded as the trainer does where it can be.
     void timed_step() {
@@ -134,7 +64,7 @@ public:
 
     /// Of the clocks for phases, in the steps so far.
     std::int64_t readings_per_step() const {
-        return phases_.readings() / std::ssize(phases_.steps());
+        return whole_.phases().readings() / std::ssize(whole_.phases().steps());
     }
 
     /// Median seconds of one reading of them, with its share of what else is kept of a step.
@@ -144,7 +74,7 @@ public:
         for (int run = 0; run < kAloneRuns; ++run) {
             training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
             idle.reserve(kSteps);
-            idle.count_communication([this] { return step_.communication_seconds(); });
+            idle.count_communication([this] { return whole_.communication_seconds(); });
             const Stopwatch watch;
             idle.begin();
             for (int step = 0; step < kSteps; ++step) {
@@ -172,6 +102,7 @@ public:
             all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
                            in_step[{step.name, step.pass}],
                            alone([&] { step.kernel->run(step.pass); })});
+            add_work(step, all.back());
         }
         all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
                        median(update_seconds_), alone([&] { update_->run(); })});
@@ -182,14 +113,7 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    // Small, so that random labels do not drive the numbers away during a long measurement.
-    static constexpr double kRate = 1e-4;
-
-    graph::NetworkOptions options() const {
-        return {.compute = precision_.compute, .tf32 = precision_.tf32, .int8 = precision_.int8};
-    }
-
-    void upload() { batch_.feed(network_); }
+    void upload() { whole_.upload(); }
 
     /// After the first steps, in which libraries may allocate.
     void make_timed() {
@@ -204,7 +128,7 @@ private:
     /// Median seconds of `work`, run by itself: several times in a row where a clock's step is as
     /// long as the work.
     double alone(const Work& work, bool is_upload = false) {
-        const int in_a_row = device_->records() ? 20 : 1;
+        const int in_a_row = runs_in_a_row(*device_);
         work();  // brings its memory into the caches' usual state
         TimedWork timed(*device_, {[&] {
             for (int i = 0; i < in_a_row; ++i) work();
@@ -217,32 +141,47 @@ private:
         return median(std::move(seconds));
     }
 
-    std::string operation_of(const std::string& node) const {
-        for (const graph::Node& one : network_.graph().nodes()) {
-            if (one.name == node) return std::string(ops::name_of(one.operation));
+    const graph::Node* node_of(const std::string& name) const {
+        const auto& nodes = whole_.network().graph().nodes();
+        const auto found = std::ranges::find(nodes, name, &graph::Node::name);
+        return found == nodes.end() ? nullptr : &*found;
+    }
+
+    std::string operation_of(const std::string& name) const {
+        const graph::Node* node = node_of(name);
+        return node == nullptr ? "gradient_sum" : std::string(ops::name_of(node->operation));
+    }
+
+    void add_work(const graph::Step& step, BenchOperation& operation) const {
+        const graph::Node* node = node_of(step.name);
+        if (node == nullptr) return;
+        const graph::Graph& graph = whole_.network().graph();
+        operation.moved_bytes =
+            metrics::moved_bytes(graph, *node, step.pass, whole_.network().compute());
+        const ops::Flops flops = graph::flops(graph, *node, metrics::kOfficialLedger);
+        if (step.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
+        if (step.pass == ops::Pass::weight_gradient) {
+            operation.flops = static_cast<double>(flops.weight_gradient);
         }
-        return "gradient_sum";
+        if (step.pass == ops::Pass::input_gradient) {
+            operation.flops = static_cast<double>(flops.input_gradient);
+        }
     }
 
     const config::Config& config_;
     std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
-    graph::Graph graph_;
-    graph::ParameterStore store_;
     std::unique_ptr<Logger> log_{make_logger("bench", "")};
     TuningNote note_{device::tuning_of(*device_), *log_};
-    graph::Network network_;
     std::unique_ptr<comm::GradientReducer> reducer_;
     const Stopwatch clock_;
-    training::StepLog phases_;
-    training::TrainingStep step_;
+    WholeStep whole_;
     std::unique_ptr<device::Update> update_;
-    std::vector<graph::Step> steps_{network_.steps()};
+    std::vector<graph::Step> steps_{whole_.network().steps()};
     std::optional<TimedWork> timed_;
     double now_ = 0;  // on the clock that `timing_` is shown
     metrics::TimingObserver timing_;
-    RandomBatch batch_;
     std::vector<double> upload_seconds_, update_seconds_;
 };
 

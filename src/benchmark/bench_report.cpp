@@ -5,8 +5,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/bench.hpp>
+#include <hpcai/report/plots.hpp>
+
+#include "ceiling.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -70,7 +74,9 @@ std::string bench_json(const BenchReport& report) {
                               {"operation", one.operation},
                               {"pass", one.pass},
                               {"in_step_seconds", one.in_step_seconds},
-                              {"alone_seconds", one.alone_seconds}});
+                              {"alone_seconds", one.alone_seconds},
+                              {"flops", one.flops},
+                              {"moved_bytes", one.moved_bytes}});
     }
     const nlohmann::ordered_json json{
         {"schema", "hpcai500-bench/1"},
@@ -90,6 +96,32 @@ std::string bench_json(const BenchReport& report) {
         {"flops", report.flops},
         {"operations", operations}};
     return json.dump(2) + "\n";
+}
+
+std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline) {
+    report::RooflinePlot plot;
+    plot.title = fmt::format("{} {}, {} samples of {} x {}", report.model, report.precision,
+                             report.batch_size, report.image_size, report.image_width);
+    const CeilingRecord ceiling = ceiling_from(roofline.operations, report.precision);
+    require(ceiling.ceiling_flops.value.has_value(), ExitCode::data,
+            "roofline file: expected rates in {}, got none; measure with training.precision {}",
+            report.precision, report.precision);
+    if (ceiling.gemm_flops.value) {
+        plot.ceilings.push_back({"large matrix product", *ceiling.gemm_flops.value});
+    }
+    if (ceiling.model_convolution_flops.value) {
+        plot.ceilings.push_back(
+            {"the model's fastest convolution", *ceiling.model_convolution_flops.value});
+    }
+    plot.memory_bytes_per_second = {std::nullopt, "not in the file"};
+    for (const BandwidthRate& rate : roofline.bandwidths) {
+        if (rate.name == "memory") plot.memory_bytes_per_second = rate.bytes_per_second;
+    }
+    for (const BenchOperation& one : report.operations) {
+        plot.operations.push_back(
+            {one.name, one.operation, one.pass, one.flops, one.moved_bytes, one.in_step_seconds});
+    }
+    return report::roofline_svg(plot);
 }
 
 }  // namespace hpcai::benchmark

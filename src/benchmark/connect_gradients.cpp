@@ -14,20 +14,19 @@ namespace hpcai::benchmark {
 namespace {
 
 /// Why NCCL does not sum the group's gradients; nothing where it does. The same on all ranks.
-std::optional<std::string> reason_against_nccl(const Start& start, comm::Communicator& group,
+std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
                                                const device::CudaLibrary& library) {
-    if (start.config.communication.backend == config::CommunicationBackend::mpi) {
+    if (rank.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
     }
-    if (plan::statistics_ranks(start.config.training, start.controller.layout()) > 1) {
+    if (rank.spans_statistics) {
         // The host would wait for a GPU that waits for other ranks.
         return "training.batch_norm_samples are those of several ranks, which sum through the host";
     }
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
-    const std::string& host = start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
     return comm::obstacle_to_nccl(comm::gather_rank_devices(
-        group, {.host = host, .uuid = start.device->uuid(), .nccl_version = nccl_version()}));
+        group, {.host = rank.host, .uuid = rank.device.uuid(), .nccl_version = nccl_version()}));
 }
 
 }  // namespace
@@ -37,36 +36,46 @@ comm::SumOptions sum_options_of(const Start& start) {
                                    start.controller.layout().slice_of(start.place.group_rank));
 }
 
-std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
+std::unique_ptr<comm::GradientReducer> connect_gradients(const SummingRank& rank,
                                                          comm::Communicator& group, Logger& log) {
-    const bool is_on_gpu = !start.device->uuid().empty();
-    const comm::SumOptions sums = sum_options_of(start);
+    const bool is_on_gpu = !rank.device.uuid().empty();
+    const comm::SumOptions& sums = rank.sums;
     if (group.size() == 1 || !is_on_gpu) {
         return comm::make_exchange_reducer(group, nullptr, sums);
     }
     const auto library = device::CudaLibrary::open();
-    const auto obstacle = reason_against_nccl(start, group, *library);
+    const auto obstacle = reason_against_nccl(rank, group, *library);
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
         // What NCCL sums by itself is not the same bits in every run.
-        const bool is_ours = !comm::is_library_sum(sums) || start.config.run.deterministic;
+        const bool is_ours = !comm::is_library_sum(sums) || rank.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,
-                  .device = *start.device,
+                  .device = rank.device,
                   .sums = is_ours ? std::optional(sums) : std::nullopt}));
         if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
         return reducer;
     }
-    require(start.config.communication.backend != config::CommunicationBackend::nccl,
+    require(rank.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
             *obstacle);
-    auto reducer = comm::make_exchange_reducer(group, start.device.get(), sums);
+    auto reducer = comm::make_exchange_reducer(group, &rank.device, sums);
     if (group.rank() == 0) {
         log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
                  *obstacle);
     }
     return reducer;
+}
+
+std::unique_ptr<comm::GradientReducer> connect_gradients(const Start& start,
+                                                         comm::Communicator& group, Logger& log) {
+    return connect_gradients(
+        SummingRank{start.config, *start.device,
+                    start.hostnames[static_cast<std::size_t>(start.place.world_rank)],
+                    sum_options_of(start),
+                    plan::statistics_ranks(start.config.training, start.controller.layout()) > 1},
+        group, log);
 }
 
 }  // namespace hpcai::benchmark

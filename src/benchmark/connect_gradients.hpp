@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
@@ -12,6 +13,19 @@ namespace hpcai::benchmark {
 
 /// How the ranks of this rank's stage sum by the configuration. Throws as prediction::sum_options.
 comm::SumOptions sum_options_of(const Start& start);
+
+/// Ranks that sum gradients, as each of them knows it.
+struct SummingRank {
+    const config::Config& config;
+    device::Device& device;
+    std::string host;
+    comm::SumOptions sums;
+    bool spans_statistics = false;  // BatchNorm statistics are of several ranks
+};
+
+/// As below, of any ranks.
+std::unique_ptr<comm::GradientReducer> connect_gradients(const SummingRank& rank,
+                                                         comm::Communicator& group, Logger& log);
 
 /// What sums the gradients of `group`, the ranks of a stage: NCCL between GPUs of one rank each,
 /// unless communication.backend says otherwise or BatchNorm statistics are of several ranks, else

@@ -122,7 +122,7 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
             sharing);
 }
 
-device::Precision choose_precision(config::Precision wanted, const device::Device& device) {
+std::vector<device::Precision> available_precisions(const device::Device& device) {
     std::vector<device::Precision> available;
     for (const tensor::DType compute : device.compute_dtypes()) {
         if (compute == tensor::DType::f32 && device.has_tf32())
@@ -132,6 +132,11 @@ device::Precision choose_precision(config::Precision wanted, const device::Devic
             available.push_back({.compute = compute, .is_pure = true});
     }
     if (device.has_int8()) available.push_back({.int8 = true});
+    return available;
+}
+
+device::Precision choose_precision(config::Precision wanted, const device::Device& device) {
+    const std::vector<device::Precision> available = available_precisions(device);
     if (wanted == config::Precision::automatic) return available.front();
     const auto found = std::ranges::find(available, requested(wanted));
     std::vector<std::string_view> names;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/cpu_device.hpp>
@@ -42,6 +43,9 @@ std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 /// Throws Error(launch) where some ranks have a GPU and some none, and where ranks share one at a
 /// level other than custom.
 void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
+
+/// All that a device computes in; the one that `auto` takes first.
+std::vector<device::Precision> available_precisions(const device::Device& device);
 
 /// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
 /// lacks.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,25 +7,22 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/launch.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "base_model.hpp"
+#include "ceiling.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
+#include "in_world.hpp"
 #include "job_controller.hpp"
 #include "start.hpp"
 #include "tuning_note.hpp"
 
 namespace hpcai::benchmark {
 namespace {
-
-const char* environment(const char* name) {
-    return std::getenv(name);
-}
 
 verification::VerdictFacts facts_at_start(const Start& start) {
     verification::VerdictFacts facts;
@@ -77,6 +73,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     const Stopwatch since_start;
     comm::StartUp start_up = world.start_up();
     Start& start = session.start.emplace(agree_on_start(request, start_up));
+    start.ceiling = find_ceiling(start, start_up.everyone());
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
     make_result_directory(start, start_up.everyone());
@@ -101,36 +98,9 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
 }  // namespace
 
 ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
-    try {
-        comm::check_launch(std::nullopt, environment, request.command_line);
-    } catch (const Error& error) {
-        std::cerr << "hpcai500: " << error.what() << "\n";
-        return error.code();
-    }
-    ExitCode code = ExitCode::internal;
-    bool speaks = true;
     Session session;
-    try {
-        comm::MpiWorld world;
-        speaks = world.rank() == 0;
-        try {
-            comm::check_launch(world.size(), environment, request.command_line);
-            code = run_ranks(world, request, session, out);
-        } catch (const Error& error) {
-            // Failures of the start-up are the same on all ranks.
-            if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
-            code = error.code();
-        } catch (const std::exception& error) {
-            // The other ranks of the group wait for this one in a sum that will never come.
-            std::cerr << "hpcai500: rank " << world.rank() << ": " << error.what() << "\n";
-            world.abort(ExitCode::internal);
-        }
-        world.finish(code);
-    } catch (const Error& error) {
-        if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
-        code = error.code();
-    }
-    return code;
+    return in_world(request.command_line,
+                    [&](comm::MpiWorld& world) { return run_ranks(world, request, session, out); });
 }
 
 }  // namespace hpcai::benchmark

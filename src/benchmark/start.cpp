@@ -28,37 +28,11 @@ std::string broadcast_text(comm::Communicator& everyone, const std::string& text
     return std::string(storage::text_of(bytes));
 }
 
-/// Rank 0 reads and checks the file; the others get its effective form, so that no rank can see
-/// another configuration.
-config::Config agree_on_config(const RunRequest& request, comm::Communicator& everyone) {
-    std::string effective;
-    comm::run_together(everyone, [&] {
-        if (everyone.rank() != 0) return;
-        const std::string yaml = config::read_file(request.config_path);
-        effective = config::to_yaml(config::parse(yaml, request.config_path, request.overrides));
-    });
-    return config::parse(broadcast_text(everyone, effective), request.config_path, {});
-}
-
 int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
     std::map<int, int> ranks;
     int most = 1;
     for (const int node : node_of_world_rank) most = std::max(most, ++ranks[node]);
     return most;
-}
-
-/// Ranks of this rank's node that may use the same cores, itself among them.
-int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
-                        comm::Communicator& everyone) {
-    std::vector<std::uint64_t> sets(node_of_world_rank.size());
-    everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
-                        std::as_writable_bytes(std::span(sets)));
-    const int node = node_of_world_rank[static_cast<std::size_t>(everyone.rank())];
-    int sharing = 0;
-    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
-        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
-    }
-    return sharing;
 }
 
 struct PackedFacts {
@@ -173,6 +147,31 @@ device::Precision agree_on_precision(device::Precision mine, comm::Communicator&
 
 }  // namespace
 
+config::Config agree_on_config(const RunRequest& request, comm::Communicator& everyone) {
+    std::string effective;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        const bool is_given = !request.config_path.empty();
+        const std::string yaml = is_given ? config::read_file(request.config_path) : "";
+        effective = config::to_yaml(
+            config::parse(yaml, is_given ? request.config_path : "defaults", request.overrides));
+    });
+    return config::parse(broadcast_text(everyone, effective), request.config_path, {});
+}
+
+int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
+                        comm::Communicator& everyone) {
+    std::vector<std::uint64_t> sets(node_of_world_rank.size());
+    everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
+                        std::as_writable_bytes(std::span(sets)));
+    const int node = node_of_world_rank[static_cast<std::size_t>(everyone.rank())];
+    int sharing = 0;
+    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
+        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
+    }
+    return sharing;
+}
+
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = broadcast_text(everyone, utc_now());
@@ -226,7 +225,8 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             precision,
             started,
             threads,
-            std::move(opened.note)};
+            std::move(opened.note),
+            {}};
 }
 
 void make_result_directory(const Start& start, comm::Communicator& everyone) {

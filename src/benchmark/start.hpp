@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/config/config.hpp>
@@ -31,7 +32,16 @@ struct Start {
     std::string started_utc;
     int threads = 1;          // of the host, for this rank
     std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
+    CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
 };
+
+/// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
+/// get its effective form, so that no rank can see another configuration. Collective.
+config::Config agree_on_config(const RunRequest& request, comm::Communicator& everyone);
+
+/// Ranks of this rank's node that may use the same cores, itself among them. Collective.
+int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
+                        comm::Communicator& everyone);
 
 /// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.
 /// Writes nothing but the copies that data.staging asks for. Throws Error(usage) when the result

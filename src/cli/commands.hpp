@@ -10,6 +10,7 @@ void add_run_command(CLI::App& parent, Context& context);
 void add_plan_command(CLI::App& parent, Context& context);
 void add_flops_command(CLI::App& parent, Context& context);
 void add_bench_command(CLI::App& parent, Context& context);
+void add_roofline_command(CLI::App& parent, Context& context);
 void add_export_command(CLI::App& parent, Context& context);
 void add_evaluate_command(CLI::App& parent, Context& context);
 void add_verify_command(CLI::App& parent, Context& context);

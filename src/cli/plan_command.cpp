@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
+#include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/sweep.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/plots.hpp>
+#include <hpcai/storage/file.hpp>
 
 #include "commands.hpp"
 
@@ -19,8 +28,55 @@ constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;
 struct Options {
     ConfigSource config;
     prediction::EstimateRequest request;
+    std::string roofline;
+    std::string interconnect;
+    std::optional<prediction::SweepRange> sweep;
+    std::string svg;
     bool json = false;
 };
+
+/// The two numbers in "ranks=A..B".
+prediction::SweepRange sweep_range(const std::string& text) {
+    prediction::SweepRange range;
+    constexpr std::string_view kStart = "ranks=";
+    const char* const end = text.data() + text.size();
+    bool is_range = text.starts_with(kStart);
+    if (is_range) {
+        const auto first = std::from_chars(text.data() + kStart.size(), end, range.first);
+        is_range = first.ec == std::errc{} && std::string_view(first.ptr, end).starts_with("..");
+        if (is_range) {
+            const auto last = std::from_chars(first.ptr + 2, end, range.last);
+            is_range = last.ec == std::errc{} && last.ptr == end;
+        }
+    }
+    require(is_range, ExitCode::usage, "plan: --sweep: expected ranks=A..B, got {}",
+            in_quotes(text));
+    return range;
+}
+
+void read_machine(const Options& options, prediction::EstimateRequest& request) {
+    constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+    if (!options.roofline.empty()) {
+        const std::vector<std::byte> bytes =
+            storage::read_file_bytes(options.roofline, kLargestFile);
+        request.roofline = report::roofline_from_json(storage::text_of(bytes), options.roofline);
+    }
+    if (options.interconnect.empty()) return;
+    require(!options.roofline.empty(), ExitCode::usage,
+            "plan: --interconnect: expected --roofline FILE beside it, got none");
+    request.interconnect =
+        config::read_interconnect(config::read_file(options.interconnect), options.interconnect);
+}
+
+ExitCode sweep(const Options& options, const prediction::EstimateRequest& request,
+               std::ostream& out) {
+    const SweepRecord record = prediction::sweep(load(options.config), request, *options.sweep);
+    if (!options.svg.empty()) {
+        storage::write_file_durably(options.svg, report::sweep_svg(record));
+    }
+    out << (options.json ? prediction::to_json(record) : prediction::to_text(record));
+    return ExitCode::ok;
+}
 
 /// Mean size of the files, of no more of them than a file system tells in a moment.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
@@ -60,18 +116,34 @@ void look_at_samples(const config::DataConfig& data, prediction::EstimateRequest
 ExitCode plan(const Options& options, std::ostream& out) {
     const config::Config config = load(options.config);
     prediction::EstimateRequest request = options.request;
+    read_machine(options, request);
+    if (options.sweep) return sweep(options, request, out);
+    require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
+    require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected --sweep beside it");
     look_at_samples(config.data, request);
     const prediction::Estimate estimate = prediction::estimate(config, request);
     out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
     return ExitCode::ok;
 }
 
+void add_machine_options(CLI::App& command, Options& options) {
+    add_text(command, "--roofline", options.roofline, "FILE",
+             "what `hpcai500 roofline --output` measured, for the time");
+    add_text(command, "--interconnect", options.interconnect, "FILE",
+             "latency and bandwidth within and between nodes, in place of measured sums");
+    command
+        .add_option_function<std::string>(
+            "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
+            "predict bagging and one model on A, 2 A, ... B ranks")
+        ->type_name("ranks=A..B");
+    add_text(command, "--svg", options.svg, "FILE", "where to draw the sweep");
+}
+
 void add_request_options(CLI::App& command, prediction::EstimateRequest& request) {
     add_integer(
         command, "--ranks",
         [&request](std::int64_t ranks) { request.ranks = static_cast<int>(ranks); },
-        {1, kMostRanks}, "ranks of the run")
-        .required();
+        {1, kMostRanks}, "ranks of the run; not with --sweep");
     add_integer(
         command, "--ranks-per-node",
         [&request](std::int64_t ranks) { request.ranks_per_node = static_cast<int>(ranks); },
@@ -91,15 +163,19 @@ void add_request_options(CLI::App& command, prediction::EstimateRequest& request
 
 void add_plan_command(CLI::App& parent, Context& context) {
     auto options = std::make_shared<Options>();
+    options->request.ranks = 0;
     CLI::App& command = add_command(
         parent,
         {"plan",
          "Dry run for any number of ranks: groups and nodes, FLOPs, memory, traffic, time, energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
           "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
-          "--json"}});
+          "--json",
+          "hpcai500 plan --config configs/quickstart.yaml --roofline roofline.json --sweep "
+          "ranks=1..100000 --svg sweep.svg"}});
     add_config_options(command, options->config, Presence::required);
     add_request_options(command, options->request);
+    add_machine_options(command, *options);
     add_json_flag(command, options->json);
     set_action(command, context, [options, &context] { return plan(*options, context.out); });
 }

@@ -24,6 +24,7 @@ void add_commands(CLI::App& program, Context& context) {
     add_plan_command(program, context);
     add_flops_command(program, context);
     add_bench_command(program, context);
+    add_roofline_command(program, context);
     add_export_command(program, context);
     add_evaluate_command(program, context);
     add_verify_command(program, context);

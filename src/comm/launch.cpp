@@ -51,6 +51,14 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
     }
 }
 
+int launched_ranks(const EnvironmentLookup& environment) {
+    for (const char* name : kSizeVariables) {
+        const std::optional<int> ranks = positive_integer(environment(name));
+        if (ranks) return *ranks;
+    }
+    return 1;
+}
+
 bool exit_ends_other_ranks(const EnvironmentLookup& environment) {
     const char* recovery = environment("OMPI_MCA_orte_enable_recovery");
     return recovery == nullptr || std::string_view(recovery) != "1";

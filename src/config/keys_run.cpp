@@ -56,6 +56,11 @@ std::vector<Key> run_keys() {
                             {Level::custom, "custom"}}},
                           {.meaning = "Benchmark level whose rules the run keeps; custom runs keep "
                                       "none and are not rankable."}),
+        run.text(
+            "roofline", &RunConfig::roofline,
+            {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
+                        "seconds before training, outside of every clock that scores; off has "
+                        "none; else a file that `hpcai500 roofline --output` wrote."}),
     };
 }
 

@@ -16,6 +16,7 @@
 
 #include "memory.hpp"
 #include "staging.hpp"
+#include "step_time.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -50,6 +51,9 @@ void check(const EstimateRequest& request) {
     check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
     check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
     check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
+    require(!request.roofline || !request.flops_per_rank, ExitCode::usage,
+            "--flops-per-rank: expected none beside --roofline, which has the rates, got {}",
+            request.flops_per_rank.value_or(0));
 }
 
 /// ImageNet-1k trained as the specification of Image Classification says.
@@ -267,12 +271,19 @@ private:
 
     void fill_time() {
         TimeEstimate& time = estimate_.time;
-        time.step_seconds = {std::nullopt, "no rate was given (--flops-per-rank)"};
-        if (request_.flops_per_rank) {
+        const Quantity nothing{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
+        time.step_seconds = time.compute_seconds = nothing;
+        time.communication_seconds =
+            time.exposed_seconds = {std::nullopt, "nothing is known of communication (--roofline)"};
+        if (request_.roofline) {
+            take_predicted_step();
+        } else if (request_.flops_per_rank) {
             const double rank_flops =
                 estimate_.work.step * estimate_.pipeline.largest_share / layout().data_degree();
             const double busy = 1 - estimate_.pipeline.bubble_fraction;
+            time.source = "computation alone, at the rate of --flops-per-rank";
             time.step_seconds = {rank_flops / busy / *request_.flops_per_rank, ""};
+            time.compute_seconds = time.step_seconds;
         }
         time.epoch_seconds = times(time.step_seconds, estimate_.data.steps_per_epoch);
         time.run_seconds = times(time.step_seconds, estimate_.data.steps_per_run);
@@ -280,6 +291,20 @@ private:
         if (request_.watts_per_rank) {
             estimate_.joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
         }
+    }
+
+    void take_predicted_step() {
+        StepTime predicted = predict_step(config_, request_, estimate_);
+        TimeEstimate& time = estimate_.time;
+        time.source =
+            fmt::format("predicted from {} rank{} of {}, measured {}", request_.roofline->ranks,
+                        request_.roofline->ranks == 1 ? "" : "s", request_.roofline->device,
+                        request_.roofline->measured_utc);
+        time.step_seconds = predicted.step_seconds;
+        time.compute_seconds = predicted.compute_seconds;
+        time.communication_seconds = predicted.communication_seconds;
+        time.exposed_seconds = predicted.exposed_seconds;
+        for (std::string& assumption : predicted.assumptions) assume(std::move(assumption));
     }
 
     const config::Config& config_;

@@ -121,7 +121,10 @@ std::string to_json(const Estimate& estimate) {
     ordered_json staging{{"scope", estimate.staging.scope}};
     put(staging, "fullest_node_samples", estimate.staging.fullest_node_samples);
     put(staging, "fullest_node_bytes", estimate.staging.fullest_node_bytes);
-    ordered_json time;
+    ordered_json time{{"source", estimate.time.source}};
+    put(time, "compute_seconds", estimate.time.compute_seconds);
+    put(time, "communication_seconds", estimate.time.communication_seconds);
+    put(time, "exposed_seconds", estimate.time.exposed_seconds);
     put(time, "step_seconds", estimate.time.step_seconds);
     put(time, "epoch_seconds", estimate.time.epoch_seconds);
     put(time, "run_seconds", estimate.time.run_seconds);

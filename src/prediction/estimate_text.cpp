@@ -222,7 +222,14 @@ void print_traffic(Page& page, const Estimate& estimate) {
 }
 
 void print_costs(Page& page, const Estimate& estimate) {
-    page.title("time of computation, nothing else");
+    const TimeEstimate& time = estimate.time;
+    page.title(time.source.empty() ? "time" : "time, " + time.source);
+    if (time.communication_seconds.value) {
+        page.line("computation", text_of(time.compute_seconds, format_seconds));
+        page.line("communication", fmt::format("{} of a step, {} of that exposed",
+                                               format_seconds(*time.communication_seconds.value),
+                                               text_of(time.exposed_seconds, format_seconds)));
+    }
     page.line("a step", text_of(estimate.time.step_seconds, format_seconds));
     page.line("an epoch", text_of(estimate.time.epoch_seconds, format_seconds));
     page.line("the run", text_of(estimate.time.run_seconds, format_seconds));

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <string_view>
-#include <type_traits>
 
 #include <hpcai/base/run_record.hpp>
+
+#include "roofline_fields.hpp"
 
 /// Every key of `result.json`, once: the writer and the reader are two kinds of `fields`.
 namespace hpcai::report {
@@ -21,9 +21,6 @@ inline constexpr std::array kStatuses{StatusRow{Status::valid, "VALID", ExitCode
                                       StatusRow{Status::invalid, "INVALID", ExitCode::invalid},
                                       StatusRow{Status::partial, "PARTIAL", ExitCode::partial},
                                       StatusRow{Status::custom, "CUSTOM", ExitCode::ok}};
-
-template <typename T, typename Record>
-concept Any = std::same_as<std::remove_const_t<T>, Record>;  // const to write, mutable to read
 
 void describe(auto& fields, Any<VerdictRecord> auto& verdict) {
     fields("status", verdict.status);
@@ -303,6 +300,8 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("name", record.name);
     fields("verdict", record.verdict);
     fields("scores", record.scores);
+    fields("roofline", record.roofline);
+    fields("utilization", record.utilization);
     fields("quality", record.quality);
     fields("topology", record.topology);
     fields("workload", record.workload);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <hpcai/report/json.hpp>
@@ -161,7 +162,67 @@ void check_consistency(const RunRecord& record, const Place& place) {
     }
 }
 
+void require_positive(double value, const Place& place) {
+    if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
+}
+
+void require_positive(const Quantity& quantity, const Place& place) {
+    if (quantity.value) require_positive(*quantity.value, place);
+}
+
+/// Predictions divide by these numbers.
+void check_numbers(const RooflineRecord& record, const Place& place) {
+    for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
+                                     {"nodes", record.nodes},
+                                     {"ranks_of_fullest_node", record.ranks_of_fullest_node},
+                                     {"threads", record.threads},
+                                     {"cores", record.cores}}) {
+        require_positive(value, place.key(key));
+    }
+    for (std::size_t i = 0; i < record.operations.size(); ++i) {
+        const Place at = place.key("operations").index(i);
+        require_positive(record.operations[i].flops, at.key("flops"));
+        require_positive(record.operations[i].bytes, at.key("bytes"));
+        require_positive(record.operations[i].flops_per_second, at.key("flops_per_second"));
+    }
+    for (std::size_t i = 0; i < record.bandwidths.size(); ++i) {
+        require_positive(record.bandwidths[i].bytes_per_second,
+                         place.key("bandwidths").index(i).key("bytes_per_second"));
+    }
+    for (std::size_t i = 0; i < record.all_reduce_fits.size(); ++i) {
+        const Place at = place.key("all_reduce_fits").index(i);
+        require_positive(record.all_reduce_fits[i].ranks, at.key("ranks"));
+        require_positive(record.all_reduce_fits[i].bytes_per_second, at.key("bytes_per_second"));
+        const Quantity& latency = record.all_reduce_fits[i].latency_seconds;
+        if (latency.value && !(*latency.value >= 0)) {
+            at.key("latency_seconds").fail("a number from 0 on", *latency.value);
+        }
+    }
+    int samples = 0;
+    for (std::size_t i = 0; i < record.calibration.points.size(); ++i) {
+        const CalibrationPoint& point = record.calibration.points[i];
+        const Place at = place.key("calibration.points").index(i);
+        if (point.samples <= samples) {
+            at.key("samples").fail(fmt::format("more than {}", samples), point.samples);
+        }
+        samples = point.samples;
+        require_positive(point.step_seconds, at.key("step_seconds"));
+        require_positive(point.summed_step_seconds, at.key("summed_step_seconds"));
+    }
+}
+
 }  // namespace
+
+RooflineRecord roofline_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    RooflineRecord record;
+    check_schema(in, place, record.schema);
+    const Reader fields(in, place);
+    describe(fields, record);
+    check_numbers(record, place);
+    return record;
+}
 
 RunRecord from_json(std::string_view text, std::string_view name) {
     const json in = storage::parse_strict_json(text, name);

@@ -111,4 +111,8 @@ std::string environment_to_json(const std::map<std::string, std::string>& enviro
            "\n";
 }
 
+std::string to_json(const RooflineRecord& record) {
+    return text_of(record);
+}
+
 }  // namespace hpcai::report

@@ -223,6 +223,16 @@ void print_times(Page& page, const RunRecord& record) {
     }
 }
 
+/// How much of what a rank can do the run has made of it.
+void print_utilization(Page& page, const RunRecord& record) {
+    const UtilizationRecord& used = record.utilization;
+    if (!used.fraction.value) return;
+    page.line("utilization         : {}  {} a rank of {} ({} in {})",
+              format_percent(*used.fraction.value), flops(used.flops_per_rank),
+              flops(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
+              one_line(record.roofline.precision));
+}
+
 /// How sure it is that the ranks trained one model, and which.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -300,6 +310,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_categories(page, record);
     print_scores(page, record);
     print_times(page, record);
+    print_utilization(page, record);
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));

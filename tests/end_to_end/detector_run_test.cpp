@@ -9,7 +9,7 @@
 namespace hpcai::end_to_end {
 namespace {
 
-constexpr const char* kWeather = R"(run: {name: tiny, seed: 3}
+constexpr const char* kWeather = R"(run: {name: tiny, seed: 3, roofline: off}
 workload:
   {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
    channels: 16, target_quality: 0.35, penalty_exponent: 10, epochs: 1}

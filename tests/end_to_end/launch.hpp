@@ -21,7 +21,7 @@ using cli::Outcome;
 using cli::text_of;
 
 /// A true ResNet-50 on pictures of 32 pixels a side, three steps of 8 samples a group.
-inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3}
+inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
 data: {kind: image_folder, path: set/train, validation_path: set/val}

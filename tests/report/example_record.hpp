@@ -117,6 +117,9 @@ inline RunRecord example_record() {
     record.scores.vflops.value = 36e9;
     record.scores.penalty_coefficient.value = 0.5;
     record.scores.vflops_per_watt.reason = "no energy meter";
+    record.roofline = {"measured before training", "fp32",   {72e9, ""}, {64e9, ""}, {72e9, ""},
+                       "gemm 2048, forward",       {2.5, ""}};
+    record.utilization = {{18e9, ""}, {0.25, ""}};
     record.quality.metric = "top_1_accuracy";
     record.quality.target = 0.763;
     record.quality.exponent = 5;
@@ -196,6 +199,7 @@ inline RunRecord lost_record() {
     }
     for (Quantity* quantity :
          {&record.scores.flops, &record.scores.vflops, &record.scores.penalty_coefficient,
+          &record.utilization.flops_per_rank, &record.utilization.fraction,
           &record.quality.ensemble, &record.quality.members[0], &record.quality.members_mean}) {
         *quantity = {std::nullopt, "every group failed"};
     }

@@ -8,17 +8,12 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/quantity.hpp>
+#include <hpcai/base/roofline_record.hpp>
 
 /// What one run of the benchmark leaves behind: the structs mirror `result.json` key by key, and
 /// every printer works from a RunRecord alone. Plain data; `report` writes and reads it.
 namespace hpcai {
-
-/// A number, or the reason why there is none. `reason` is empty when there is a value.
-struct Quantity {
-    std::optional<double> value;
-    std::string reason;
-    bool operator==(const Quantity&) const = default;
-};
 
 enum class Status { valid, invalid, partial, custom };
 
@@ -352,6 +347,8 @@ struct RunRecord {
     StagingRecord staging;
     ThroughputRecord throughput;
     ScoresRecord scores;
+    CeilingRecord roofline;
+    UtilizationRecord utilization;
     QualityRecord quality;
     CommunicationRecord communication;
     ParallelRecord parallel;

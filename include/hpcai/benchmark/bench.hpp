@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/config/config.hpp>
 
 namespace hpcai::benchmark {
@@ -16,6 +17,8 @@ struct BenchOperation {
     std::string pass;
     double in_step_seconds = 0;  // median over the steps
     double alone_seconds = 0;    // median of repeated runs of this operation only
+    double flops = 0;            // of one run, table3; 0: none are counted
+    double moved_bytes = 0;      // metrics::moved_bytes; 0: not known
 };
 
 struct BenchReport {
@@ -45,5 +48,9 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps);
 /// A table: totals first, then the time by operation and pass, the slowest single ones last.
 std::string bench_text(const BenchReport& report);
 std::string bench_json(const BenchReport& report);
+
+/// The operations, as they ran in the step, against their FLOPs a byte, under the ceilings that
+/// `roofline` has for this precision (report::roofline_svg). Throws Error(data) where it has none.
+std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline);
 
 }  // namespace hpcai::benchmark

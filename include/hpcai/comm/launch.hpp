@@ -19,6 +19,9 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
+/// How many ranks a launcher says that this program is one of; 1 where none says so.
+int launched_ranks(const EnvironmentLookup& environment);
+
 /// False when the launcher was told to let the other ranks live when one exits before the end of
 /// MPI (mpirun --enable-recovery); unknown launchers are taken to end them.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);

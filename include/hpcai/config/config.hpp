@@ -44,6 +44,7 @@ struct RunConfig {
     bool trace = false;
     int trace_steps = 20;
     Level level = Level::custom;
+    std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
 };
 
 struct WorkloadConfig {

@@ -9,19 +9,22 @@
 
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/config/interconnect.hpp>
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::prediction {
 
-/// What `hpcai500 plan` is asked. Rates are the user's own: nothing here is measured.
+/// What `hpcai500 plan` is asked. Rates are the user's own, or of a machine that was measured.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;       // absent: one group's ranks
-    std::optional<std::int64_t> samples;     // found in the training folder
-    std::optional<double> bytes_per_sample;  // likewise, of the files
-    std::optional<double> flops_per_rank;    // FLOP/s sustained in training, table3
-    std::optional<double> watts_per_rank;    // while training
+    std::optional<int> ranks_per_node;                 // absent: one group's ranks
+    std::optional<std::int64_t> samples;               // found in the training folder
+    std::optional<double> bytes_per_sample;            // likewise, of the files
+    std::optional<double> flops_per_rank;              // FLOP/s sustained in training, table3
+    std::optional<double> watts_per_rank;              // while training
+    std::optional<RooflineRecord> roofline;            // in place of flops_per_rank
+    std::optional<config::Interconnect> interconnect;  // in place of the roofline's sums
 };
 
 /// How much is learnt from. Counts are a Quantity where the data set's size may be unknown.
@@ -113,8 +116,13 @@ struct TrafficEstimate {
     double statistics_bytes = 0;  // payload of a step of these, forward and backward
 };
 
-/// Computation alone: communication, input and evaluation are taken as hidden or left out.
+/// From a roofline file, computation and communication; from a given rate, computation alone. Input
+/// and evaluation are taken as hidden or left out.
 struct TimeEstimate {
+    std::string source;              // of the numbers below, for people
+    Quantity compute_seconds;        // of a step
+    Quantity communication_seconds;  // of a step's sums and messages
+    Quantity exposed_seconds;        // of these, what the step gets longer by
     Quantity step_seconds;
     Quantity epoch_seconds;
     Quantity run_seconds;

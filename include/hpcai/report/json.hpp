@@ -26,4 +26,8 @@ GroupResult group_from_json(std::string_view text, std::string_view name = "reco
 /// The text of `environment.json`.
 std::string environment_to_json(const std::map<std::string, std::string>& environment);
 
+/// The same for a roofline file; numbers that must be above 0 and are not are out of range, too.
+std::string to_json(const RooflineRecord& record);
+RooflineRecord roofline_from_json(std::string_view text, std::string_view name);
+
 }  // namespace hpcai::report

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <hpcai/base/roofline_record.hpp>
+
+namespace hpcai::report {
+
+/// The record for people: the machine, a line for each operation and pass, bandwidths, sums and
+/// training steps. Control characters in texts become spaces.
+std::string roofline_text(const RooflineRecord& record);
+
+}  // namespace hpcai::report

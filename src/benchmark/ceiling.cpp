@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ceiling.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "operation_rates.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr double kSeconds = 2;
+constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+
+const OperationRate* fastest(const std::vector<OperationRate>& rates, const std::string& precision,
+                             bool is_of_model) {
+    const OperationRate* best = nullptr;
+    for (const OperationRate& rate : rates) {
+        const bool is_wanted = is_of_model ? rate.of_model && rate.operation == "convolution"
+                                           : !rate.of_model && rate.operation == "linear";
+        if (!is_wanted || rate.precision != precision || !rate.flops_per_second.value) continue;
+        if (best == nullptr || *rate.flops_per_second.value > *best->flops_per_second.value) {
+            best = &rate;
+        }
+    }
+    return best;
+}
+
+Quantity speed_of(const OperationRate* rate, const std::string& what,
+                  const std::string& precision) {
+    if (rate != nullptr) return rate->flops_per_second;
+    return {std::nullopt, fmt::format("no {} was measured in {}", what, precision)};
+}
+
+CeilingRecord measured(const Start& start, comm::Communicator& everyone) {
+    const Stopwatch watch;
+    RateMeter meter(*start.device, everyone, kSeconds);
+    const int samples = start.controller.layout().rows(start.config.training.batch_size);
+    std::vector<OperationRate> rates;
+    if (!start.precision.int8) {  // which multiplies no matrices
+        rates = measure_operations(meter, large_matrix_products(), start.precision, kSeconds / 2);
+    }
+    std::ranges::copy(
+        measure_operations(meter,
+                           operations_of_model(start.config, samples, start.precision.compute),
+                           start.precision, kSeconds / 2),
+        std::back_inserter(rates));
+    CeilingRecord ceiling = ceiling_from(rates, std::string(name_of(start.precision)));
+    ceiling.source = "measured before training";
+    ceiling.measuring_seconds = {watch.seconds(), ""};
+    return ceiling;
+}
+
+CeilingRecord read(const Start& start, comm::Communicator& everyone) {
+    const std::string& path = start.config.run.roofline;
+    std::vector<std::byte> bytes;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
+    });
+    comm::broadcast_bytes(everyone, bytes, 0);  // any rank may come to write the record
+    const RooflineRecord record = report::roofline_from_json(storage::text_of(bytes), path);
+    CeilingRecord ceiling = ceiling_from(record.operations, std::string(name_of(start.precision)));
+    ceiling.source = path;
+    ceiling.measuring_seconds = {std::nullopt, "it was read from a file"};
+    return ceiling;
+}
+
+}  // namespace
+
+CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision) {
+    const OperationRate* product = fastest(rates, precision, false);
+    const OperationRate* convolution = fastest(rates, precision, true);
+    CeilingRecord ceiling;
+    ceiling.precision = precision;
+    ceiling.gemm_flops = speed_of(product, "large matrix product", precision);
+    ceiling.model_convolution_flops = speed_of(convolution, "convolution of the model", precision);
+    const OperationRate* best = product;
+    if (best == nullptr || (convolution != nullptr &&
+                            *convolution->flops_per_second.value > *best->flops_per_second.value)) {
+        best = convolution;
+    }
+    ceiling.ceiling_flops = speed_of(best, "ceiling", precision);
+    if (best != nullptr) ceiling.ceiling = fmt::format("{}, {}", best->name, best->pass);
+    return ceiling;
+}
+
+CeilingRecord find_ceiling(const Start& start, comm::Communicator& everyone) {
+    if (start.config.run.roofline == "measure") return measured(start, everyone);
+    if (start.config.run.roofline != "off") return read(start, everyone);
+    CeilingRecord ceiling;
+    ceiling.precision = name_of(start.precision);
+    ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =
+        ceiling.measuring_seconds = {std::nullopt, "run.roofline is off"};
+    return ceiling;
+}
+
+UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks) {
+    UtilizationRecord utilization{flops, ceiling.ceiling_flops};
+    if (!flops.value) {
+        utilization.fraction = flops;
+        return utilization;
+    }
+    utilization.flops_per_rank = {*flops.value / ranks, ""};
+    if (ceiling.ceiling_flops.value) {
+        utilization.fraction = {*utilization.flops_per_rank.value / *ceiling.ceiling_flops.value,
+                                ""};
+    }
+    return utilization;
+}
+
+}  // namespace hpcai::benchmark

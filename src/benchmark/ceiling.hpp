@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <hpcai/base/roofline_record.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// The ceiling in `precision` that these rates make: the fastest large matrix product or the
+/// fastest of the model's own convolutions. None in it where nothing of that precision was
+/// measured.
+CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
+
+/// What run.roofline says: measures about two seconds on all ranks at once, reads the file, or says
+/// why there is none. Throws Error(data), on all ranks, for a file that cannot be read or is none.
+/// Collective.
+CeilingRecord find_ceiling(const Start& start, comm::Communicator& everyone);
+
+/// What `flops` of all ranks are of it.
+UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks);
+
+}  // namespace hpcai::benchmark

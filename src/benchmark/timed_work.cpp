@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timed_work.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hpcai::benchmark {
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+TimedWork::TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload)
+    : device_(device), pieces_(std::move(pieces)) {
+    if (has_upload || !device.records()) return;
+    timeline_ = device.make_timeline();
+    recording_ = device.record([this] { enqueue(); });
+}
+
+std::vector<double> TimedWork::run() {
+    if (recording_ != nullptr) {
+        recording_->run();
+    } else {
+        timeline_ = device_.make_timeline();
+        enqueue();
+    }
+    return timeline_->seconds();
+}
+
+void TimedWork::enqueue() {
+    timeline_->mark();
+    for (const Work& piece : pieces_) {
+        piece();
+        timeline_->mark();
+    }
+}
+
+}  // namespace hpcai::benchmark

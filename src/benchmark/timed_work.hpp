@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <hpcai/device/device.hpp>
+
+namespace hpcai::benchmark {
+
+using Work = std::function<void()>;
+
+/// The middle one of `values`, of which there is at least one; of two the greater.
+double median(std::vector<double> values);
+
+/// Pieces of work timed by the device's clock, which sees no time of launches where they are
+/// recorded.
+class TimedWork {
+public:
+    /// `pieces` enqueue work; with an upload among them they cannot be recorded.
+    TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
+    TimedWork(const TimedWork&) = delete;
+    TimedWork& operator=(const TimedWork&) = delete;
+
+    /// Does the work; seconds of each piece.
+    std::vector<double> run();
+
+private:
+    void enqueue();
+
+    device::Device& device_;
+    std::vector<Work> pieces_;
+    std::unique_ptr<device::Timeline> timeline_;
+    std::unique_ptr<device::Recording> recording_;  // goes before its marks
+};
+
+/// How often a piece of work is done in a row between two marks, where a clock's step is as long as
+/// the work.
+inline int runs_in_a_row(const device::Device& device) {
+    return device.records() ? 20 : 1;
+}
+
+}  // namespace hpcai::benchmark

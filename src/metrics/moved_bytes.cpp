@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/metrics/moved_bytes.hpp>
+
+namespace hpcai::metrics {
+namespace {
+
+constexpr double kFp32Bytes = 4;
+
+/// What an input gradient is made from beside the gradient of the output.
+struct ReadAgain {
+    bool inputs = false;
+    bool output = false;
+};
+
+struct ReadAgainBy {
+    ReadAgain operator()(const ops::BatchNorm& op) const {
+        return {.inputs = !op.frozen, .output = op.relu};
+    }
+    ReadAgain operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
+    ReadAgain operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
+    ReadAgain operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
+    ReadAgain operator()(const ops::Relu&) const { return {.output = true}; }
+    ReadAgain operator()(const ops::Bias& op) const { return {.output = op.relu}; }
+    ReadAgain operator()(const ops::Linear& op) const { return {.output = op.relu}; }
+    ReadAgain operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
+    template <typename Other>
+    ReadAgain operator()(const Other&) const {
+        return {};
+    }
+};
+
+class Bytes {
+public:
+    Bytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
+        : graph_(graph), node_(node), compute_(static_cast<double>(size_of(compute))) {}
+
+    double inputs() const {
+        double bytes = 0;
+        for (const graph::ValueId input : node_.inputs) bytes += value(input);
+        return bytes;
+    }
+    double output() const { return value(node_.output); }
+    double output_gradient() const { return elements(node_.output) * compute_; }
+    double input_gradients() const {
+        double bytes = 0;
+        for (const graph::ValueId input : node_.inputs) {
+            if (graph_.needs_gradient(input)) bytes += elements(input) * compute_;
+        }
+        return bytes;
+    }
+    /// Filters and weights are kept in the type that is computed in, the others as they are.
+    double parameters(double bytes_of_weights) const {
+        double bytes = 0;
+        for (const graph::ParameterId id : node_.parameters) {
+            const graph::Parameter& one = graph_.parameters()[static_cast<std::size_t>(id)];
+            const bool is_weight = one.kind == graph::ParameterKind::filters ||
+                                   one.kind == graph::ParameterKind::linear_weight;
+            bytes += static_cast<double>(one.shape.elements()) *
+                     (is_weight ? bytes_of_weights : kFp32Bytes);
+        }
+        return bytes;
+    }
+    double compute() const { return compute_; }
+
+private:
+    double elements(graph::ValueId id) const {
+        return static_cast<double>(graph_.value(id).shape.elements());
+    }
+    double value(graph::ValueId id) const {
+        const auto& dtype = graph_.value(id).dtype;
+        return elements(id) * (dtype ? static_cast<double>(size_of(*dtype)) : compute_);
+    }
+
+    const graph::Graph& graph_;
+    const graph::Node& node_;
+    double compute_;
+};
+
+}  // namespace
+
+double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
+                   tensor::DType compute) {
+    const Bytes bytes(graph, node, compute);
+    const ReadAgain again = std::visit(ReadAgainBy{}, node.operation);
+    switch (pass) {
+        case ops::Pass::prepare:
+            return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());
+        case ops::Pass::forward:
+            return bytes.inputs() + bytes.parameters(bytes.compute()) + bytes.output();
+        case ops::Pass::weight_gradient:
+            return bytes.inputs() + bytes.output_gradient() + bytes.parameters(kFp32Bytes);
+        case ops::Pass::input_gradient:
+            return bytes.output_gradient() + bytes.parameters(bytes.compute()) +
+                   bytes.input_gradients() + (again.inputs ? bytes.inputs() : 0) +
+                   (again.output ? bytes.output() : 0);
+    }
+    return 0;
+}
+
+}  // namespace hpcai::metrics

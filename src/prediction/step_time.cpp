@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_time.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/models/make_model.hpp>
+
+#include "memory.hpp"
+
+namespace hpcai::prediction {
+namespace {
+
+// Backward is two of the three passes of a step.
+constexpr double kBackwardShare = 2.0 / 3;
+
+/// ceil(log2(n)): messages one after the other in which n ranks hear of one another.
+double rounds(int ranks) {
+    return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
+}
+
+/// Seconds of a whole step of so many samples through measured ones, in straight lines.
+double through(const std::vector<CalibrationPoint>& points, double samples) {
+    const CalibrationPoint& last = points.back();
+    if (points.size() == 1) return last.step_seconds * samples / last.samples;
+    std::size_t right = 1;
+    while (right + 1 < points.size() && points[right].samples < samples) ++right;
+    const CalibrationPoint &a = points[right - 1], &b = points[right];
+    const double slope = (b.step_seconds - a.step_seconds) / (b.samples - a.samples);
+    const double seconds = a.step_seconds + slope * (samples - a.samples);
+    // Noise may have turned the line.
+    return slope > 0 && seconds > 0 ? seconds : last.step_seconds * samples / last.samples;
+}
+
+class StepPrediction {
+public:
+    StepPrediction(const config::Config& config, const EstimateRequest& request,
+                   const Estimate& estimate)
+        : config_(config),
+          request_(request),
+          estimate_(estimate),
+          roofline_(*request.roofline),
+          layout_(estimate.layout.layout),
+          slowdown_(slowdown()) {}
+
+    StepTime predict() {
+        time_.compute_seconds = {compute_seconds(), ""};
+        communicate();
+        time_.step_seconds = time_.exposed_seconds;
+        if (time_.step_seconds.value) {
+            *time_.step_seconds.value += *time_.compute_seconds.value;
+        }
+        return time_;
+    }
+
+private:
+    void assume(std::string text) { time_.assumptions.push_back(std::move(text)); }
+
+    /// Against the measured ranks, where ranks share cores in another way; nodes are as those.
+    double slowdown() {
+        if (roofline_.is_gpu) return 1;
+        const double cores = roofline_.cores;
+        const auto share = [&](int threads, int ranks) {
+            return std::min<double>(threads, cores / ranks);
+        };
+        const int ranks = estimate_.layout.ranks_of_fullest_node;
+        const int threads = config_.device.threads > 0 ? config_.device.threads
+                                                       : std::max(1, roofline_.cores / ranks);
+        const double factor =
+            share(roofline_.threads, roofline_.ranks_of_fullest_node) / share(threads, ranks);
+        assume(
+            fmt::format("nodes of {} cores like the measured one; a rank of {} thread{} beside "
+                        "{} others takes {:.3g} times as long as one of the {} that were "
+                        "measured at once with {} each",
+                        roofline_.cores, threads, threads == 1 ? "" : "s", ranks - 1, factor,
+                        roofline_.ranks_of_fullest_node, roofline_.threads));
+        return factor;
+    }
+
+    bool is_calibrated() const {
+        const CalibrationRecord& known = roofline_.calibration;
+        const bool is_precision = config_.training.precision == config::Precision::automatic ||
+                                  compute_precision(config_).name == known.precision;
+        return !known.points.empty() && is_precision && known.model == estimate_.model &&
+               known.training_flops_per_sample ==
+                   estimate_.work.ledgers.front().training_per_sample;
+    }
+
+    /// Of a rank's samples, computed at once.
+    double pass_seconds(double samples) {
+        if (is_calibrated()) return through(roofline_.calibration.points, samples);
+        if (!by_operations_) by_operations_ = seconds_by_operations();
+        return samples * *by_operations_;
+    }
+
+    double compute_seconds() {
+        const double rows = layout_.rows(config_.training.batch_size);
+        const double at_once = pass_seconds(rows);
+        // What does not grow with the samples, such as the update, is done once a step.
+        const double fixed = std::max(0.0, 2 * pass_seconds(rows / 2) - at_once);
+        const double whole = fixed + layout_.micro_batches * (at_once - fixed);
+        assume(is_calibrated()
+                   ? std::string("training steps as they were measured, in straight lines between "
+                                 "numbers of samples; input is ready in time")
+                   : std::string("no training steps of this model in this precision were measured: "
+                                 "the time is that of its operations by themselves, one sample's "
+                                 "share of it"));
+        return slowdown_ * whole * estimate_.pipeline.largest_share /
+               (1 - estimate_.pipeline.bubble_fraction);
+    }
+
+    /// FLOP/s of an operation: its own where it was measured, else the median of its kind.
+    double rate_of(const graph::Node& node, ops::Pass pass) const {
+        const std::string_view kind = ops::name_of(node.operation);
+        const std::string precision = roofline_.calibration.precision;
+        std::vector<double> all;
+        for (const OperationRate& rate : roofline_.operations) {
+            if (rate.operation != kind || rate.pass != ops::name_of(pass) ||
+                rate.precision != precision || !rate.flops_per_second.value) {
+                continue;
+            }
+            if (rate.of_model && rate.name == node.name) return *rate.flops_per_second.value;
+            all.push_back(*rate.flops_per_second.value);
+        }
+        if (all.empty()) return 0;
+        std::ranges::sort(all);
+        return all[all.size() / 2];
+    }
+
+    double memory_rate() const {
+        for (const BandwidthRate& rate : roofline_.bandwidths) {
+            if (rate.name == "memory" && rate.bytes_per_second.value) {
+                return *rate.bytes_per_second.value;
+            }
+        }
+        return 0;
+    }
+
+    /// One sample's training: operations with many FLOPs a byte by their rates, others by bytes.
+    double seconds_by_operations() {
+        const graph::Graph model = models::make_model(config_);
+        const bool is_narrow = compute_precision(config_).bytes == 2;
+        const tensor::DType compute = is_narrow ? tensor::DType::bf16 : tensor::DType::f32;
+        double seconds = 0;
+        bool is_complete = memory_rate() > 0;
+        for (const graph::Node& node : model.nodes()) {
+            const bool multiplies = std::holds_alternative<ops::Convolution>(node.operation) ||
+                                    std::holds_alternative<ops::Linear>(node.operation);
+            const ops::Flops flops = graph::flops(model, node, ops::Ledger::two_mac);
+            const std::array passes{std::pair{ops::Pass::forward, flops.forward},
+                                    std::pair{ops::Pass::weight_gradient, flops.weight_gradient},
+                                    std::pair{ops::Pass::input_gradient, flops.input_gradient}};
+            for (const auto& [pass, count] : passes) {
+                const double rate = multiplies ? rate_of(node, pass) : memory_rate();
+                is_complete = is_complete && (rate > 0 || count == 0);
+                const double work = multiplies ? static_cast<double>(count)
+                                               : metrics::moved_bytes(model, node, pass, compute);
+                if (rate > 0) seconds += work / rate;
+            }
+        }
+        require(is_complete, ExitCode::data,
+                "roofline: expected training steps of {} in {}, or rates of convolutions, linear "
+                "layers and memory, got neither; measure with the same --config",
+                estimate_.model, compute_precision(config_).name);
+        return seconds;
+    }
+
+    /// Of messages, with the latency of one and the bandwidth of what is sent.
+    std::optional<config::Link> measured_link(std::string_view scope) const {
+        for (const AllReduceFit& fit : roofline_.all_reduce_fits) {
+            const bool is_it = fit.scope == scope ||
+                               (fit.scope == "run" && scope == "node" && roofline_.nodes == 1);
+            if (!is_it || !fit.latency_seconds.value || !fit.bytes_per_second.value) continue;
+            if (fit.ranks < 2) continue;
+            const double sent = 2.0 * (fit.ranks - 1) / fit.ranks;  // of each byte of payload
+            return config::Link{*fit.latency_seconds.value / (2 * rounds(fit.ranks)),
+                                *fit.bytes_per_second.value * sent};
+        }
+        return std::nullopt;
+    }
+
+    std::optional<config::Link> link(bool between_nodes) const {
+        if (request_.interconnect) {
+            return between_nodes ? request_.interconnect->between_nodes
+                                 : request_.interconnect->within_node;
+        }
+        return measured_link(between_nodes ? "between nodes" : "node");
+    }
+
+    /// Fills the times of sums and messages.
+    void communicate() {
+        const double messages = estimate_.pipeline.message_bytes + estimate_.pipeline.part_bytes;
+        if (layout_.degree == 1) {
+            time_.communication_seconds = time_.exposed_seconds = {0.0, ""};
+            return;
+        }
+        const bool has_nodes = estimate_.layout.nodes_of_widest_group > 1;
+        const std::optional<config::Link> near = link(false), far = link(true);
+        const auto missing = [&](const char* what) {
+            time_.communication_seconds = time_.exposed_seconds = {
+                std::nullopt,
+                fmt::format("the roofline file has no sums {}; measure with mpirun, or describe "
+                            "the machine (--interconnect)",
+                            what)};
+        };
+        if (!near) return missing("within a node");
+        if (has_nodes && !far) return missing("between nodes");
+        const double sums = sum_seconds(*near, far.value_or(*near), has_nodes);
+        const config::Link& way = has_nodes ? *far : *near;
+        const double others = messages > 0 ? messages / way.bytes_per_second +
+                                                 2 * layout_.micro_batches * way.latency_seconds
+                                           : 0;
+        time_.communication_seconds = {sums + others, ""};
+        time_.exposed_seconds = {exposed_of(sums) + others, ""};
+    }
+
+    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) at two levels: 2 log2 messages
+    /// one after the other at each, and the bytes that the plan counts.
+    double sum_seconds(const config::Link& near, const config::Link& far, bool has_nodes) const {
+        const int ranks = layout_.data_degree();
+        if (ranks == 1) return 0;
+        const int nodes = has_nodes ? std::min(ranks, estimate_.layout.nodes_of_widest_group) : 1;
+        const double between = estimate_.traffic.between_nodes.value.value_or(0);
+        const double out_of_node = estimate_.traffic.out_of_node.value.value_or(0);
+        const double within = (estimate_.traffic.per_step - between) / near.bytes_per_second;
+        const int ranks_of_node = (ranks + nodes - 1) / nodes;
+        // Copies within a node are made by the cores that ranks share.
+        const double copied = request_.interconnect ? within : slowdown_ * within;
+        return 2 * rounds(ranks_of_node) * near.latency_seconds + copied +
+               (has_nodes
+                    ? 2 * rounds(nodes) * far.latency_seconds + out_of_node / far.bytes_per_second
+                    : 0);
+    }
+
+    /// Of sums that take so long, what the backward pass does not hide.
+    double exposed_of(double sums) {
+        if (sums == 0) return 0;
+        if (!config_.communication.overlap) return sums;
+        const double most_hidden = kBackwardShare * *time_.compute_seconds.value;
+        if (request_.interconnect && request_.interconnect->hidden_share) {
+            return sums - std::min(*request_.interconnect->hidden_share * sums, most_hidden);
+        }
+        if (const auto ratio = measured_exposure()) return *ratio * sums;
+        if (!roofline_.is_gpu) {
+            assume("sums hide behind no computation: the cores that compute make them");
+            return sums;
+        }
+        assume(
+            "sums hide behind the backward pass, two thirds of computation, but for the last "
+            "bucket");
+        const double bucket = config_.communication.bucket_mib * 1024 * 1024;
+        const double last = sums * std::min(1.0, bucket / estimate_.traffic.gradient_bytes);
+        return std::max(last, sums - most_hidden);
+    }
+
+    /// How much longer steps with sums took than without, over the time of these sums alone.
+    std::optional<double> measured_exposure() {
+        if (!is_calibrated()) return std::nullopt;
+        const CalibrationPoint& point = roofline_.calibration.points.back();
+        if (!point.summed_step_seconds.value) return std::nullopt;
+        for (const AllReduceFit& fit : roofline_.all_reduce_fits) {
+            if (fit.scope != "run" || !fit.bytes_per_second.value || !fit.latency_seconds.value)
+                continue;
+            const double alone = *fit.latency_seconds.value +
+                                 static_cast<double>(roofline_.calibration.gradient_bytes) /
+                                     *fit.bytes_per_second.value;
+            const double longer =
+                std::max(0.0, *point.summed_step_seconds.value - point.step_seconds);
+            assume(fmt::format("{:.2f} of the sums' time is exposed, as in the measured steps",
+                               longer / alone));
+            return longer / alone;
+        }
+        return std::nullopt;
+    }
+
+    const config::Config& config_;
+    const EstimateRequest& request_;
+    const Estimate& estimate_;
+    const RooflineRecord& roofline_;
+    const plan::Layout& layout_;
+    StepTime time_;  // before what assumes
+    double slowdown_;
+    std::optional<double> by_operations_;
+};
+
+}  // namespace
+
+StepTime predict_step(const config::Config& config, const EstimateRequest& request,
+                      const Estimate& estimate) {
+    return StepPrediction(config, request, estimate).predict();
+}
+
+}  // namespace hpcai::prediction

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/prediction/sweep.hpp>
+
+namespace hpcai::prediction {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// FLOP/s of all ranks; `groups` models of `degree` ranks, of `samples` a step each.
+Quantity speed(const config::Config& config, EstimateRequest request, int groups, int degree) {
+    request.ranks = groups * degree;
+    config::Config laid_out = config;
+    laid_out.bagging.groups = groups;
+    laid_out.bagging.degree = degree;
+    try {
+        const Estimate predicted = estimate(laid_out, request);
+        if (!predicted.time.step_seconds.value) return predicted.time.step_seconds;
+        return {groups * predicted.work.step / *predicted.time.step_seconds.value, ""};
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::launch) throw;
+        return {std::nullopt, error.what()};
+    }
+}
+
+Quantity efficiency(const Quantity& flops, int ranks, const Quantity& one_rank) {
+    if (!flops.value) return flops;
+    if (!one_rank.value) return one_rank;
+    return {*flops.value / (ranks * *one_rank.value), ""};
+}
+
+class Sweeper {
+public:
+    Sweeper(const config::Config& config, const EstimateRequest& request)
+        : config_(config), request_(request) {
+        require(request.roofline.has_value(), ExitCode::usage,
+                "--sweep: expected --roofline FILE, which has the rates, got none");
+        // The same ranks on a node at every size, so that no size is on a quieter machine.
+        if (!request_.ranks_per_node) {
+            request_.ranks_per_node = request.roofline->ranks_of_fullest_node;
+        }
+        degree_ = config.bagging.degree.value_or(1);
+        samples_ = std::max(1, config.training.batch_size / degree_);
+        config_.parallel = {};  // Fig. 9 is about data parallelism
+    }
+
+    SweepRecord sweep(const SweepRange& range) {
+        SweepRecord record;
+        for (std::int64_t ranks = range.first; ranks < range.last; ranks *= 2) {
+            record.points.push_back(point(static_cast<int>(ranks)));
+        }
+        record.points.push_back(point(range.last));
+        EstimateRequest one = request_;
+        one.ranks = 1;
+        const Estimate base = estimate(with_batch(1), one);
+        record.model = base.model;
+        record.source = base.time.source;
+        record.degree = degree_;
+        record.samples_per_rank = samples_;
+        record.assumptions = base.assumptions;
+        return record;
+    }
+
+private:
+    config::Config with_batch(int ranks) const {
+        config::Config config = config_;
+        config.training.batch_size = samples_ * ranks;
+        config.bagging.groups = config.bagging.degree = std::nullopt;
+        if (ranks == 1) config.bagging.groups = config.bagging.degree = 1;
+        return config;
+    }
+
+    SweepPoint point(int ranks) {
+        if (!one_rank_) {
+            EstimateRequest alone = request_;
+            // Beside as many others as on a full node.
+            alone.ranks = *request_.ranks_per_node;
+            config::Config config = with_batch(1);
+            config.bagging.groups = alone.ranks;
+            const Quantity all = speed(config, alone, alone.ranks, 1);
+            one_rank_ = all;
+            if (all.value) one_rank_->value = *all.value / alone.ranks;
+        }
+        SweepPoint point{.ranks = ranks};
+        const Quantity does_not_divide{
+            std::nullopt, fmt::format("{} ranks are no multiple of P_degree {}", ranks, degree_)};
+        point.bagging_flops = ranks % degree_ == 0
+                                  ? speed(with_batch(degree_), request_, ranks / degree_, degree_)
+                                  : does_not_divide;
+        const bool fits = ranks <= std::numeric_limits<int>::max() / samples_;
+        point.data_parallel_flops =
+            fits ? speed(with_batch(ranks), request_, 1, ranks)
+                 : Quantity{std::nullopt, "the batch has more samples than can be counted"};
+        point.bagging_efficiency = efficiency(point.bagging_flops, ranks, *one_rank_);
+        point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, *one_rank_);
+        return point;
+    }
+
+    config::Config config_;
+    EstimateRequest request_;
+    int degree_ = 1;
+    int samples_ = 1;
+    std::optional<Quantity> one_rank_;
+};
+
+std::string cell(const Quantity& flops, const Quantity& share) {
+    if (!flops.value) return "unknown";
+    return fmt::format("{:>12} {:>8}", format_flops_human(*flops.value),
+                       share.value ? format_percent(*share.value) : "");
+}
+
+void put(ordered_json& object, const std::string& key, const Quantity& quantity) {
+    object[key] = quantity.value ? ordered_json(*quantity.value) : ordered_json(nullptr);
+    if (!quantity.value) object[key + "_reason"] = quantity.reason;
+}
+
+}  // namespace
+
+SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
+                  const SweepRange& range) {
+    constexpr int kMostRanks = 1'000'000;
+    require(range.first >= 1 && range.first <= range.last && range.last <= kMostRanks,
+            ExitCode::usage, "--sweep: expected ranks=A..B with 1 <= A <= B <= {}, got {}..{}",
+            kMostRanks, range.first, range.last);
+    return Sweeper(config, request).sweep(range);
+}
+
+std::string to_text(const SweepRecord& sweep) {
+    std::string text = fmt::format(
+        "predicted speed of {}: {} samples a rank and step, base models of {} rank{}; nothing was "
+        "run\n{}\n\n{:>9} {:>21} {:>21}\n",
+        sweep.model, sweep.samples_per_rank, sweep.degree, sweep.degree == 1 ? "" : "s",
+        sweep.source, "ranks", "bagging", "one model");
+    for (const SweepPoint& point : sweep.points) {
+        text += fmt::format("{:>9} {:>21} {:>21}\n", point.ranks,
+                            cell(point.bagging_flops, point.bagging_efficiency),
+                            cell(point.data_parallel_flops, point.data_parallel_efficiency));
+    }
+    text += "\nassumed\n";
+    for (const std::string& assumption : sweep.assumptions) text += "  " + assumption + "\n";
+    return text;
+}
+
+std::string to_json(const SweepRecord& sweep) {
+    ordered_json points = ordered_json::array();
+    for (const SweepPoint& point : sweep.points) {
+        ordered_json one{{"ranks", point.ranks}};
+        put(one, "bagging_flops", point.bagging_flops);
+        put(one, "bagging_efficiency", point.bagging_efficiency);
+        put(one, "data_parallel_flops", point.data_parallel_flops);
+        put(one, "data_parallel_efficiency", point.data_parallel_efficiency);
+        points.push_back(std::move(one));
+    }
+    const ordered_json document{{"schema", "hpcai500-sweep/1"},
+                                {"model", sweep.model},
+                                {"source", sweep.source},
+                                {"degree", sweep.degree},
+                                {"samples_per_rank", sweep.samples_per_rank},
+                                {"points", points},
+                                {"assumptions", sweep.assumptions}};
+    return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hpcai::prediction

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/units.hpp>
+#include <hpcai/report/roofline.hpp>
+
+#include "lines.hpp"
+
+namespace hpcai::report {
+namespace {
+
+std::string si(const Quantity& quantity, std::string_view unit) {
+    return quantity.value ? format_si(*quantity.value, unit)
+                          : fmt::format("none: {}", one_line(quantity.reason));
+}
+
+std::string seconds(const Quantity& quantity) {
+    return quantity.value ? format_seconds(*quantity.value) : "";
+}
+
+void print_operations(Page& page, const RooflineRecord& record) {
+    page.line("{:<26} {:<6} {:<16} {:>8} {:>10} {:>11}  {}", "operation", "format", "pass",
+              "FLOP/B", "time", "speed", "shape");
+    for (const OperationRate& rate : record.operations) {
+        page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
+                  one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
+                  seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
+                  rate.nodes > 1 ? fmt::format(" ({} of them)", rate.nodes) : "");
+    }
+}
+
+void print_sums(Page& page, const RooflineRecord& record) {
+    if (record.all_reduce.empty()) {
+        page.line("all-reduce      none: one rank has nobody to sum with");
+        return;
+    }
+    for (const AllReduceRate& rate : record.all_reduce) {
+        page.line("all-reduce      {} ranks, {}: {} in {}, {}", rate.ranks, one_line(rate.scope),
+                  format_si(rate.bytes, "B"), format_seconds(rate.seconds),
+                  format_si(rate.bytes_per_second, "B/s"));
+    }
+    for (const AllReduceFit& fit : record.all_reduce_fits) {
+        page.line(
+            "all-reduce fit  {} ranks, {}, {}: latency {}, bandwidth {}", fit.ranks,
+            one_line(fit.scope), one_line(fit.backend),
+            fit.latency_seconds.value ? format_seconds(*fit.latency_seconds.value) : "unknown",
+            si(fit.bytes_per_second, "B/s"));
+    }
+}
+
+void print_calibration(Page& page, const CalibrationRecord& calibration) {
+    if (calibration.points.empty()) {
+        page.line("training steps  none: {}", one_line(calibration.reason));
+        return;
+    }
+    page.line("training steps  {} at {} x {}, {}, {}", one_line(calibration.model),
+              calibration.image_size, calibration.image_width, one_line(calibration.precision),
+              one_line(calibration.optimizer));
+    for (const CalibrationPoint& point : calibration.points) {
+        page.line("  {:>5} samples a rank: {}{}", point.samples, format_seconds(point.step_seconds),
+                  point.summed_step_seconds.value
+                      ? fmt::format(", {} with sums of {}",
+                                    format_seconds(*point.summed_step_seconds.value),
+                                    format_bytes(static_cast<std::uint64_t>(
+                                        std::max<std::int64_t>(calibration.gradient_bytes, 0))))
+                      : "");
+    }
+}
+
+}  // namespace
+
+std::string roofline_text(const RooflineRecord& record) {
+    Page page;
+    page.line("roofline of {}", one_line(record.device));
+    page.line("{} ranks at once on {} node{}, {} thread{} each, {} cores; {} of measuring, {}",
+              record.ranks, record.nodes, record.nodes == 1 ? "" : "s", record.threads,
+              record.threads == 1 ? "" : "s", record.cores, format_seconds(record.measured_seconds),
+              one_line(record.measured_utc));
+    page.line("");
+    print_operations(page, record);
+    page.line("");
+    for (const BandwidthRate& rate : record.bandwidths) {
+        page.line("{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
+                  rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
+    }
+    print_sums(page, record);
+    print_calibration(page, record.calibration);
+    return page.take();
+}
+
+}  // namespace hpcai::report

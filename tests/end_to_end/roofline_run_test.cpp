@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.hpp"
+
+namespace hpcai::end_to_end {
+namespace {
+
+using cli::TemporaryFolder;
+
+Outcome measure(const fs::path& folder, int ranks, const std::vector<std::string>& options) {
+    std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
+                                   "--bind-to",
+                                   "none",
+                                   "-np",
+                                   std::to_string(ranks),
+                                   cli::environment("HPCAI500_BINARY"),
+                                   "roofline",
+                                   "--config",
+                                   "tiny.yaml",
+                                   "--seconds",
+                                   "2"};
+    words.insert(words.end(), options.begin(), options.end());
+    return cli::execute_in(folder, words);
+}
+
+TEST(RooflineRun, OfTwoRanksMeasuresSumsAndIsTheCeilingOfARun) {
+    const TemporaryFolder folder;
+    make_pictures(folder.path());
+    write(folder / "tiny.yaml", kConfig);
+    const Outcome outcome =
+        measure(folder.path(), 2, {"--precision", "fp32", "--output", "roofline.json", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_EQ(outcome.out, text_of(folder / "roofline.json")) << "one rank prints";
+    const nlohmann::json roofline = json_of(folder / "roofline.json");
+    EXPECT_EQ(roofline["ranks"], 2);
+    ASSERT_GE(roofline["all_reduce"].size(), 2U);
+    EXPECT_EQ(roofline["all_reduce"][0]["ranks"], 2);
+    EXPECT_EQ(roofline["calibration"]["points"].back()["samples"], 8);
+    EXPECT_GT(roofline["calibration"]["points"].back()["summed_step_seconds"], 0);
+
+    const Outcome ran = run_ranks(folder.path(), 2, {"run.roofline=roofline.json"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.error;
+    const nlohmann::json result = json_of(folder / "result" / "result.json");
+    double fastest = 0;
+    for (const nlohmann::json& rate : roofline["operations"]) {
+        if (rate["of_model"] != (rate["operation"] == "convolution")) continue;
+        if (!rate["flops_per_second"].is_null()) {
+            fastest = std::max(fastest, rate["flops_per_second"].get<double>());
+        }
+    }
+    EXPECT_EQ(result["roofline"]["source"], "roofline.json");
+    EXPECT_EQ(result["roofline"]["ceiling_flops"], fastest);
+    const double flops = result["scores"]["flops"];
+    EXPECT_DOUBLE_EQ(result["utilization"]["fraction"], flops / 2 / fastest);
+    EXPECT_NE(ran.out.find("utilization         : "), std::string::npos) << ran.out;
+}
+
+TEST(RooflineRun, MeasuresBeforeTrainingWhereAskedTo) {
+    const TemporaryFolder folder;
+    make_pictures(folder.path());
+    write(folder / "tiny.yaml", kConfig);
+    const Outcome ran = run_ranks(folder.path(), 2, {"run.roofline=measure"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.error;
+    const nlohmann::json result = json_of(folder / "result" / "result.json");
+    EXPECT_EQ(result["roofline"]["source"], "measured before training");
+    EXPECT_GT(result["roofline"]["ceiling_flops"], 0);
+    EXPECT_GT(result["utilization"]["fraction"], 0);
+}
+
+TEST(RooflineRun, IsRefusedWithAFileThatIsNone) {
+    const TemporaryFolder folder;
+    make_pictures(folder.path());
+    write(folder / "tiny.yaml", kConfig);
+    write(folder / "bad.json", "{\"schema\": \"hpcai500-roofline/1\"}");
+    for (const auto& [file, words] :
+         {std::pair{"bad.json", "bad.json"}, {"none.json", "none.json"}}) {
+        const Outcome ran = run_ranks(folder.path(), 2, {std::string("run.roofline=") + file});
+        EXPECT_EQ(ran.exit_code, 4) << ran.error;
+        ASSERT_EQ(messages(ran).size(), 1U) << ran.error;
+        EXPECT_NE(messages(ran)[0].find(words), std::string::npos) << ran.error;
+        EXPECT_FALSE(fs::exists(folder / "result"));
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/prediction/sweep.hpp>
+
+#include "configurations.hpp"
+#include "storage/temporary_folder.hpp"
+#include "support/example_roofline.hpp"
+
+namespace hpcai::prediction {
+namespace {
+
+/// One rank of each model with so many samples a step, one thread a rank.
+config::Config single(int samples) {
+    config::Config config = official();
+    config.bagging.degree = 1;
+    config.training.batch_size = samples;
+    config.device.threads = 1;
+    return config;
+}
+
+EstimateRequest measured(int ranks) {
+    EstimateRequest request{.ranks = ranks, .ranks_per_node = ranks};
+    request.roofline = example_roofline();
+    return request;
+}
+
+double step_seconds(const config::Config& config, const EstimateRequest& request) {
+    const Estimate plan = estimate(config, request);
+    EXPECT_TRUE(plan.time.step_seconds.value) << plan.time.step_seconds.reason;
+    return plan.time.step_seconds.value.value_or(0);
+}
+
+TEST(StepTime, IsAMeasuredStepAgainWhereTheSetupIsTheSame) {
+    EXPECT_DOUBLE_EQ(step_seconds(single(8), measured(2)), 1.0);
+    EXPECT_DOUBLE_EQ(step_seconds(single(16), measured(2)), 1.8);
+}
+
+TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
+    EXPECT_DOUBLE_EQ(step_seconds(single(12), measured(2)), 1.4);
+    EXPECT_DOUBLE_EQ(step_seconds(single(32), measured(2)), 3.4);
+    EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
+}
+
+TEST(StepTime, GrowsWhereMoreRanksShareTheCores) {
+    // Two measured ranks had a core each; four have half of one.
+    EXPECT_DOUBLE_EQ(step_seconds(single(8), measured(4)), 2.0);
+    EXPECT_DOUBLE_EQ(step_seconds(single(8), measured(1)), 1.0) << "a thread takes one core";
+    config::Config two_threads = single(8);
+    two_threads.device.threads = 2;
+    EXPECT_DOUBLE_EQ(step_seconds(two_threads, measured(1)), 0.5);
+    EXPECT_DOUBLE_EQ(step_seconds(two_threads, measured(2)), 1.0);
+}
+
+TEST(StepTime, HasTheMeasuredShareOfTheSums) {
+    config::Config config = single(32);
+    config.bagging.degree = 2;
+    const Estimate plan = estimate(config, measured(2));
+    // The measured sum of 1e8 bytes takes 0.1001 s and made the step 0.05 s longer. This one is of
+    // 25 557 032 parameters.
+    const double sum = 1e-4 + 4 * kParameters / 1e9;
+    EXPECT_NEAR(*plan.time.communication_seconds.value, sum, 1e-4 * sum);
+    EXPECT_NEAR(*plan.time.exposed_seconds.value, sum * 0.05 / 0.1001, 1e-4 * sum);
+    EXPECT_DOUBLE_EQ(*plan.time.compute_seconds.value, 1.8);
+    EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value, 1.8 + *plan.time.exposed_seconds.value);
+    config.communication.overlap = false;
+    const Estimate plain = estimate(config, measured(2));
+    EXPECT_EQ(*plain.time.exposed_seconds.value, *plain.time.communication_seconds.value);
+}
+
+TEST(StepTime, OfSumsBetweenNodesNeedsTheirBandwidth) {
+    config::Config config = single(64);
+    config.bagging.degree = 4;
+    EstimateRequest request = measured(4);
+    request.ranks_per_node = 2;
+    const Estimate plan = estimate(config, request);
+    EXPECT_FALSE(plan.time.step_seconds.value);
+    EXPECT_NE(plan.time.step_seconds.reason.find("no sums between nodes"), std::string::npos)
+        << plan.time.step_seconds.reason;
+}
+
+TEST(StepTime, TakesADescribedMachineForSums) {
+    config::Config config = single(64);
+    config.bagging.degree = 4;
+    EstimateRequest request = measured(4);
+    request.ranks_per_node = 2;
+    request.interconnect = config::Interconnect{{1e-3, 1e10}, {1e-2, 1e9}, 0.0};
+    const Estimate plan = estimate(config, request);
+    // Two rounds of messages within and between two nodes; of 6/4 of the gradients that a rank
+    // sends, 4/4 leave the node, which has two such ranks.
+    const double bytes = 4 * kParameters;
+    const double out = *plan.traffic.out_of_node.value;
+    const double within = plan.traffic.per_step - *plan.traffic.between_nodes.value;
+    EXPECT_NEAR(out, 2 * bytes, 0.01 * bytes);
+    EXPECT_NEAR(within, 0.5 * bytes, 0.01 * bytes);
+    const double sums = 2 * 1e-3 + within / 1e10 + 2 * 1e-2 + out / 1e9;
+    EXPECT_NEAR(*plan.time.communication_seconds.value, sums, 1e-9);
+    EXPECT_NEAR(*plan.time.exposed_seconds.value, sums, 1e-9);
+    request.interconnect->hidden_share = 0.75;
+    EXPECT_NEAR(*estimate(config, request).time.exposed_seconds.value, sums / 4, 1e-9);
+}
+
+TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
+    config::Config config = staged(2, 4);
+    config.training.batch_size = 64;
+    config.device.threads = 1;
+    const Estimate plan = estimate(config, measured(2));
+    ASSERT_TRUE(plan.time.step_seconds.value) << plan.time.step_seconds.reason;
+    // 0.2 s do not grow with the samples; 4 micro-batches of 16 take 1.6 s each beside them.
+    const double whole = 0.2 + 4 * 1.6;
+    EXPECT_NEAR(*plan.time.compute_seconds.value,
+                whole * plan.pipeline.largest_share / (1 - 1.0 / 5), 1e-9);
+    const double messages = plan.pipeline.message_bytes / 1e9 + 8 * 0.5e-4;
+    EXPECT_NEAR(*plan.time.exposed_seconds.value, messages, 1e-9);
+}
+
+TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
+    config::Config config = single(8);
+    config.workload.image_size = 64;
+    EstimateRequest request = measured(2);
+    const auto rate = [&](const char* kind, const char* pass) {
+        request.roofline->operations.push_back(
+            {"x", kind, "fp32", pass, "", true, 1, 1, 1, {1e-11, ""}, {1e11, ""}});
+    };
+    request.roofline->operations.clear();
+    EXPECT_NE(storage::error_of(ExitCode::data, [&] { estimate(config, request); })
+                  .find("measure with the same --config"),
+              std::string::npos);
+    for (const char* pass : {"forward", "weight_gradient", "input_gradient"}) {
+        rate("convolution", pass);
+        rate("linear", pass);
+    }
+    const double at_8 = step_seconds(config, request);
+    // At 100 GFLOP/s convolutions alone take 8 x 3 x 0.67 GFLOPs / 100 GFLOP/s.
+    EXPECT_GT(at_8, 8 * 3 * 0.65e9 / 1e11);
+    config.training.batch_size = 16;
+    EXPECT_DOUBLE_EQ(step_seconds(config, request), 2 * at_8);
+}
+
+TEST(StepTime, IsNoMatterOfTwoRates) {
+    EstimateRequest request = measured(1);
+    request.flops_per_rank = 1e12;
+    EXPECT_EQ(refusal(single(8), request), ExitCode::usage);
+}
+
+TEST(Sweep, ComparesBaggingWithOneModelOnTheSameRanks) {
+    config::Config config = single(8);
+    EstimateRequest request = measured(2);
+    const SweepRecord record = sweep(config, request, {1, 2});
+    ASSERT_EQ(record.points.size(), 2U);
+    const double one = 8 * kTrainingFlops;
+    EXPECT_NEAR(*record.points[1].bagging_flops.value, 2 * one, 1e-6 * one);
+    EXPECT_NEAR(*record.points[1].bagging_efficiency.value, 1, 1e-9);
+    const double step = 1 + (1e-4 + 4 * kParameters / 1e9) * 0.05 / 0.1001;
+    EXPECT_NEAR(*record.points[1].data_parallel_efficiency.value, 1 / step, 1e-5);
+    EXPECT_NE(to_text(record).find("nothing was run"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(to_json(record))["points"][1]["ranks"], 2);
+}
+
+TEST(Sweep, GoesToAHundredThousandRanks) {
+    EstimateRequest request = measured(2);
+    request.interconnect = config::Interconnect{{1e-6, 1e11}, {2e-6, 2.5e10}, std::nullopt};
+    const SweepRecord record = sweep(single(8), request, {1, 100'000});
+    EXPECT_EQ(record.points.size(), 18U);
+    EXPECT_EQ(record.points[16].ranks, 65'536);
+    EXPECT_EQ(record.points.back().ranks, 100'000);
+    EXPECT_NEAR(*record.points.back().bagging_efficiency.value, 1, 1e-9);
+    EXPECT_LT(*record.points.back().data_parallel_efficiency.value, 1);
+}
+
+TEST(Sweep, SaysWhereRanksMakeNoWholeModels) {
+    config::Config config = single(8);
+    config.bagging.degree = 2;
+    const SweepRecord record = sweep(config, measured(2), {1, 2});
+    EXPECT_NE(record.points[0].bagging_flops.reason.find("no multiple of P_degree 2"),
+              std::string::npos);
+    EXPECT_TRUE(record.points[1].bagging_flops.value);
+}
+
+TEST(Sweep, RefusesARangeThatIsNone) {
+    for (const SweepRange range : {SweepRange{0, 4}, {4, 2}, {1, 2'000'000}}) {
+        storage::error_of(ExitCode::usage, [&] { sweep(single(8), measured(2), range); });
+    }
+    EstimateRequest request{.ranks = 2};
+    storage::error_of(ExitCode::usage, [&] { sweep(single(8), request, {1, 2}); });
+}
+
+}  // namespace
+}  // namespace hpcai::prediction
