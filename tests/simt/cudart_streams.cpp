@@ -33,7 +33,13 @@ void demand_waitable(const CUevent_st& event, const char* what) {
 /// Does one more piece of work, so that who asks again and again gets to the end.
 void query(Queue& queue, std::size_t number) {
     if (queue.done() >= number) return;
-    runtime().carry_out([&] { queue.finish(queue.done() + 1); });
+    runtime().is_only_asked = true;
+    try {
+        runtime().carry_out([&] { queue.finish(queue.done() + 1); });
+    } catch (const NotYet&) {
+        // As much of it as can be done.
+    }
+    runtime().is_only_asked = false;
     throw Refusal{cudaErrorNotReady, "not ready"};
 }
 

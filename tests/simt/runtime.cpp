@@ -70,7 +70,10 @@ bool CUgraph_st::is_joined() const {
 }
 
 void CUgraph_st::run(Order order) const {
+    bool& is_only_asked = hpcai::simt::Runtime::instance().is_only_asked;
+    const bool was_only_asked = std::exchange(is_only_asked, false);
     GraphRun(*this, order).finish(0, lanes[0].size());
+    is_only_asked = was_only_asked;
 }
 
 namespace hpcai::simt {
@@ -86,9 +89,14 @@ std::size_t Queue::append(Work work) {
 
 void Queue::finish(std::size_t number) {
     while (done_ < number) {
-        const Work work = std::move(work_.front());
+        Work work = std::move(work_.front());
         work_.pop_front();
-        work();
+        try {
+            work();
+        } catch (const NotYet&) {
+            work_.push_front(std::move(work));
+            throw;
+        }
         ++done_;
     }
 }
@@ -202,6 +210,10 @@ void pretend(double seconds) {
     Runtime::instance().pretended +=
         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
             std::chrono::duration<double>(seconds));
+}
+
+bool is_only_asked() {
+    return Runtime::instance().is_only_asked;
 }
 
 void set_order(Order order) {

@@ -29,6 +29,14 @@ struct Refusal {
     std::string why;
 };
 
+/// Thrown by work that waits for another process, to be done from its beginning when the stream is
+/// asked or waited for again. Only where is_only_asked().
+struct NotYet {};
+
+/// Whether the work under way is done for somebody who asks how far its stream has come. Work that
+/// is part of a recording is done in one go.
+bool is_only_asked();
+
 /// Throws Refusal unless `condition` holds.
 void demand(bool condition, cudaError_t code, const std::string& why);
 
@@ -44,7 +52,7 @@ struct Moment {
 class Queue {
 public:
     std::size_t append(Work work);
-    /// Does all work up to a number. What it throws ends the work.
+    /// Does all work up to a number. What it throws ends the work, unless it is NotYet.
     void finish(std::size_t number);
     void finish() { finish(enqueued_); }
     std::size_t enqueued() const { return enqueued_; }
@@ -112,6 +120,7 @@ public:
     std::vector<std::unique_ptr<CUstream_st>> streams;
     std::vector<std::unique_ptr<CUgraph_st>> captures;  // under way
     Order next_order = Order::late;
+    bool is_only_asked = false;
     std::string failure;  // of work on a stream: all later calls report it
     std::chrono::steady_clock::duration pretended{};  // time that work is said to have taken
     cudaError_t last = cudaSuccess;

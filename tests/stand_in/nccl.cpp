@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include <mpi.h>
 #include <nccl.h>
 
+#include "nccl_failures.hpp"
 #include "simt/runtime.hpp"
 #include "simt/streams.hpp"
 
@@ -47,64 +51,128 @@ struct Message {
     bool is_send = false;
 };
 
-std::vector<MPI_Status> complete(std::vector<MPI_Request>& requests, const Ranks& ranks) {
-    const auto end = std::chrono::steady_clock::now() + kLongestWait;
-    std::vector<MPI_Status> statuses(requests.size());
-    for (int done = 0; done == 0;) {
-        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
-        if (done != 0) break;
-        if (ranks.is_aborted) throw std::runtime_error("NCCL's work was aborted");
-        if (std::chrono::steady_clock::now() > end) {
-            throw std::runtime_error("NCCL's work waited too long for another rank");
-        }
-    }
-    return statuses;
-}
+/// Messages on their way. Whoever only asks how far a stream has come does not wait for them.
+class Exchange {
+public:
+    explicit Exchange(std::vector<Message> messages) : messages_(std::move(messages)) {}
 
-void exchange(const std::vector<Message>& messages) {
-    if (messages.empty()) return;
-    std::vector<MPI_Request> requests;
-    for (const Message& one : messages) {
-        const int world_rank = one.ranks->in_world[static_cast<std::size_t>(one.peer)];
-        const auto count = static_cast<int>(one.count);
-        MPI_Request& request = requests.emplace_back();
-        if (one.is_send) {
-            MPI_Isend(one.bytes, count, MPI_BYTE, world_rank, one.ranks->tag, MPI_COMM_WORLD,
-                      &request);
-        } else {
-            MPI_Irecv(one.bytes, count, MPI_BYTE, world_rank, one.ranks->tag, MPI_COMM_WORLD,
-                      &request);
+    void run() {
+        if (messages_.empty()) return;
+        if (requests_.empty()) begin();
+        const std::vector<MPI_Status> statuses = complete();
+        for (std::size_t i = 0; i < messages_.size(); ++i) {
+            int count = 0;
+            MPI_Get_count(&statuses[i], MPI_BYTE, &count);
+            if (!messages_[i].is_send && static_cast<std::size_t>(count) != messages_[i].count) {
+                throw std::runtime_error("NCCL got a message of another length");
+            }
+            if (!messages_[i].is_send) {
+                std::memcpy(messages_[i].bytes, (*letters_)[i].data(), messages_[i].count);
+            }
         }
     }
-    const std::vector<MPI_Status> statuses = complete(requests, *messages.front().ranks);
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-        int count = 0;
-        MPI_Get_count(&statuses[i], MPI_BYTE, &count);
-        if (!messages[i].is_send && static_cast<std::size_t>(count) != messages[i].count) {
-            throw std::runtime_error("NCCL got a message of another length");
+
+private:
+    void begin() {
+        end_ = std::chrono::steady_clock::now() + kLongestWait;
+        for (const Message& one : messages_) {
+            const int world_rank = one.ranks->in_world[static_cast<std::size_t>(one.peer)];
+            const auto count = static_cast<int>(one.count);
+            MPI_Request& request = requests_.emplace_back();
+            const auto* from = static_cast<const std::byte*>(one.bytes);
+            std::vector<std::byte>& letter =
+                letters_->emplace_back(one.is_send ? std::vector(from, from + one.count)
+                                                   : std::vector<std::byte>(one.count));
+            if (one.is_send) {
+                MPI_Isend(letter.data(), count, MPI_BYTE, world_rank, one.ranks->tag,
+                          MPI_COMM_WORLD, &request);
+            } else {
+                MPI_Irecv(letter.data(), count, MPI_BYTE, world_rank, one.ranks->tag,
+                          MPI_COMM_WORLD, &request);
+            }
         }
     }
-}
+
+    std::vector<MPI_Status> complete() {
+        std::vector<MPI_Status> statuses(requests_.size());
+        for (int done = 0;;) {
+            MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                        statuses.data());
+            if (done != 0) return statuses;
+            if (messages_.front().ranks->is_aborted) {
+                static_cast<void>(letters_.release());  // perhaps they still arrive
+                throw std::runtime_error("NCCL's work was aborted");
+            }
+            if (std::chrono::steady_clock::now() > end_) {
+                throw std::runtime_error("NCCL's work waited too long for another rank");
+            }
+            if (hpcai::simt::is_only_asked()) throw hpcai::simt::NotYet{};
+        }
+    }
+
+    std::vector<Message> messages_;
+    std::vector<MPI_Request> requests_;
+    // MPI goes on with them while nobody may touch the device's memory.
+    std::unique_ptr<std::vector<std::vector<std::byte>>> letters_ =
+        std::make_unique<std::vector<std::vector<std::byte>>>();
+    std::chrono::steady_clock::time_point end_;
+};
 
 /// All give theirs to all, who add in the order of ranks.
-void sum(const std::shared_ptr<Ranks>& ranks, float* values, std::size_t count) {
-    const std::vector<float> mine(values, values + count);
-    std::vector<std::vector<float>> all(ranks->in_world.size(), mine);
-    std::vector<Message> messages;
-    for (int peer = 0; peer < ranks->size(); ++peer) {
-        if (peer == ranks->rank) continue;
-        Message message{ranks, nullptr, const_cast<float*>(mine.data()), count * sizeof(float),
-                        peer,  true};
-        messages.push_back(message);
-        message.is_send = false;
-        message.bytes = all[static_cast<std::size_t>(peer)].data();
-        messages.push_back(message);
+class SumOfAll {
+public:
+    SumOfAll(const std::shared_ptr<Ranks>& ranks, std::span<float> values)
+        : values_(values),
+          mine_(values.begin(), values.end()),
+          all_(ranks->in_world.size(), mine_),
+          exchange_(messages(ranks)) {}
+
+    void run() {
+        exchange_.run();
+        for (std::size_t i = 0; i < values_.size(); ++i) {
+            values_[i] =
+                std::accumulate(all_.begin(), all_.end(), 0.0F,
+                                [i](float so_far, const auto& one) { return so_far + one[i]; });
+        }
     }
-    exchange(messages);
-    for (std::size_t i = 0; i < count; ++i) {
-        values[i] = std::accumulate(all.begin(), all.end(), 0.0F,
-                                    [i](float so_far, const auto& one) { return so_far + one[i]; });
+
+private:
+    std::vector<Message> messages(const std::shared_ptr<Ranks>& ranks) {
+        std::vector<Message> messages;
+        for (int peer = 0; peer < ranks->size(); ++peer) {
+            if (peer == ranks->rank) continue;
+            Message message{ranks, nullptr, mine_.data(), values_.size_bytes(), peer, true};
+            messages.push_back(message);
+            message.is_send = false;
+            message.bytes = all_[static_cast<std::size_t>(peer)].data();
+            messages.push_back(message);
+        }
+        return messages;
     }
+
+    std::span<float> values_;
+    std::vector<float> mine_;
+    std::vector<std::vector<float>> all_;
+    Exchange exchange_;
+};
+
+/// Makes a piece of work when its turn has come, and goes on with it until it is done; a recording
+/// does so again and again.
+template <typename Make>
+void enqueue_work(cudaStream_t stream, Make make) {
+    hpcai::simt::enqueue(stream, [make, under_way = decltype(make())()]() mutable {
+        if (!under_way) under_way = make();
+        under_way->run();
+        under_way.reset();
+    });
+}
+
+std::optional<hpcai::tests::NcclCall> next_failure;
+
+bool fails(hpcai::tests::NcclCall call) {
+    if (next_failure != call) return false;
+    next_failure.reset();
+    return true;
 }
 
 /// What a thread has begun with ncclGroupStart.
@@ -117,6 +185,7 @@ thread_local OpenGroup open_group;
 ncclResult_t close_group() {
     std::vector<Message> messages = std::exchange(open_group.messages, {});
     if (messages.empty()) return ncclSuccess;
+    if (fails(hpcai::tests::NcclCall::group_end)) return ncclSystemError;
     const cudaStream_t stream = messages.front().stream;
     const auto& memory = hpcai::simt::Runtime::instance().memory;
     for (const Message& one : messages) {
@@ -126,7 +195,8 @@ ncclResult_t close_group() {
         }
     }
     messages.front().ranks->steps_to_settle = 2;
-    hpcai::simt::enqueue(stream, [messages = std::move(messages)] { exchange(messages); });
+    enqueue_work(stream,
+                 [messages = std::move(messages)] { return std::make_shared<Exchange>(messages); });
     return ncclInProgress;
 }
 
@@ -136,6 +206,10 @@ ncclResult_t add(Message message) {
 }
 
 }  // namespace
+
+void hpcai::tests::fail_next(NcclCall call) {
+    next_failure = call;
+}
 
 struct ncclComm {
     std::shared_ptr<Ranks> ranks = std::make_shared<Ranks>();
@@ -190,6 +264,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+    if (fails(hpcai::tests::NcclCall::asking)) return ncclInternalError;
+    if (fails(hpcai::tests::NcclCall::async_error)) {
+        *state = ncclRemoteError;
+        return ncclSuccess;
+    }
     int& steps = comm->ranks->steps_to_settle;
     *state = steps > 0 ? ncclInProgress : ncclSuccess;
     steps = std::max(steps - 1, 0);
@@ -220,8 +299,9 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t how, ncclComm_t comm, cudaStream_t stream) {
     if (type != ncclFloat32 || how != ncclSum || from != to) return ncclInvalidArgument;
-    hpcai::simt::enqueue(
-        stream, [ranks = comm->ranks, to, count] { sum(ranks, static_cast<float*>(to), count); });
+    enqueue_work(stream, [ranks = comm->ranks, values = std::span(static_cast<float*>(to), count)] {
+        return std::make_shared<SumOfAll>(ranks, values);
+    });
     return ncclInProgress;
 }
 
@@ -240,7 +320,18 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 const char* ncclGetErrorString(ncclResult_t status) {
-    return status == ncclSuccess ? "no error" : "an error";
+    switch (status) {
+        case ncclSuccess:
+            return "no error";
+        case ncclSystemError:
+            return "unhandled system error";
+        case ncclInternalError:
+            return "internal error";
+        case ncclRemoteError:
+            return "remote process exited or there was a network error";
+        default:
+            return "an error";
+    }
 }
 
 const char* ncclGetLastError(ncclComm_t) {
