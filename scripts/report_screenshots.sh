@@ -29,7 +29,8 @@ fi
 mkdir -p "$out"
 out=$(realpath "$out")
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# Its helpers may still be writing.
+trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 
 # In a frame of a page, since a window has a least width of 500 pixels; its script tells heights.
 probe() {

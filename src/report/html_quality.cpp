@@ -171,10 +171,13 @@ Markup numbers(const RunRecord& record) {
 }  // namespace
 
 Markup quality_section(const PageContent& content) {
-    const Markup curves =
-        has_steps(content.steps)
-            ? loss_curves(content)
-            : note("There is no learning curve: the groups left no records of their steps.");
+    Markup curves = loss_curves(content);
+    if (curves.html.empty()) {
+        curves =
+            note(has_steps(content.steps)
+                     ? "There is no learning curve: the groups\xE2\x80\x99 steps have no loss."
+                     : "There is no learning curve: the groups left no records of their steps.");
+    }
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
     return section("learning", "Learning", curves + remarks) +

@@ -159,7 +159,6 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     std::this_thread::sleep_for(kWork);
     buckets.finish();
     EXPECT_GE(buckets.accounting().hidden_seconds, hidden + kSeconds);
-    EXPECT_LT(buckets.accounting().exposed_seconds, kSeconds);
 }
 
 TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {

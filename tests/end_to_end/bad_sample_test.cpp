@@ -6,6 +6,7 @@
 
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/plan/data_sampler.hpp>
+#include <hpcai/report/steps_csv.hpp>
 
 #include "launch.hpp"
 
@@ -52,6 +53,19 @@ TEST_F(BadSample, ThatIsCutFailsTheRunWithTwoRanksByDefault) {
     EXPECT_EQ(verdict["exit_code"], 4);
     EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/weights.safetensors"));
     EXPECT_FALSE(fs::exists(folder_ / "result/evaluation/ensemble.npy"));
+}
+
+TEST_F(BadSample, LeavesTheStepsBeforeIt) {
+    cut(5);
+    const Outcome outcome = run_ranks(folder_.path(), 2, {"bagging.M=1", "bagging.P_degree=2"});
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    const fs::path group = folder_ / "result/groups/0";
+    const auto steps = report::steps_from_csv(text_of(group / "steps.csv"));
+    const nlohmann::json record = json_of(group / "record.json")["record"];
+    EXPECT_LT(steps.size(), 3U) << "of three, of which one met the sample";
+    EXPECT_EQ(record["iterations"], steps.size());
+    EXPECT_EQ(record["samples_trained"], kBatch * steps.size());
+    EXPECT_FALSE(fs::exists(group / "ranks.csv"));
 }
 
 TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {

@@ -171,20 +171,6 @@ TEST_F(StepTimes, AreDrawnByTheTrace) {
     }
 }
 
-TEST_F(StepTimes, AreKeptOfATrainingThatFails) {
-    const Outcome outcome = run_ranks(
-        folder_->path(), 2,
-        {"bagging.M=1", "run.trace=false", "training.learning_rate=1e30", "run.loss_steps=1"},
-        "failed");
-    ASSERT_NE(outcome.exit_code, 0);
-    const auto all = report::steps_from_csv(text_of(*folder_ / "failed/groups/0/steps.csv"));
-    const nlohmann::json record = json_of(*folder_ / "failed/groups/0/record.json")["record"];
-    EXPECT_EQ(record["iterations"], all.size());
-    EXPECT_EQ(record["samples_trained"], 8 * all.size());
-    EXPECT_LT(all.size(), 8U);
-    EXPECT_FALSE(fs::exists(*folder_ / "failed/groups/0/ranks.csv"));
-}
-
 TEST_F(StepTimes, AreNotMeasuredWhereNobodyAsks) {
     const Outcome outcome =
         run_ranks(folder_->path(), 2,

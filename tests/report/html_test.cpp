@@ -126,6 +126,15 @@ TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
     EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));
 }
 
+TEST(Html, OfStepsWithoutLossSaysSo) {
+    const RunRecord record = example_record();
+    PageContent content = example_content(record);
+    for (auto& steps : content.steps) {
+        for (StepRecord& step : steps) step.loss = PhaseSeconds::kUnknown;
+    }
+    EXPECT_TRUE(has(read_page(html(content)), "steps have no loss."));
+}
+
 TEST(Html, ShowsWhyStepsCannotBeRead) {
     const RunRecord record = example_record();
     PageContent content = example_content(record);
