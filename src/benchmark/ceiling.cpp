@@ -102,18 +102,4 @@ CeilingRecord find_ceiling(const Start& start, comm::Communicator& everyone) {
     return ceiling;
 }
 
-UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks) {
-    UtilizationRecord utilization{flops, ceiling.ceiling_flops};
-    if (!flops.value) {
-        utilization.fraction = flops;
-        return utilization;
-    }
-    utilization.flops_per_rank = {*flops.value / ranks, ""};
-    if (ceiling.ceiling_flops.value) {
-        utilization.fraction = {*utilization.flops_per_rank.value / *ceiling.ceiling_flops.value,
-                                ""};
-    }
-    return utilization;
-}
-
 }  // namespace hpcai::benchmark

@@ -20,7 +20,4 @@ CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::s
 /// Collective.
 CeilingRecord find_ceiling(const Start& start, comm::Communicator& everyone);
 
-/// What `flops` of all ranks are of it.
-UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks);
-
 }  // namespace hpcai::benchmark

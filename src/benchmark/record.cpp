@@ -11,7 +11,6 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "ceiling.hpp"
 #include "determinism.hpp"
 #include "environment.hpp"
 #include "workload.hpp"
@@ -134,7 +133,8 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_scores(record);
     add_energy(record);
     record.roofline = start.ceiling;
-    record.utilization = utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
+    record.utilization =
+        verification::utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
     const plan::Layout& layout = start.controller.layout();
     verification::derive_communication(start.config, start.controller, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);

@@ -158,4 +158,18 @@ std::string summary_digest(const RunRecord& record) {
     return storage::sha256_hex(storage::bytes_of(report::summary(record, "")));
 }
 
+UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks) {
+    UtilizationRecord utilization{flops, ceiling.ceiling_flops};
+    if (!flops.value) {
+        utilization.fraction = flops;
+        return utilization;
+    }
+    utilization.flops_per_rank = {*flops.value / ranks, ""};
+    if (ceiling.ceiling_flops.value) {
+        utilization.fraction = {*utilization.flops_per_rank.value / *ceiling.ceiling_flops.value,
+                                ""};
+    }
+    return utilization;
+}
+
 }  // namespace hpcai::verification

@@ -101,6 +101,8 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     derive_communication(claim.config, claim.controller, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     derive_time_breakdown(record);
+    record.utilization =
+        utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
     record.determinism.requested = claim.config.run.deterministic;
     recompute_verdict(claim, groups, record);
     record.summary_sha256 = summary_digest(claim.record);

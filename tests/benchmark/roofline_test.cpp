@@ -7,6 +7,7 @@
 
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/benchmark/roofline.hpp>
+#include <hpcai/verification/derive.hpp>
 
 #include "../../src/benchmark/all_reduce_rates.hpp"
 #include "../../src/benchmark/ceiling.hpp"
@@ -54,10 +55,11 @@ TEST(Ceiling, OfAnotherPrecisionIsNone) {
 
 TEST(Utilization, IsARanksShareOfTheCeiling) {
     const CeilingRecord ceiling = ceiling_from(example_roofline().operations, "fp32");
-    const UtilizationRecord used = utilization_of(ceiling, {160e9, ""}, 4);
+    const UtilizationRecord used = verification::utilization_of(ceiling, {160e9, ""}, 4);
     EXPECT_DOUBLE_EQ(*used.flops_per_rank.value, 40e9);
     EXPECT_DOUBLE_EQ(*used.fraction.value, 0.4);
-    const UtilizationRecord none = utilization_of(ceiling, {std::nullopt, "no group finished"}, 4);
+    const UtilizationRecord none =
+        verification::utilization_of(ceiling, {std::nullopt, "no group finished"}, 4);
     EXPECT_EQ(none.fraction.reason, "no group finished");
 }
 

@@ -60,6 +60,9 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
 /// record.time_breakdown, from those of the groups that finished.
 void derive_time_breakdown(RunRecord& record);
 
+/// What `flops` of all ranks are of the ceiling.
+UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks);
+
 /// What the verdict is made from, but for the failures' exit codes.
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
 
