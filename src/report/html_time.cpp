@@ -181,24 +181,33 @@ Markup time_section(const PageContent& content) {
 
 Markup utilization_section(const PageContent& content) {
     const RunRecord& record = content.record;
-    const Quantity& flops = record.scores.flops;
-    const bool known = is_there(flops) && record.topology.ranks > 0;
-    const Quantity per_rank{
-        known ? std::optional(*flops.value / record.topology.ranks) : std::nullopt, flops.reason};
+    const UtilizationRecord& used = record.utilization;
+    const CeilingRecord& ceiling = record.roofline;
     const Markup plot =
         has_steps(content.steps)
             ? speed_plot(content)
             : note("There is no curve over time: the groups left no records of their steps.");
+    const Quantity share{
+        is_there(used.fraction) ? std::optional(100 * *used.fraction.value) : std::nullopt,
+        used.fraction.reason};
+    const std::string which =
+        is_there(ceiling.ceiling_flops)
+            ? fmt::format(
+                  "The ceiling is the fastest of large matrix products and the model\xE2\x80\x99s "
+                  "own convolutions in {}: {}; {}.",
+                  ceiling.precision, ceiling.ceiling, ceiling.source)
+            : fmt::format("There is no ceiling to compare with: {}.", ceiling.ceiling_flops.reason);
     return section(
         "utilization", "Utilization",
         plot +
-            facts({{"FLOPS of all groups", quantity(flops, "{:.3e}")},
-                   {"FLOPS of a rank", quantity(per_rank, "{:.3e}")},
+            facts({{"FLOPS of all groups", quantity(record.scores.flops, "{:.3e}")},
+                   {"FLOPS of a rank", quantity(used.flops_per_rank, "{:.3e}")},
+                   {"ceiling of a rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
+                   {"share of the ceiling", quantity(share, "{:.1f}", "%")},
                    {"samples a second",
                     quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
                    {"of a rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
-            note(
-                "The record has no measured ceiling of this machine, so no share of it is given."));
+            note(which));
 }
 
 Markup energy_section(const RunRecord& record) {

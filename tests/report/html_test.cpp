@@ -116,6 +116,20 @@ TEST(Html, PrintsTheEnergyThatWasMeasured) {
     EXPECT_FALSE(has(page, "No meter"));
 }
 
+TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
+    RunRecord record = example_record();
+    record.utilization.fraction = {0.375, ""};
+    record.roofline.ceiling_flops = {7.2e10, ""};
+    record.roofline.ceiling = "gemm 2048, forward";
+    const ReadPage page = read_page(html(example_content(record)));
+    for (const char* words : {"37.5", "7.200e+10", "gemm 2048, forward"}) {
+        EXPECT_TRUE(has(page, words)) << words;
+    }
+    record.utilization.fraction = {std::nullopt, "run.roofline is off"};
+    record.roofline.ceiling_flops = {std::nullopt, "run.roofline is off"};
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "run.roofline is off"));
+}
+
 TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
