@@ -32,11 +32,17 @@ nlohmann::json line_of(const std::vector<nlohmann::json>& lines, const std::stri
     return {};
 }
 
-const std::vector<MllogSetting> kSettings{{"opt_name", {}, "sgd"},
-                                          {"opt_base_learning_rate", {0.1, ""}}};
+std::vector<MllogSetting> settings() {
+    std::vector<MllogSetting> all(2);
+    all[0].key = "opt_name";
+    all[0].text = "sgd";
+    all[1].key = "opt_base_learning_rate";
+    all[1].value.value = 0.1;
+    return all;
+}
 
 TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
-    const std::vector<nlohmann::json> lines = lines_of(mllog(example_record(), 1, kSettings));
+    const std::vector<nlohmann::json> lines = lines_of(mllog(example_record(), 1, settings()));
     constexpr std::int64_t kStart = 981173106000;  // 2001-02-03T04:05:06Z
     EXPECT_EQ(line_of(lines, "init_start")["time_ms"], kStart);
     EXPECT_EQ(line_of(lines, "run_start")["time_ms"], kStart + 1500) << "start-up, staging";
@@ -58,7 +64,7 @@ TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
 }
 
 TEST(Mllog, OfALostGroupIsAborted) {
-    const std::vector<nlohmann::json> lines = lines_of(mllog(partial_record(), 1, kSettings));
+    const std::vector<nlohmann::json> lines = lines_of(mllog(partial_record(), 1, settings()));
     EXPECT_EQ(lines.back()["key"], "run_stop");
     EXPECT_EQ(lines.back()["metadata"]["status"], "aborted");
     EXPECT_EQ(lines.back()["metadata"]["reason"], "rank 3 ended");
@@ -69,8 +75,8 @@ TEST(Mllog, KeepsATextOnItsLine) {
     RunRecord record = partial_record();
     record.work.groups[1].failure = "x\n:::MLLOG {}\xff";
     record.topology.map[2].device = "a\r\nb";
-    const std::vector<nlohmann::json> lines = lines_of(mllog(record, 1, kSettings));
-    EXPECT_EQ(lines.size(), lines_of(mllog(partial_record(), 1, kSettings)).size());
+    const std::vector<nlohmann::json> lines = lines_of(mllog(record, 1, settings()));
+    EXPECT_EQ(lines.size(), lines_of(mllog(partial_record(), 1, settings())).size());
 }
 
 TEST(Mllog, RefusesAStartThatIsNoTime) {
@@ -78,7 +84,7 @@ TEST(Mllog, RefusesAStartThatIsNoTime) {
     for (const char* time : {"", "yesterday", "2001-02-30T04:05:06Z", "2001-02-03T24:05:06Z",
                              "2001-02-03 04:05:06Z", "2001-02-03T04:05:06Z\n"}) {
         record.time.started_utc = time;
-        EXPECT_THROW(mllog(record, 0, kSettings), Error) << time;
+        EXPECT_THROW(mllog(record, 0, settings()), Error) << time;
     }
 }
 
