@@ -60,7 +60,10 @@ TEST_F(DetectorRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
                                    "environment.json",
                                    "manifest.sha256",
                                    "evaluation/ensemble.json",
-                                   "evaluation/annotations.json"};
+                                   "evaluation/annotations.json",
+                                   "report.html",
+                                   "mllog/result_0.txt",
+                                   "mllog/result_1.txt"};
     for (const std::string group : {"groups/0/", "groups/1/"}) {
         for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
                                  "weights.safetensors", "detections.json"}) {
