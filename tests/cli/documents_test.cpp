@@ -80,7 +80,7 @@ TEST(Rules, AreNumberedAsTheVerdictNamesThem) {
     Lines documented = found_in(text_of(source("docs/RULES.md")), "\n([0-9]+)\\. ");
     std::sort(documented.begin(), documented.end());
     documented.erase(std::unique(documented.begin(), documented.end()), documented.end());
-    const std::string code = text_of(source("src/benchmark/verdict.cpp"));
+    const std::string code = text_of(source("src/verification/verdict.cpp"));
     Lines judged = found_in(code, "(?:equal|at_least)\\(([0-9]+),");
     for (const std::string& number : found_in(code, "\"rule ([0-9]+):")) judged.push_back(number);
     std::sort(judged.begin(), judged.end());

@@ -61,7 +61,7 @@ TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
     EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
               "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
               "audit_steps, loss_steps, measure_phases, trace, trace_steps, "
-              "level), got 'repeat', which this version does not have");
+              "level, roofline), got 'repeat', which this version does not have");
     EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
                 EndsWith("which this version does not have"));
 }

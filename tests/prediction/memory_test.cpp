@@ -32,7 +32,7 @@ double arena_bytes(const config::Config& config) {
     return static_cast<double>(network.memory().arena_bytes);
 }
 
-TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAFifth) {
+TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
     for (const bool fusion : {false, true}) {
         config::Config config = small();
         config.training.batch_size = 32;  // so that scratch of one sample's size weighs little
@@ -46,7 +46,7 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAFifth) {
         const MemoryEstimate estimated = memory_of(config);
         const auto arena = static_cast<double>(network.memory().arena_bytes);
         EXPECT_LT(estimated.activations, arena) << "fusion " << fusion;
-        EXPECT_GT(1.2 * estimated.activations, arena) << "fusion " << fusion;
+        EXPECT_GT(1.25 * estimated.activations, arena) << "fusion " << fusion;
         // A device may keep one copy for both directions, or none where it reads the masters.
         EXPECT_LT(static_cast<double>(network.memory().prepared_bytes),
                   1.05 * estimated.working_copies);
