@@ -50,7 +50,7 @@ void add_roofline_command(CLI::App& parent, Context& context) {
          "Measure how fast this machine can be: matrix products, the model's convolutions, memory, "
          "sums over the ranks of a launch, and whole training steps, for `plan` and `bench`.",
          {"hpcai500 roofline --config configs/ucmerced.yaml --output roofline.json",
-          "mpirun --bind-to none -np 2 hpcai500 roofline --config configs/quickstart.yaml "
+          "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
           "--seconds "
           "30 --output roofline.json"}});
     add_config_options(command, options->config, Presence::optional);
