@@ -26,6 +26,9 @@ several='[2-9]|[1-9][0-9][0-9]?'
 parts_of_32='1|2|4|8' # ranks that share the batch of configs/quickstart.yaml
 # shellcheck disable=SC2034
 share_of_core='0\.[1-9][0-9]*|1|1\.0'
+one_setting='[a-z_]+\.[A-Za-z_]+=[A-Za-z0-9_.+-]+'
+# shellcheck disable=SC2034
+several_settings="($one_setting( $one_setting)*)?"
 # shellcheck disable=SC2034
 link_rate='[1-9][0-9]*[kmg]bit'
 

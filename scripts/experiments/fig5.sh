@@ -30,12 +30,11 @@ Writes fig5.json, fig5.txt and fig5.svg, and the runs they are from. Needs root 
 END
 }
 
-one_setting='[a-z_]+\.[A-Za-z_]+=[A-Za-z0-9_.+-]+'
 options+=([workload]=image_classification [models]="1 2 4" [degree]=2 [share]=0.2 [rate]=1gbit
     [pictures]=40 [epochs]=4 [target]=0.25 [settings]="")
 legal+=([workload]=image_classification [models]=$rank_counts [degree]=$parts_of_32
     [share]=$share_of_core [rate]=$link_rate [pictures]=$small_number [epochs]=$small_number
-    [target]='0?\.[0-9]+' [settings]="($one_setting( $one_setting)*)?")
+    [target]='0?\.[0-9]+' [settings]=$several_settings)
 parse_options "$@"
 check_increasing --models "${options[models]}"
 read -ra models <<<"${options[models]}"

@@ -7,7 +7,7 @@ source "$(dirname "$(readlink -f "$0")")/common.sh"
 usage() {
     cat <<'END'
 Usage: scripts/experiments/fig7.sh [--ranks N] [--models "4 2 1"] [--pictures N] [--size S]
-         [--epochs E] [--output DIR] [--program FILE]
+         [--epochs E] [--batch N] [--settings "K=V ..."] [--output DIR] [--program FILE]
 
 Speed and quality of the same number of ranks divided into fewer and fewer base models: (M, P_degree)
 is (4, 1), (2, 2), (1, 4) where the paper has (8, 8), (4, 16), (1, 64). Each base model trains with
@@ -19,6 +19,9 @@ of one base model, so that twice the speed is half the time to train. Runs on th
   --pictures N    training photographs of a class (160)
   --size S        side of the pictures, 32 to 199 pixels (48)
   --epochs E      at least 2                      (4)
+  --batch N       samples of a rank in a step, as in the paper, where one model on all ranks has the
+                  largest batch; 0: 32 samples of a base model, however many ranks it has (0)
+  --settings "..." of the configuration, for all runs, such as training.optimizer=adagrad (none)
   --output DIR    new folder                      (results/fig7-<UTC time>)
 
 Writes fig7.json, fig7.txt and fig7.svg, and the runs they are from.
@@ -26,9 +29,10 @@ END
 }
 
 options+=([workload]=image_classification [ranks]=4 [models]="4 2 1" [pictures]=160 [size]=48
-    [epochs]=4)
+    [epochs]=4 [batch]=0 [settings]="")
 legal+=([workload]=image_classification [ranks]='[1-9][0-9]?' [models]=$rank_counts
-    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several)
+    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several
+    [batch]='[0-9]|[1-9][0-9]' [settings]=$several_settings)
 parse_options "$@"
 read -ra models <<<"${options[models]}"
 for count in "${models[@]}"; do
@@ -41,9 +45,14 @@ start_here
 hold_ranks "${options[ranks]}" ""
 make_photographs "${options[pictures]}" "${options[size]}"
 
+changes=()
+for setting in ${options[settings]}; do changes+=(--set "$setting"); done
 for count in "${models[@]}"; do
+    batch=32
+    ((options[batch] == 0)) || batch=$((options[batch] * options[ranks] / count))
     measure "models=$count" "${options[ranks]}" "${photographs[@]}" --set "bagging.M=$count" \
         --set "bagging.P_degree=$((options[ranks] / count))" \
-        --set "workload.image_size=${options[size]}" --set "workload.epochs=${options[epochs]}"
+        --set "workload.image_size=${options[size]}" --set "workload.epochs=${options[epochs]}" \
+        --set "training.batch_size=$batch" "${changes[@]}"
 done
 draw
