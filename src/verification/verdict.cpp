@@ -97,9 +97,10 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
             std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
             break;
         case config::WorkloadKind::object_detection:
-            rules.push_back({false,
-                             "rule 1: workload.kind must be image_classification or "
-                             "extreme_weather, is object_detection"});
+        case config::WorkloadKind::climate_segmentation:
+            rules.push_back({false, fmt::format("rule 1: workload.kind must be image_classification "
+                                                "or extreme_weather, is {}",
+                                                config::value_text(config, "workload.kind"))});
             break;
     }
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||

@@ -7,23 +7,14 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/error.hpp>
+#include <hpcai/base/energy_record.hpp>
 #include <hpcai/base/quantity.hpp>
 #include <hpcai/base/roofline_record.hpp>
+#include <hpcai/base/verdict_record.hpp>
 
 /// What one run of the benchmark leaves behind: the structs mirror `result.json` key by key, and
 /// every printer works from a RunRecord alone. Plain data; `report` writes and reads it.
 namespace hpcai {
-
-enum class Status { valid, invalid, partial, custom };
-
-struct VerdictRecord {
-    Status status = Status::invalid;
-    std::vector<std::string> reasons;  // one line each; why the result is not VALID
-    ExitCode exit_code = ExitCode::invalid;
-    bool rankable = false;
-    bool operator==(const VerdictRecord&) const = default;
-};
 
 /// One line of the echo above the table: a setting in force, and what it means.
 struct ParameterRecord {
@@ -143,6 +134,14 @@ struct TimeBreakdownRecord {
     bool operator==(const TimeBreakdownRecord&) const = default;
 };
 
+/// What a base model was worth in the course of its training.
+struct EpochQualityRecord {
+    int epoch = 0;                // epochs done
+    double training_seconds = 0;  // until then, without evaluation
+    double quality = 0;
+    bool operator==(const EpochQualityRecord&) const = default;
+};
+
 /// One base model: what its group did. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
@@ -164,6 +163,7 @@ struct GroupRecord {
     AuditRecord audit;
     std::string predictions_sha256;  // of its file of predictions; empty: there is none
     TimeBreakdownRecord time_breakdown;
+    std::vector<EpochQualityRecord> quality_by_epoch;  // run.evaluate_epochs
     bool operator==(const GroupRecord&) const = default;
 };
 
@@ -190,6 +190,7 @@ struct GroupResult {
     std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
+    std::vector<CounterRecord> counters;  // meters and interfaces of its nodes
     bool operator==(const GroupResult&) const = default;
 };
 
@@ -217,6 +218,7 @@ struct TimeRecord {
     Quantity staging_seconds;
     Quantity training_seconds;          // the longest of all groups: the denominator of eq. 6
     std::vector<double> epoch_seconds;  // per epoch, the longest of all groups
+    Quantity time_to_quality_seconds;   // of training, until every group's model had the target
     Quantity vote_seconds;
     Quantity total_seconds;
     bool operator==(const TimeRecord&) const = default;
@@ -228,20 +230,21 @@ struct ThroughputRecord {
     bool operator==(const ThroughputRecord&) const = default;
 };
 
-struct ScoresRecord {
-    Quantity flops;                // FLOP/s, eq. 6
-    Quantity vflops;               // FLOP/s, eq. 7
-    Quantity penalty_coefficient;  // eq. 8
-    Quantity vflops_per_watt;
-    bool operator==(const ScoresRecord&) const = default;
-};
-
 struct IntervalRecord {
     Quantity low;
     Quantity high;
     double level = 0.95;
     std::string method;  // e.g. "wilson"
     bool operator==(const IntervalRecord&) const = default;
+};
+
+struct ScoresRecord {
+    Quantity flops;                // FLOP/s, eq. 6
+    Quantity vflops;               // FLOP/s, eq. 7
+    Quantity penalty_coefficient;  // eq. 8
+    Quantity vflops_per_watt;
+    IntervalRecord vflops_interval;  // from those of the quality
+    bool operator==(const ScoresRecord&) const = default;
 };
 
 /// One kind of object that detectors look for, in the ensemble's detections.
@@ -269,6 +272,7 @@ struct QualityRecord {
     Quantity out_of_bag;            // the same metric on training samples, by the out-of-bag vote
     std::int64_t out_of_bag_samples = 0;  // covered by at least one member
     IntervalRecord confidence_interval;   // of `ensemble`
+    IntervalRecord members_interval;      // likewise, over the choice of members, too
     Quantity ensemble_voc_ap50;           // of detectors: means over the categories
     Quantity ensemble_ap10;
     std::vector<CategoryRecord> categories;  // of detectors
@@ -297,6 +301,9 @@ struct CommunicationRecord {
     std::int64_t statistics_sums_per_step = 0;
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // of exposed_seconds; the largest of all groups
+    // Of all programs on the nodes in the core phase, by the interfaces' own counters
+    Quantity counted_sent_bytes;
+    std::vector<InterfaceRecord> interfaces;
     bool operator==(const CommunicationRecord&) const = default;
 };
 
@@ -317,13 +324,6 @@ struct ParallelRecord {
     bool operator==(const ParallelRecord&) const = default;
 };
 
-struct EnergyRecord {
-    std::string source;  // the meters; empty: none
-    Quantity joules;
-    Quantity average_watts;
-    bool operator==(const EnergyRecord&) const = default;
-};
-
 /// What the devices promised of the bits of this run's results.
 struct DeterminismRecord {
     bool requested = false;  // run.deterministic
@@ -341,6 +341,7 @@ struct RunRecord {
     TopologyRecord topology;
     WorkloadRecord workload;
     std::string config;  // the effective configuration, YAML text
+    SubmissionRecord submission;
     FlopsRecord flops;
     WorkRecord work;
     TimeRecord time;

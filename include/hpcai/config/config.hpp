@@ -12,8 +12,13 @@
 namespace hpcai::config {
 
 enum class Level { hardware, system, free, custom };
-enum class WorkloadKind { image_classification, extreme_weather, object_detection };
-enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn };
+enum class WorkloadKind {
+    image_classification,
+    extreme_weather,
+    object_detection,
+    climate_segmentation
+};
+enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn, segmentation_net };
 enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
 enum class Aggregation { soft_vote, majority, wbf, nms };
@@ -32,6 +37,7 @@ enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
 enum class CommunicationPrecision { fp32, bf16, fp16, int8 };
 enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };
+enum class Meters { automatic, none };
 
 struct RunConfig {
     std::string name = "run";
@@ -45,6 +51,25 @@ struct RunConfig {
     int trace_steps = 20;
     Level level = Level::custom;
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
+    int repeat = 1;
+    int evaluate_epochs = 0;  // between two evaluations in training; 0: at the end only
+    Meters meters = Meters::automatic;
+};
+
+/// Who hands the result in, and the nine layers of the system, in words.
+struct SubmissionConfig {
+    std::string system_name;
+    std::string organization;
+    std::string contact;
+    std::string hardware;
+    std::string operating_system;
+    std::string communication_libraries;
+    std::string acceleration_libraries;
+    std::string framework;
+    std::string parallel_mode;
+    std::string algorithm;
+    std::string hyper_parameters;
+    std::string problem;
 };
 
 struct WorkloadConfig {
@@ -176,6 +201,7 @@ struct DeviceConfig {
 
 struct Config {
     RunConfig run;
+    SubmissionConfig submission;
     WorkloadConfig workload;
     DetectorConfig detector;
     BaggingConfig bagging;

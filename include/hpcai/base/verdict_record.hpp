@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+
+/// What a run is worth and who hands it in. Plain data; part of the RunRecord.
+namespace hpcai {
+
+enum class Status { valid, invalid, partial, custom };
+
+/// One condition of a rule of docs/RULES.md, as the run had it.
+struct RuleRecord {
+    int number = 0;
+    std::string what;      // "workload.epochs"
+    std::string required;  // "90"
+    std::string found;     // "6"
+    bool kept = false;
+    bool operator==(const RuleRecord&) const = default;
+};
+
+struct VerdictRecord {
+    Status status = Status::invalid;
+    std::vector<std::string> reasons;  // one line each; why the result is not VALID
+    ExitCode exit_code = ExitCode::invalid;
+    bool rankable = false;
+    std::vector<RuleRecord> rules;  // those that run.level has, kept or broken
+    bool operator==(const VerdictRecord&) const = default;
+};
+
+/// The configuration's section `submission`, and what a ranking would miss in it.
+struct SubmissionRecord {
+    std::string system_name;
+    std::string organization;
+    std::string contact;
+    std::string hardware;                 // layer 1 of nine
+    std::string operating_system;         // 2
+    std::string communication_libraries;  // 3
+    std::string acceleration_libraries;   // 4
+    std::string framework;                // 5
+    std::string parallel_mode;            // 6
+    std::string algorithm;                // 7
+    std::string hyper_parameters;         // 8
+    std::string problem;                  // 9
+    std::vector<std::string> missing;     // keys that are to be filled in; empty: complete
+    bool operator==(const SubmissionRecord&) const = default;
+};
+
+}  // namespace hpcai
