@@ -333,9 +333,7 @@ void Network::Builder::expose() {
         const Binding& loss = bindings_[index];
         if (!is_loss(loss.node->operation)) continue;
         // A softmax is an output that has its losses beside it.
-        const bool has_softmax =
-            std::holds_alternative<ops::SoftmaxCrossEntropy>(loss.node->operation);
-        const TensorId losses = has_softmax ? loss.saved : loss.output;
+        const TensorId losses = gives_softmax(loss.node->operation) ? loss.saved : loss.output;
         network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
                                       lifetimes_[losses].bytes / sizeof(float));
     }

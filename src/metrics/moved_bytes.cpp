@@ -23,6 +23,7 @@ struct ReadAgainBy {
     ReadAgain operator()(const ops::Bias& op) const { return {.output = op.relu}; }
     ReadAgain operator()(const ops::Linear& op) const { return {.output = op.relu}; }
     ReadAgain operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
+    ReadAgain operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
     template <typename Other>
     ReadAgain operator()(const Other&) const {
         return {};

@@ -119,7 +119,13 @@ struct AiPerf {
         return {2 * products + relu, 2 * products + update, first_layer ? 0 : 2 * products};
     }
     Flops operator()(const SoftmaxCrossEntropy& op) const {
-        return {op.input[0] * (8 * op.input[1] + (op.input[1] - 1) + 4 * op.input[1]), 0, 0};
+        return {softmax(op.input[0], op.input[1]), 0, 0};
+    }
+    Flops operator()(const CellCrossEntropy& op) const {
+        return {softmax(op.input[0] * op.input[1] * op.input[2], op.input[3]), 0, 0};
+    }
+    static std::int64_t softmax(std::int64_t rows, std::int64_t classes) {
+        return rows * (8 * classes + (classes - 1) + 4 * classes);
     }
     // The profiler knows nothing of detection.
     template <typename Detection>

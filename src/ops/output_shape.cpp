@@ -129,6 +129,13 @@ struct OutputShape {
         ensure_boxes(op.proposals, 5);
         return {op.proposals[0], op.limit, 6};
     }
+    Shape operator()(const CellCrossEntropy& op) const {
+        ensure_image(op.input);
+        ensure_boxes(op.boxes, 5);
+        ensure(op.input[0] == op.boxes[0] && op.stride > 0, "cells {} of {} pixels and boxes {}",
+               to_string(op.input), op.stride, to_string(op.boxes));
+        return {op.input[0], op.input[1] * op.input[2], op.input[3]};
+    }
     Shape operator()(const AllGather& op) const {
         const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
         ensure(op.input[op.input.rank() - 1] == own, "{} of part {} of {} parts of {} channels",
@@ -191,6 +198,7 @@ struct InputShapes {
     }
     Shapes operator()(const RoiLoss& op) const { return head_shapes(op.targets, op.classes); }
     Shapes operator()(const Detections& op) const { return head_shapes(op.proposals, op.classes); }
+    Shapes operator()(const CellCrossEntropy& op) const { return {op.input, op.boxes}; }
     template <typename Other>
     Shapes operator()(const Other& op) const {
         return {op.input};
@@ -230,6 +238,7 @@ struct Name {
     std::string_view operator()(const SoftmaxCrossEntropy&) const {
         return "softmax_cross_entropy";
     }
+    std::string_view operator()(const CellCrossEntropy&) const { return "cell_cross_entropy"; }
     std::string_view operator()(const AllGather&) const { return "all_gather"; }
     std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
@@ -274,8 +283,13 @@ bool is_differentiable(const Operation& operation) {
 }
 
 bool is_loss(const Operation& operation) {
+    return gives_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
+           std::holds_alternative<RoiLoss>(operation);
+}
+
+bool gives_softmax(const Operation& operation) {
     return std::holds_alternative<SoftmaxCrossEntropy>(operation) ||
-           std::holds_alternative<RpnLoss>(operation) || std::holds_alternative<RoiLoss>(operation);
+           std::holds_alternative<CellCrossEntropy>(operation);
 }
 
 bool carries_sums(const Operation& operation) {

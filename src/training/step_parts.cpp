@@ -13,8 +13,9 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
     return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
 }
 
-bool is_classifier(const graph::Graph& graph) {
-    return std::holds_alternative<ops::SoftmaxCrossEntropy>(graph.nodes().back().operation);
+/// Whether what is no number anywhere shows in the gradients of the last layer, too.
+bool ends_with_softmax(const graph::Graph& graph) {
+    return gives_softmax(graph.nodes().back().operation);
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ std::span<const float> checked_gradients(const graph::Network& network,
     const std::span<const float> all = store.gradients_and_status();
     const graph::Graph& graph = network.graph();
     if (network.compute() == tensor::DType::f16) return all;
-    if (is_classifier(graph)) return all.subspan(store.ranges().back().begin);
+    if (ends_with_softmax(graph)) return all.subspan(store.ranges().back().begin);
     return graph.outputs().empty() ? all : all.last(1);
 }
 

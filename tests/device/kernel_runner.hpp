@@ -103,9 +103,7 @@ private:
 
     bool is_loss() const { return ops::is_loss(problem_.operation); }
     /// Whether its losses lie beside its output.
-    bool has_softmax() const {
-        return std::holds_alternative<ops::SoftmaxCrossEntropy>(problem_.operation);
-    }
+    bool has_softmax() const { return gives_softmax(problem_.operation); }
     tensor::DType output_dtype() const {
         return ops::output_dtype(problem_.operation).value_or(compute_);
     }

@@ -32,6 +32,7 @@ std::vector<Operation> operations() {
                                GlobalAveragePool{{5, 1, 1, 7}},
                                SoftmaxCrossEntropy{{3, 5}},
                                SoftmaxCrossEntropy{{1, 1000}},
+                               CellCrossEntropy{{2, 3, 4, 5}, {2, 6, 5}},
                                InputNormalize{{1, 8, 6, 3}, {}, {}}};
     for (const Convolution& convolution : std::vector<Convolution>{{image, 16, 3, 2, 1},
                                                                    {image, 16, 3, 1, 1},

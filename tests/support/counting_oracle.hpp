@@ -161,6 +161,11 @@ inline Walk walk(const ops::SoftmaxCrossEntropy& op) {
     return counts;
 }
 
+inline Walk walk(const ops::CellCrossEntropy& op) {
+    const std::int64_t cells = op.input[0] * op.input[1] * op.input[2];
+    return walk(ops::SoftmaxCrossEntropy{{cells, op.input[3]}});
+}
+
 inline Walk walk(const ops::InputNormalize&) {
     return {};
 }

@@ -50,7 +50,7 @@ struct Problem {
 struct Solution {
     Tensor output;
     Tensor sums;    // (2, K), if the output carries them
-    Tensor losses;  // (N), SoftmaxCrossEntropy only
+    Tensor losses;  // (N), beside a softmax only
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
     Tensor running_mean, running_variance;
@@ -238,6 +238,7 @@ struct Solver {
     void operator()(const ops::RoiAlign& op);
     void operator()(const ops::RoiLoss& op);
     void operator()(const ops::Detections& op);
+    void operator()(const ops::CellCrossEntropy& op);
     void operator()(const ops::AllGather&) { refuse_part(); }
     void operator()(const ops::ReduceScatter&) { refuse_part(); }
 
@@ -327,7 +328,7 @@ inline Tensor channel_sums(const Tensor& value) {
     return sums;
 }
 
-/// Output, and gradients where there are output gradients (SoftmaxCrossEntropy: always).
+/// Output, and gradients where there are output gradients (losses: always).
 inline Solution solve(const Problem& problem) {
     Solver solver{problem, {}};
     std::visit(solver, problem.operation);
@@ -379,3 +380,4 @@ inline void Solver::operator()(const ops::DualNorm& op) {
 
 #include "support/naive_detection.hpp"
 #include "support/naive_pyramid.hpp"
+#include "support/naive_segmentation.hpp"

@@ -66,12 +66,17 @@ public:
         : device(std::move(on)), store(graph, *device), network(graph, *device, store, options) {}
 
     static void set_inputs(Network& network, const Inputs& inputs) {
-        const auto& images = inputs.at("images").values;
-        const std::vector<std::uint8_t> pixels(images.begin(), images.end());
-        const auto& numbers = inputs.at("labels").values;
-        const std::vector<std::int32_t> labels(numbers.begin(), numbers.end());
-        network.set_input("images", std::as_bytes(std::span(pixels)));
-        network.set_input("labels", std::as_bytes(std::span(labels)));
+        for (const auto& [name, tensor] : inputs) {
+            const auto dtype = network.graph().value(network.graph().find(name)).dtype;
+            if (dtype == tensor::DType::u8) set_input<std::uint8_t>(network, name, tensor);
+            if (dtype == tensor::DType::s32) set_input<std::int32_t>(network, name, tensor);
+            if (dtype == tensor::DType::f32) set_input<float>(network, name, tensor);
+        }
+    }
+    template <typename Number>
+    static void set_input(Network& network, const std::string& name, const naive::Tensor& tensor) {
+        const std::vector<Number> numbers(tensor.values.begin(), tensor.values.end());
+        network.set_input(name, std::as_bytes(std::span(numbers)));
     }
 
     void set_parameters(const Tensors& parameters) {

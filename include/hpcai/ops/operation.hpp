@@ -9,6 +9,7 @@
 
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/ops/flops.hpp>
+#include <hpcai/ops/segmentation.hpp>
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
@@ -163,10 +164,11 @@ struct ReduceScatter {
     int part = 0;
 };
 
-using Operation = std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm,
-                               GroupNorm, Bias, UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool,
-                               Linear, SoftmaxCrossEntropy, AnchorTargets, RpnLoss, Proposals,
-                               RoiTargets, RoiAlign, RoiLoss, Detections, AllGather, ReduceScatter>;
+using Operation =
+    std::variant<InputNormalize, Convolution, BatchNorm, NormConvolution, DualNorm, GroupNorm, Bias,
+                 UpsampleAdd, Relu, Add, MaxPool, GlobalAveragePool, Linear, SoftmaxCrossEntropy,
+                 AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
+                 CellCrossEntropy, AllGather, ReduceScatter>;
 
 /// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
 /// do not fit, for example an image smaller than the kernel.
@@ -180,6 +182,9 @@ bool is_differentiable(const Operation& operation);
 
 /// Whether it computes losses, from which gradients start.
 bool is_loss(const Operation& operation);
+
+/// Whether such an operation's output is a softmax, beside which its losses are kept.
+bool gives_softmax(const Operation& operation);
 
 /// The shapes of all that the operation reads, in order.
 std::vector<Shape> input_shapes(const Operation& operation);

@@ -70,6 +70,9 @@ struct Build {
     std::unique_ptr<Kernel> operator()(const ops::Detections& op) const {
         return build_detections(op, options, context);
     }
+    std::unique_ptr<Kernel> operator()(const ops::CellCrossEntropy& op) const {
+        return build_cell_cross_entropy(op, options, context);
+    }
     std::unique_ptr<Kernel> operator()(const ops::AllGather& op) const {
         return build_all_gather(op, options, context);
     }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/tensor/dtype.hpp>
+
+#include "stream.hpp"
+
+/// ops::CellCrossEntropy. Sums are formed in fp64, in an order that never changes.
+namespace hpcai::kernels {
+
+struct CellGrid {
+    std::int64_t images = 0;                   // N
+    std::int64_t height = 0;                   // H, cells
+    std::int64_t width = 0;                    // W, cells
+    std::int64_t stride = 0;                   // pixels a side of a cell
+    int classes = 0;                           // K
+    int padded_classes = 0;                    // numbers from one cell's logits to the next one's
+    int boxes = 0;                             // G, of an image
+    tensor::DType dtype = tensor::DType::f32;  // of logits and their gradients
+    double background_weight = 1;
+};
+
+struct CellCrossEntropyArguments {
+    const void* logits = nullptr;    // (N, H, W, padded classes)
+    const float* boxes = nullptr;    // (N, G, 5)
+    float* probabilities = nullptr;  // (N, H W, K)
+    float* losses = nullptr;         // (N)
+};
+/// Writes probabilities and losses.
+void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& arguments,
+                        Stream stream);
+
+struct CellCrossEntropyGradientArguments {
+    const float* probabilities = nullptr;  // (N, H W, K)
+    const float* boxes = nullptr;          // (N, G, 5)
+    const float* loss_scale = nullptr;     // one number in device memory
+    void* gradient = nullptr;              // (N, H, W, padded classes), the padding 0
+};
+/// Overwrites the gradients with those of the losses times the loss scale.
+void cell_cross_entropy_gradient(const CellGrid& grid,
+                                 const CellCrossEntropyGradientArguments& arguments, Stream stream);
+
+namespace reference {
+void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& arguments, Stream);
+void cell_cross_entropy_gradient(const CellGrid& grid,
+                                 const CellCrossEntropyGradientArguments& arguments, Stream);
+}  // namespace reference
+
+}  // namespace hpcai::kernels

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include "support/naive_ops.hpp"
+
+namespace hpcai::naive {
+
+/// The class of pixel coordinates (x, y) by the boxes (N, G, 5) of image n: those that cover it by
+/// falling area, the last one counts.
+inline std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x, double y) {
+    std::int64_t found = 0;
+    double least = HUGE_VAL;
+    for (std::int64_t g = boxes.shape[1]; g-- > 0;) {
+        const std::int64_t at = (n * boxes.shape[1] + g) * 5;
+        const double area = (boxes[at + 2] - boxes[at]) * (boxes[at + 3] - boxes[at + 1]);
+        const bool covers =
+            boxes[at] <= x && x < boxes[at + 2] && boxes[at + 1] <= y && y < boxes[at + 3];
+        if (boxes[at + 4] == 0 || !covers || area > least) continue;
+        found = static_cast<std::int64_t>(boxes[at + 4]);
+        least = area;
+    }
+    return found;
+}
+
+inline void Solver::operator()(const ops::CellCrossEntropy& op) {
+    const std::int64_t height = op.input[1], width = op.input[2], classes = op.input[3];
+    const auto cells = static_cast<double>(height * width);
+    solution.output = Tensor(output_shape(op));
+    solution.losses = Tensor(Shape{op.input[0]});
+    solution.input_gradients = {Tensor(op.input), Tensor()};
+    for (std::int64_t cell = 0; cell < op.input[0] * height * width; ++cell) {
+        const std::int64_t n = cell / (height * width);
+        const double x_centre = (static_cast<double>(cell % width) + 0.5) * double(op.stride);
+        const double y_centre =
+            (static_cast<double>(cell / width % height) + 0.5) * double(op.stride);
+        const std::int64_t label = class_of_point(problem.inputs[1], n, x_centre, y_centre);
+        const double weight = (label == 0 ? op.background_weight : 1) / cells;
+        double highest = x()[cell * classes], total = 0;
+        for (std::int64_t k = 0; k < classes; ++k) {
+            highest = std::max(highest, x()[cell * classes + k]);
+        }
+        for (std::int64_t k = 0; k < classes; ++k) {
+            total += std::exp(x()[cell * classes + k] - highest);
+        }
+        for (std::int64_t k = 0; k < classes; ++k) {
+            const double logarithm = x()[cell * classes + k] - highest - std::log(total);
+            const double target = k == label ? 1 : 0;
+            solution.output[cell * classes + k] = std::exp(logarithm);
+            solution.losses[n] -= weight * target * logarithm;
+            solution.input_gradients[0][cell * classes + k] =
+                problem.loss_scale * weight * (std::exp(logarithm) - target);
+        }
+    }
+}
+
+}  // namespace hpcai::naive
