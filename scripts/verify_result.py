@@ -7,11 +7,12 @@ nothing but Python's standard library. Prints the RESULT line and exits with 0 w
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
+of a detector's or a segmentation's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
 parameters; keys of the JSON files that no number here needs.
 """
 import array
 import ast
+import functools
 import hashlib
 import itertools
 import json
@@ -250,7 +251,8 @@ class Model:
 
     def __init__(self, config):
         self.flops, self.parameters, self.statistics = 0, [], []
-        self.detects = config["workload.model"].startswith("faster_rcnn")
+        kind = predictions_of(config)
+        self.detects = kind is Detection
         self.strides_on_3x3 = config["workload.model"] != "resnet50_v1"
         self.kind = config["detector.normalization"] if self.detects else "batch"
         height = int(config["workload.image_size"])
@@ -258,6 +260,8 @@ class Model:
         size = (height, height if width == "auto" else int(width), int(config["workload.channels"]))
         if self.detects:
             self.detector(config, size)
+        elif kind is Segmentation:
+            self.segmentation(config, size)
         else:
             height, width, channels = self.backbone("", size, 64)[-1]
             self.flops += height * width * channels  # the mean over pixels
@@ -297,17 +301,29 @@ class Model:
         self.flops += 2 * math.prod(x)  # addition and ReLU
         return x
 
-    def backbone(self, prefix, size, width):
+    def backbone(self, prefix, size, width, depths=(3, 4, 6, 3)):
         x = self.convolution(prefix + "conv1", size, width, 7, 2)
         self.norm(prefix + "bn1", x)
         self.flops += 2 * math.prod(x)  # ReLU and the pooling of its output
         x = -(-x[0] // 2), -(-x[1] // 2), width
         stages = []
-        for stage, blocks in enumerate((3, 4, 6, 3)):
+        for stage, blocks in enumerate(depths):
             for index in range(blocks):
                 x = self.block(f"{prefix}layer{stage + 1}.{index}", x, width << stage, 2 if stage and not index else 1)
             stages.append(x)
         return stages
+
+    def segmentation(self, config, size):
+        stages = self.backbone("backbone.", size, 16, (1, 1, 1, 1))
+        for stage in (3, 2, 1):
+            finer = self.convolution(f"pyramid.lateral{stage + 1}", stages[stage], 64, 1)
+            self.flops += math.prod(finer) if stage < 3 else 0  # the coarser one is added
+        x = self.convolution("head.conv1", finer, 64, 3)
+        self.norm("head.bn1", x)
+        self.flops += math.prod(x)  # ReLU
+        classes = int(config["workload.classes"]) + 1
+        self.convolution("head.conv2", x, classes, 1)
+        self.parameters.append(("head.conv2.bias", classes, 1, 1))
 
     def detector(self, config, size):
         channels, classes = int(config["detector.pyramid_channels"]), int(config["workload.classes"]) + 1
@@ -370,55 +386,114 @@ class Classification:
     files = ("predictions.npy", "ensemble.npy", "labels.npy")
     metric = "top_1_accuracy"
 
-    def __init__(self, result, record, config):
+    def __init__(self, result, record, config, cells=1, classes=None):
         self.result, self.config = result, config
-        self.samples, self.classes = record["workload"]["validation_samples"], int(config["workload.classes"])
-        self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.samples,))
-        must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), self.samples)
+        samples, self.classes = record["workload"]["validation_samples"], classes or int(config["workload.classes"])
+        self.rows = samples * cells
+        self.row_name = "sample" if cells == 1 else "cell"
+        self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.rows,))
+        must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), samples)
         self.soft, self.votes, self.members = None, None, 0
 
+    def read(self, name):
+        return read_npy(self.result, name, "f", (self.rows, self.classes))
+
     def judge(self, name):
-        values, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
-        first, five, scored = top_k(values, self.labels, self.classes)
+        values, digest = self.read(name)
         votes = array.array("f", bytes(4 * len(values)))
-        for sample in range(self.samples):
-            choice = predicted(values[sample * self.classes:(sample + 1) * self.classes])
+        for row in range(self.rows):
+            choice = predicted(values[row * self.classes:(row + 1) * self.classes])
             if choice is not None:
-                votes[sample * self.classes + choice] = 1
+                votes[row * self.classes + choice] = 1
         zeros = array.array("f", bytes(4 * len(values)))
         self.soft = array.array("f", map(operator.add, self.soft or zeros, values))
         self.votes = array.array("f", map(operator.add, self.votes or zeros, votes))
         self.members += 1
-        return {"quality": share(first, scored), "quality_top_5": share(five, scored)}, digest
+        return self.judge_member(values), digest
+
+    def judge_member(self, values):
+        first, five, scored = top_k(values, self.labels, self.classes)
+        return {"quality": share(first, scored), "quality_top_5": share(five, scored)}
 
     def combined(self):
         """The mean of the members, and the share of their votes."""
         soft = array.array("f", (value / self.members for value in self.soft))
         majority = array.array("f")
-        for sample in range(self.samples):
-            row = self.votes[sample * self.classes:(sample + 1) * self.classes]
+        for index in range(self.rows):
+            row = self.votes[index * self.classes:(index + 1) * self.classes]
             majority.extend(count / self.members for count in row) if any(row) else \
                 majority.extend([math.nan] * self.classes)
         return soft, majority
 
     def ensemble(self):
         name = "evaluation/ensemble.npy"
-        stored, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
+        stored, digest = self.read(name)
         soft, majority = self.combined()
         by_majority = self.config["bagging.aggregation"] == "majority"
         allowed = 0 if self.members < 3 else self.members * 2.0 ** -23
         for index, (said, wanted) in enumerate(zip(stored, majority if by_majority else soft)):
             if math.isnan(said) and math.isnan(wanted) or abs(said - wanted) <= allowed:
                 continue
-            find(name, f"sample {index // self.classes}, class {index % self.classes} is {said}; must be {wanted}, "
+            find(name, f"{self.row_name} {index // self.classes}, class {index % self.classes} is {said}; must be {wanted}, "
                        "as groups/*/predictions.npy give it")
             break
-        first, five, scored = top_k(stored, self.labels, self.classes)
-        majority_first, _, _ = top_k(stored if by_majority else majority, self.labels, self.classes)
+        quality, interval = self.judge_vote(stored, stored if by_majority else majority)
+        return quality, digest, interval
+
+    def judge_vote(self, said, majority):
+        first, five, scored = top_k(said, self.labels, self.classes)
+        majority_first, _, _ = top_k(majority, self.labels, self.classes)
         quality = {"ensemble": share(first, scored), "ensemble_top_5": share(five, scored),
                    "ensemble_majority": share(majority_first, scored), "ensemble_voc_ap50": None,
-                   "ensemble_ap10": None, "categories": []}
-        return quality, digest, wilson_interval(first, scored)
+                   "ensemble_ap10": None, "categories": [], "ensemble_pixel_accuracy": None, "segments": []}
+        return quality, wilson_interval(first, scored)
+
+
+# --- segmentation -----------------------------------------------------------------------------
+
+class Segmentation(Classification):
+    """Rows are cells of 8 x 8 pixels."""
+    metric = "mean_iou"
+
+    def __init__(self, result, record, config):
+        height, width = config["workload.image_size"], config["workload.image_width"]
+        cells = math.prod(-(-int(side) // 8) for side in (height, height if width == "auto" else width))
+        super().__init__(result, record, config, cells, int(config["workload.classes"]) + 1)
+        self.names = result.text("evaluation/classes.txt").splitlines()
+        must_be("evaluation/classes.txt", "the number of lines", len(self.names), self.classes)
+
+    def segments(self, values):
+        """Each class's [cells, predicted, hits]."""
+        counts = [[0, 0, 0] for _ in range(self.classes)]
+        for cell, label in enumerate(self.labels):
+            if label == -1:
+                continue
+            if not 0 <= label < self.classes:
+                raise Broken(f"evaluation/labels.npy: cell {cell} has the label {label}")
+            counts[label][0] += 1
+            said = predicted(values[cell * self.classes:(cell + 1) * self.classes])
+            if said is not None:
+                counts[said][1] += 1
+                counts[said][2] += said == label
+        return counts
+
+    def mean_iou(self, counts):
+        ious = [share(hits, cells + said - hits) for cells, said, hits in counts]
+        found = [iou for iou in ious if iou is not None]
+        return ious, functools.reduce(operator.add, found) / len(found) if found else None
+
+    def judge_member(self, values):
+        return {"quality": self.mean_iou(self.segments(values))[1], "quality_top_5": None}
+
+    def judge_vote(self, said, majority):
+        counts = self.segments(said)
+        ious, mean = self.mean_iou(counts)
+        rows = [{"name": name, "cells": cells, "predicted": predicted_cells, "hits": hits, "iou": iou}
+                for name, (cells, predicted_cells, hits), iou in zip(self.names, counts, ious)]
+        accuracy = share(sum(hits for _, _, hits in counts), sum(cells for cells, _, _ in counts))
+        return {"ensemble": mean, "ensemble_top_5": None, "ensemble_majority": self.mean_iou(self.segments(majority))[1],
+                "ensemble_voc_ap50": None, "ensemble_ap10": None, "categories": [],
+                "ensemble_pixel_accuracy": accuracy, "segments": rows}, None
 
 
 def wilson_interval(correct, samples):
@@ -585,7 +660,12 @@ class Detection:
                  "ap50": one[3] and one[3][0], "voc_ap50": one[3] and one[3][1], "ap10": other[3] and other[3][0]}
                 for category, one, other in zip(self.categories, strict, tolerant)]
         return {"ensemble": coco, "ensemble_top_5": None, "ensemble_majority": None, "ensemble_voc_ap50": area,
-                "ensemble_ap10": ap10, "categories": rows}, digest, None
+                "ensemble_ap10": ap10, "categories": rows, "ensemble_pixel_accuracy": None, "segments": []}, digest, None
+
+
+def predictions_of(config):
+    kinds = {"faster_rcnn_r50_fpn": Detection, "segmentation_net": Segmentation}
+    return kinds.get(config["workload.model"], Classification)
 
 
 # --- the verdict ------------------------------------------------------------------------------
@@ -634,7 +714,7 @@ def broken_rules(config, record, bad_samples):
         for key, required in DETECTOR.items():
             equal(2, "detector." + key, required, config["detector." + key])
     else:
-        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is object_detection")
+        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is " + kind)
     if config["bagging.sampler"] not in ("bootstrap", "poisson"):
         broken.append("rule 5: bagging.sampler must be bootstrap or poisson")
     if config["training.initial_weights"]:
@@ -749,8 +829,7 @@ def check_numbers(result, record, config):
         must_be("result.json", "flops.forward_per_sample", one["forward_per_sample"], model.flops, "the model's layers")
         must_be("result.json", "flops.training_per_sample", one["training_per_sample"], 3 * model.flops, "the model's layers")
     voted = [row for row in rows if not row["failure"]]
-    kind = Detection if model.detects else Classification
-    predictions = attempt(kind, result, record, config) if voted else None
+    predictions = attempt(predictions_of(config), result, record, config) if voted else None
     groups, members, digests = [], [], []
     for number, row in enumerate(rows):
         checked = attempt(check_group, result, number, row, record, model, predictions, config)
@@ -767,7 +846,7 @@ def check_numbers(result, record, config):
 
 def check_scores(result, record, config, groups, members, predictions):
     quality, scores = record["quality"], record["scores"]
-    kind = Detection if config["workload.model"].startswith("faster_rcnn") else Classification
+    kind = predictions_of(config)
     must_be("result.json", "quality.metric", quality["metric"], kind.metric, "config")
     must_be("result.json", "quality.target", quality["target"], float(config["workload.target_quality"]), "config")
     must_be("result.json", "quality.exponent", quality["exponent"], float(config["workload.penalty_exponent"]), "config")
@@ -778,7 +857,7 @@ def check_scores(result, record, config, groups, members, predictions):
         numbers, digest, interval = ensemble
         for key, value in numbers.items():
             stored = quality[key]
-            if key == "categories":
+            if key in ("categories", "segments"):
                 stored = [{name: one[name] for name in value[0]} for one in stored] if value else stored
             must_be("result.json", "quality." + key, stored, value, source)
         must_be("result.json", "quality.ensemble_sha256", quality["ensemble_sha256"], digest, "evaluation/" + kind.files[1])

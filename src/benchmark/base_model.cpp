@@ -32,7 +32,7 @@ int share_of(const Start& start) {
 /// samples are large, no more than memory has held in training.
 int most_evaluation_rows(const Start& start) {
     constexpr int kRows = 32;
-    if (!detects(start.config.workload)) return kRows;
+    if (task_of(start.config.workload) == config::Task::classification) return kRows;
     return std::min(kRows, share_of(start));
 }
 

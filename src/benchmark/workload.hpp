@@ -23,8 +23,8 @@ struct GroupOutcome;
 /// What the ensemble says; whole at the leaders' rank 0, elsewhere without content. A workload has
 /// either probabilities or detections.
 struct EnsemblePredictions {
-    std::vector<float> probabilities;               // (samples, classes) by bagging.aggregation
-    std::vector<std::int32_t> labels;               // (samples)
+    std::vector<float> probabilities;               // (rows, classes) by bagging.aggregation
+    std::vector<std::int32_t> labels;               // (rows): of samples, or of their cells
     std::vector<evaluation::Detection> detections;  // of all samples
 };
 
@@ -53,6 +53,7 @@ public:
 std::unique_ptr<const Workload> make_workload(const Start& start);
 std::unique_ptr<const Workload> make_classification(const Start& start);
 std::unique_ptr<const Workload> make_detection(const Start& start);
+std::unique_ptr<const Workload> make_segmentation(const Start& start);
 
 using verification::no_quality;
 using verification::nothing;

@@ -14,6 +14,58 @@
 namespace hpcai::config {
 namespace {
 
+/// What goes with a kind of workload, and how a message names it.
+struct KindRow {
+    WorkloadKind kind;
+    std::vector<Model> models;
+    std::string model_names;
+    std::vector<Aggregation> aggregations;
+    std::string aggregation_names;
+    std::vector<DataKind> data;
+    std::string data_names;
+};
+
+const KindRow& row_of(WorkloadKind kind) {
+    static const std::vector<Aggregation> votes{Aggregation::soft_vote, Aggregation::majority};
+    static const std::vector<Aggregation> fusions{Aggregation::wbf, Aggregation::nms};
+    static const std::vector<DataKind> weather{DataKind::climate_synthetic, DataKind::climate_hdf5};
+    static const std::string vote_names = "soft_vote or majority", fusion_names = "wbf or nms";
+    static const std::string weather_names = "climate_synthetic or climate_hdf5";
+    static const std::vector<KindRow> rows{{WorkloadKind::image_classification,
+                                            {Model::resnet50_v1, Model::resnet50_v1_5},
+                                            "resnet50_v1 or resnet50_v1.5",
+                                            votes,
+                                            vote_names,
+                                            {DataKind::synthetic, DataKind::image_folder},
+                                            "synthetic or image_folder"},
+                                           {WorkloadKind::extreme_weather,
+                                            {Model::faster_rcnn_r50_fpn},
+                                            "faster_rcnn_r50_fpn",
+                                            fusions,
+                                            fusion_names,
+                                            weather,
+                                            weather_names},
+                                           {WorkloadKind::object_detection,
+                                            {Model::faster_rcnn_r50_fpn},
+                                            "faster_rcnn_r50_fpn",
+                                            fusions,
+                                            fusion_names,
+                                            {DataKind::voc, DataKind::coco},
+                                            "voc or coco"},
+                                           {WorkloadKind::climate_segmentation,
+                                            {Model::segmentation_net},
+                                            "segmentation_net",
+                                            votes,
+                                            vote_names,
+                                            weather,
+                                            weather_names}};
+    return *std::ranges::find(rows, kind, &KindRow::kind);
+}
+
+bool contains(const auto& values, auto value) {
+    return std::ranges::find(values, value) != values.end();
+}
+
 class Checker {
 public:
     Checker(const Config& config, const PlaceOf& place_of) : config_(config), place_of_(place_of) {}
@@ -29,25 +81,24 @@ public:
 
     void check_workload() const {
         const WorkloadConfig& workload = config_.workload;
-        const bool is_detector = workload.model == Model::faster_rcnn_r50_fpn;
+        const KindRow& row = row_of(workload.kind);
+        const Task task = task_of(workload);
         const std::string as_kind =
             fmt::format(", as workload.kind is {}", value_text(config_, "workload.kind"));
-        const Aggregation aggregation = config_.bagging.aggregation;
-        const bool merges_boxes =
-            aggregation == Aggregation::wbf || aggregation == Aggregation::nms;
-        check(
-            is_detector == detects(workload), "workload.model",
-            (detects(workload) ? "faster_rcnn_r50_fpn" : "resnet50_v1 or resnet50_v1.5") + as_kind);
-        check(merges_boxes == detects(workload), "bagging.aggregation",
-              (detects(workload) ? "wbf or nms" : "soft_vote or majority") + as_kind);
-        check(detects(workload) || workload.classes > 1, "workload.classes", "2 or more" + as_kind);
-        if (!detects(workload)) {
+        check(contains(row.models, workload.model), "workload.model", row.model_names + as_kind);
+        check(contains(row.aggregations, config_.bagging.aggregation), "bagging.aggregation",
+              row.aggregation_names + as_kind);
+        if (task == Task::classification) {
+            check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
             check(image_width(config_) == workload.image_size, "workload.image_width",
                   "auto or workload.image_size" + as_kind);
             return;
         }
         check(!config_.bagging.out_of_bag, "bagging.out_of_bag", "false" + as_kind);
-        check_detector();
+        check(config_.training.label_smoothing == 0, "training.label_smoothing",
+              fmt::format("0, as workload.model is {}",
+                          task == Task::detection ? "a detector" : "segmentation_net"));
+        if (task == Task::detection) check_detector();
     }
 
     void check_detector() const {
@@ -67,8 +118,6 @@ public:
         check(
             detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
             "training.batch_norm_samples", "auto, as detector.normalization is not batch");
-        check(config_.training.label_smoothing == 0, "training.label_smoothing",
-              "0, as workload.model is a detector");
     }
 
     void check_anchors() const {
@@ -91,27 +140,16 @@ public:
 
     void check_data() const {
         const DataConfig& data = config_.data;
-        const bool has_boxes =
-            data.kind != DataKind::synthetic && data.kind != DataKind::image_folder;
-        check(has_boxes == detects(config_.workload), "data.kind",
-              fmt::format("{}, as workload.kind is {}",
-                          detects(config_.workload) ? "voc, coco, climate_synthetic or climate_hdf5"
-                                                    : "synthetic or image_folder",
+        const KindRow& row = row_of(config_.workload.kind);
+        check(contains(row.data, data.kind), "data.kind",
+              fmt::format("{}, as workload.kind is {}", row.data_names,
                           value_text(config_, "workload.kind")));
+        const bool has_boxes = task_of(config_.workload) != Task::classification;
         check(!has_boxes || data.random_area_minimum == DataConfig{}.random_area_minimum,
               "data.random_area_minimum",
               fmt::format("{}, as nothing is cropped where data.kind is {}",
                           DataConfig{}.random_area_minimum, value_text(config_, "data.kind")));
-        const bool is_climate =
-            data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
-        const WorkloadKind kind = config_.workload.kind;
-        check(kind == WorkloadKind::image_classification ||
-                  is_climate == (kind == WorkloadKind::extreme_weather),
-              "data.kind",
-              fmt::format("{}, as workload.kind is {}",
-                          is_climate ? "voc or coco" : "climate_synthetic or climate_hdf5",
-                          value_text(config_, "workload.kind")));
-        if (is_climate) {
+        if (has_fields(data)) {
             check_channels(16);
             check(config_.workload.classes == 4, "workload.classes",
                   "4, as the weather's boxes have 4 classes");
@@ -225,10 +263,11 @@ public:
         check(config_.device.kind != DeviceKind::cuda || parallel.model_degree.value_or(1) == 1,
               "parallel.model_degree", "1, as device.kind is cuda, which has no parts yet");
         if (!has_pipeline(parallel)) return;
-        check(!detects(config_.workload) || parallel.mode == ParallelMode::data, "parallel.mode",
+        const bool is_cut = task_of(config_.workload) == Task::classification;
+        check(is_cut || parallel.mode == ParallelMode::data, "parallel.mode",
               fmt::format("data, as workload.model is {}, which has neither stages nor parts yet",
                           value_text(config_, "workload.model")));
-        check(!detects(config_.workload), "parallel.micro_batches",
+        check(is_cut, "parallel.micro_batches",
               fmt::format("1, as workload.model is {}", value_text(config_, "workload.model")));
         check(config_.data.resident_mib == 0, "data.resident_mib",
               "0, as a batch is taken in micro-batches, stages or parts");

@@ -71,19 +71,24 @@ std::vector<Key> workload_keys() {
             "kind", &WorkloadConfig::kind,
             {{{WorkloadKind::image_classification, "image_classification"},
               {WorkloadKind::extreme_weather, "extreme_weather"},
-              {WorkloadKind::object_detection, "object_detection"}}},
+              {WorkloadKind::object_detection, "object_detection"},
+              {WorkloadKind::climate_segmentation, "climate_segmentation"}}},
             {.meaning = "Task of the benchmark: image_classification or extreme_weather; "
-                        "object_detection trains the latter's detector on other pictures."}),
+                        "object_detection trains the latter's detector on other pictures, "
+                        "climate_segmentation gives the class of storm of each 8 x 8 pixels of "
+                        "the latter's fields."}),
         workload.choice<Model>(
             "model", &WorkloadConfig::model,
             {{{Model::resnet50_v1, "resnet50_v1"},
               {Model::resnet50_v1_5, "resnet50_v1.5"},
-              {Model::faster_rcnn_r50_fpn, "faster_rcnn_r50_fpn"}}},
+              {Model::faster_rcnn_r50_fpn, "faster_rcnn_r50_fpn"},
+              {Model::segmentation_net, "segmentation_net"}}},
             {.meaning = "Network: v1 has the stride of a down-sampling block on its first 1x1 "
                         "convolution, v1.5 on its 3x3; the detector is Faster R-CNN on v1.5 with "
-                        "a feature pyramid."}),
+                        "a feature pyramid; segmentation_net is a small fully convolutional "
+                        "one."}),
         workload.integer("classes", &WorkloadConfig::classes,
-                         {.meaning = "Classes of the data set; a detector's do not count the "
+                         {.meaning = "Classes of the data set; those of boxes do not count the "
                                      "background.",
                           .bounds = between(1, 1000000)}),
         workload.integer("image_size", &WorkloadConfig::image_size,
@@ -92,15 +97,17 @@ std::vector<Key> workload_keys() {
                           .unit = "pixels",
                           .bounds = between(32, 4096)}),
         workload.integer("image_width", &WorkloadConfig::image_width,
-                         {.meaning = "Width of a detector's input; auto is image_size.",
+                         {.meaning = "Width of a detector's or a segmentation's input; auto is "
+                                     "image_size.",
                           .unit = "pixels",
                           .bounds = between(32, 4096)}),
         workload.integer(
             "channels", &WorkloadConfig::channels,
             {.meaning = "Channels of the network's input.", .bounds = between(1, 1024)}),
         workload.number("target_quality", &WorkloadConfig::target_quality,
-                        {.meaning = "Top-1 accuracy, or AP50 of a detector, that the penalty "
-                                    "coefficient of VFLOPS compares with.",
+                        {.meaning = "Top-1 accuracy, AP50 of a detector, or mean intersection over "
+                                    "union of a segmentation, that the penalty coefficient of "
+                                    "VFLOPS compares with.",
                          .unit = "fraction",
                          .bounds = above_up_to(0, 1)}),
         workload.number("penalty_exponent", &WorkloadConfig::penalty_exponent,
@@ -145,9 +152,10 @@ std::vector<Key> bagging_keys() {
               {Aggregation::majority, "majority"},
               {Aggregation::wbf, "wbf"},
               {Aggregation::nms, "nms"}}},
-            {.meaning = "How the base models' predictions are combined: of classifiers the mean "
-                        "of the softmax outputs or the majority of the Top-1 classes, of "
-                        "detectors weighted boxes fusion or non-maximum suppression."}),
+            {.meaning = "How the base models' predictions are combined: of classifiers, of images "
+                        "or of cells, the mean of the softmax outputs or the majority of the "
+                        "Top-1 classes, of detectors weighted boxes fusion or non-maximum "
+                        "suppression."}),
         bagging.boolean("out_of_bag", &BaggingConfig::out_of_bag,
                         {.meaning = "Whether each base model is also evaluated on the training "
                                     "samples that its bootstrap left out."}),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/models/faster_rcnn.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/models/resnet50.hpp>
+#include <hpcai/models/segmentation_net.hpp>
 
 namespace hpcai::models {
 namespace {
@@ -22,6 +24,11 @@ ResNet50 resnet50_of(const config::Config& config, const ModelInput& input) {
     options.mean = config.data.mean;
     options.standard_deviation = config.data.standard_deviation;
     return options;
+}
+
+ImageInput image_input(const config::Config& config, const ModelInput& input) {
+    const tensor::DType usual = has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
+    return {input.dtype.value_or(usual), config.data.mean, config.data.standard_deviation};
 }
 
 Norm norm_of(config::Normalization normalization) {
@@ -45,9 +52,7 @@ FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input)
     options.channels = config.workload.channels;
     options.classes = config.workload.classes + 1;
     options.max_boxes = config.data.max_boxes;
-    const bool has_fields = config.workload.kind == config::WorkloadKind::extreme_weather;
-    options.input = {input.dtype.value_or(has_fields ? tensor::DType::f32 : tensor::DType::u8),
-                     config.data.mean, config.data.standard_deviation};
+    options.input = image_input(config, input);
     options.backbone.width = detector.backbone_width;
     options.backbone.zero_gamma = config.training.zero_gamma;
     options.backbone.norm = {norm_of(detector.normalization), config.training.batch_norm_momentum,
@@ -66,16 +71,43 @@ FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input)
     return options;
 }
 
+SegmentationNet segmentation_net_of(const config::Config& config, const ModelInput& input) {
+    SegmentationNet options;
+    options.batch = input.batch;
+    options.image_height = config.workload.image_size;
+    options.image_width = image_width(config);
+    options.channels = config.workload.channels;
+    options.classes = config.workload.classes + 1;
+    options.max_boxes = config.data.max_boxes;
+    options.input = image_input(config, input);
+    options.backbone.zero_gamma = config.training.zero_gamma;
+    options.backbone.norm = {Norm::batch, config.training.batch_norm_momentum,
+                             input.statistics_samples};
+    return options;
+}
+
 }  // namespace
 
 graph::Graph make_model(const config::Config& config, const ModelInput& input) {
-    if (!detects(config.workload)) return make_resnet50(resnet50_of(config, input));
-    return make_faster_rcnn(faster_rcnn_of(config, input));
+    switch (task_of(config.workload)) {
+        case config::Task::classification:
+            return make_resnet50(resnet50_of(config, input));
+        case config::Task::detection:
+            return make_faster_rcnn(faster_rcnn_of(config, input));
+        case config::Task::segmentation:
+            return make_segmentation_net(segmentation_net_of(config, input));
+    }
+    throw Error(ExitCode::internal, "a task without a model");
 }
 
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input) {
-    if (!detects(config.workload)) return make_resnet50(resnet50_of(config, input));
+    if (!detects(config.workload)) return make_model(config, input);
     return make_faster_rcnn_inference(faster_rcnn_of(config, input));
+}
+
+CellGrid cell_grid(const config::Config& config) {
+    const SegmentationNet net = segmentation_net_of(config, {});
+    return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
 }  // namespace hpcai::models

@@ -54,6 +54,9 @@ struct ReadsOf {
     BackwardReads operator()(const ops::SoftmaxCrossEntropy&) const {
         return {.inputs = true, .output = true};
     }
+    BackwardReads operator()(const ops::CellCrossEntropy&) const {
+        return {.inputs = true, .output = true};
+    }
     template <typename Other>
     BackwardReads operator()(const Other&) const {
         return {};
@@ -133,7 +136,7 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
 /// Of the fields of the weather, as they are kept; nothing where samples are pictures. Records have
 /// their own type, which is not known without them.
 std::optional<tensor::DType> field_type(const config::Config& config) {
-    if (config.workload.kind != config::WorkloadKind::extreme_weather) return std::nullopt;
+    if (!has_fields(config.data)) return std::nullopt;
     switch (config.data.climate_precision) {
         case config::FieldPrecision::fp16:
             return tensor::DType::f16;
@@ -153,7 +156,8 @@ double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     ComputePrecision precision = compute_precision(config);
     precision.int8 = false;
-    const int rows = detects(config.workload) ? std::min(kRows, samples) : kRows;
+    const bool is_small = task_of(config.workload) == config::Task::classification;
+    const int rows = is_small ? kRows : std::min(kRows, samples);
     return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
 }
 

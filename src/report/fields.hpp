@@ -228,6 +228,14 @@ void describe(auto& fields, Any<CategoryRecord> auto& category) {
     fields("ap10", category.ap10);
 }
 
+void describe(auto& fields, Any<SegmentRecord> auto& segment) {
+    fields("name", segment.name);
+    fields("cells", segment.cells);
+    fields("predicted", segment.predicted);
+    fields("hits", segment.hits);
+    fields("iou", segment.iou);
+}
+
 void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("metric", quality.metric);
     fields("target", quality.target);
@@ -244,6 +252,8 @@ void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("ensemble_voc_ap50", quality.ensemble_voc_ap50);
     fields("ensemble_ap10", quality.ensemble_ap10);
     fields("categories", quality.categories);
+    fields("ensemble_pixel_accuracy", quality.ensemble_pixel_accuracy);
+    fields("segments", quality.segments);
     fields("ensemble_sha256", quality.ensemble_sha256);
     fields("labels_sha256", quality.labels_sha256);
 }

@@ -159,11 +159,13 @@ Markup numbers(const RunRecord& record) {
          interval.method},
         {"out of bag", quantity(quality.out_of_bag, "{:.4f}"),
          fmt::format("on {} training samples", format_count(quality.out_of_bag_samples))}};
-    const bool detects = !quality.categories.empty();
-    if (!detects) rows.push_back({"Top-5", quantity(quality.ensemble_top_5, "{:.4f}")});
-    if (detects) {
+    if (!quality.categories.empty()) {
         rows.push_back({"VOC AP50", quantity(quality.ensemble_voc_ap50, "{:.4f}")});
         rows.push_back({"AP10", quantity(quality.ensemble_ap10, "{:.4f}")});
+    } else if (!quality.segments.empty()) {
+        rows.push_back({"pixel accuracy", quantity(quality.ensemble_pixel_accuracy, "{:.4f}")});
+    } else {
+        rows.push_back({"Top-5", quantity(quality.ensemble_top_5, "{:.4f}")});
     }
     return facts(rows);
 }
@@ -184,8 +186,27 @@ Markup quality_section(const PageContent& content) {
            section("ensemble", "Ensemble", gain(content.record) + numbers(content.record));
 }
 
+namespace {
+
+Markup segments_section(const QualityRecord& quality) {
+    Table rows;
+    rows.caption = "What the ensemble says of the cells of each class";
+    rows.columns = {{"class", Align::left}, {"cells"}, {"predicted"}, {"hits"}, {"IoU"}};
+    rows.unfolded = 30;
+    for (const SegmentRecord& row : quality.segments) {
+        rows.rows.push_back({text(row.name), text(format_count(row.cells)),
+                             text(format_count(row.predicted)), text(format_count(row.hits)),
+                             text(quality_text(row.iou))});
+    }
+    rows.totals.push_back({text("mean"), {}, {}, {}, text(quality_text(quality.ensemble))});
+    return section("segments", "Classes", table(rows));
+}
+
+}  // namespace
+
 Markup categories_section(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
+    if (!quality.segments.empty()) return segments_section(quality);
     if (quality.categories.empty()) return {};
     Table rows;
     rows.caption = "What the ensemble finds of each kind of object";

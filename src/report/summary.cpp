@@ -171,6 +171,21 @@ void print_categories(Page& page, const RunRecord& record) {
     page.rule('-');
 }
 
+/// What the ensemble says of each class of cells.
+void print_segments(Page& page, const RunRecord& record) {
+    const QualityRecord& result = record.quality;
+    if (result.segments.empty()) return;
+    page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", "class", "cells", "predicted", "hits", "IoU");
+    page.rule('-');
+    for (const SegmentRecord& row : result.segments) {
+        page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", one_line(row.name), row.cells, row.predicted,
+                  row.hits, quality(row.iou));
+    }
+    page.line("{:<66}{:>10}", "mean", quality(result.ensemble));
+    page.line("{:<66}{:>10}", "pixel accuracy", quality(result.ensemble_pixel_accuracy));
+    page.rule('-');
+}
+
 /// Of the group that took longest, whose time is that of the run.
 const GroupRecord* slowest_group(const RunRecord& record) {
     const GroupRecord* slowest = nullptr;
@@ -308,6 +323,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_parameters(page, record);
     print_table(page, record);
     print_categories(page, record);
+    print_segments(page, record);
     print_scores(page, record);
     print_times(page, record);
     print_utilization(page, record);

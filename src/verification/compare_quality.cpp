@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare_quality.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/models/make_model.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/statistics.hpp>
@@ -111,6 +114,34 @@ Verdict bootstrap(const StoredResult& first, const StoredResult& second) {
     return {interval->high < 0 ? Judgement::worse : Judgement::unclear, why};
 }
 
+/// Cells of a sample depend on one another, so that samples are drawn.
+Verdict cell_bootstrap(const StoredResult& first, const StoredResult& second) {
+    const PredictionFiles files = prediction_files(first.config.workload);
+    const auto labels = storage::read_npy(evaluation_file(first, files.labels));
+    const auto said_1 = storage::read_npy(evaluation_file(first, files.ensemble));
+    const auto said_2 = storage::read_npy(evaluation_file(second, files.ensemble));
+    require(labels.shape().rank() == 1 && said_1.shape() == said_2.shape() &&
+                said_1.shape().rank() == 2,
+            ExitCode::data, "probabilities {} and {} of cells {}", to_string(said_1.shape()),
+            to_string(said_2.shape()), to_string(labels.shape()));
+    const models::CellGrid grid = models::cell_grid(first.config);
+    const std::int64_t cells = grid.rows * grid.columns;
+    const auto of = [&](const storage::NpyArray& said) {
+        return Probabilities{said.as<float>(), labels.as<std::int32_t>(), said.shape()[1]};
+    };
+    const Probabilities one = of(said_1), other = of(said_2);
+    if (std::ranges::equal(one.values, other.values)) {
+        return {Judgement::same, "both say the same"};
+    }
+    const auto interval = cell_interval_95(one, cells, &other);
+    if (!interval) return {Judgement::unclear, "no cell was scored"};
+    const std::string why =
+        fmt::format("difference {:+.4f} to {:+.4f} (95 %, paired bootstrap over {} test samples)",
+                    interval->low, interval->high, labels.shape()[0] / cells);
+    if (interval->low > 0) return {Judgement::better, why};
+    return {interval->high < 0 ? Judgement::worse : Judgement::unclear, why};
+}
+
 Verdict by_intervals(const IntervalRecord& first, const IntervalRecord& second) {
     const std::string other_samples = "other test samples: by the 95 % intervals, which ";
     if (!first.low.value || !first.high.value || !second.low.value || !second.high.value) {
@@ -135,7 +166,15 @@ Verdict judge(const StoredResult& first, const StoredResult& second) {
     if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
         return by_intervals(one.confidence_interval, other.confidence_interval);
     }
-    return detects(first.config.workload) ? bootstrap(first, second) : mcnemar(first, second);
+    switch (task_of(first.config.workload)) {
+        case config::Task::classification:
+            return mcnemar(first, second);
+        case config::Task::detection:
+            return bootstrap(first, second);
+        case config::Task::segmentation:
+            return cell_bootstrap(first, second);
+    }
+    return {Judgement::unclear, "an unknown task"};
 }
 
 }  // namespace

@@ -16,15 +16,6 @@ evaluation::TopK count(const Probabilities& said) {
 
 }  // namespace
 
-PredictionFiles prediction_files(const config::WorkloadConfig& workload) {
-    if (detects(workload)) return {"detections.json", "ensemble.json", "annotations.json"};
-    return {"predictions.npy", "ensemble.npy", "labels.npy"};
-}
-
-std::string metric_of(const config::WorkloadConfig& workload) {
-    return detects(workload) ? "coco_ap50" : "top_1_accuracy";
-}
-
 void judge_member(const Probabilities& said, GroupResult& result) {
     const evaluation::TopK counts = count(said);
     result.quality = share(counts.correct_1, counts.samples);
@@ -39,6 +30,7 @@ void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
     quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);
     quality.out_of_bag = nothing("bagging.out_of_bag is false");
     quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload has no boxes");
+    quality.ensemble_pixel_accuracy = nothing("the workload has no cells");
     const Quantity none = nothing(quality.ensemble.reason);
     quality.confidence_interval = {none, none, 0.95, "wilson"};
     if (counts.samples == 0) return;
@@ -46,17 +38,6 @@ void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
         evaluation::wilson_interval_95(counts.correct_1, counts.samples);
     quality.confidence_interval.low = {interval.low, ""};
     quality.confidence_interval.high = {interval.high, ""};
-}
-
-QualityRecord no_quality(const std::string& reason) {
-    QualityRecord quality;
-    for (Quantity* one : {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
-                          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
-                          &quality.confidence_interval.low, &quality.confidence_interval.high,
-                          &quality.ensemble_voc_ap50, &quality.ensemble_ap10}) {
-        *one = nothing(reason);
-    }
-    return quality;
 }
 
 }  // namespace hpcai::verification

@@ -50,6 +50,7 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
     quality.out_of_bag = nothing("bagging.out_of_bag is false");
     quality.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(kNoBox);
     quality.ensemble_ap10 = mean_of(tolerant);
+    quality.ensemble_pixel_accuracy = nothing("the workload has no cells");
     quality.categories.clear();
     for (std::size_t index = 0; index < strict.categories.size(); ++index) {
         quality.categories.push_back(category_record(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/storage/npy.hpp>
@@ -31,9 +32,10 @@ public:
         : claim_(claim),
           inspector_(inspector),
           names_(prediction_files(claim.config.workload)),
-          soft_(evaluation::Vote::soft, classes()),
-          majority_(evaluation::Vote::majority, classes()) {
-        labels_ = read<std::int32_t>(labels_name(), {samples()}, nullptr);
+          task_(probability_task(claim.config, read_class_names())),
+          soft_(evaluation::Vote::soft, task_.classes),
+          majority_(evaluation::Vote::majority, task_.classes) {
+        labels_ = read<std::int32_t>(labels_name(), task_.label_shape(samples()), nullptr);
         const auto lines = inspector.text_of("evaluation/samples.txt");
         const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : samples();
         if (count != samples()) {
@@ -45,13 +47,14 @@ public:
     void add_member(int group, GroupResult& result) override {
         const std::string name = group_prefix(group) + names_.member;
         const auto values =
-            read<float>(name, {samples(), classes()}, &result.record.predictions_sha256);
+            read<float>(name, task_.shape(samples()), &result.record.predictions_sha256);
         if (!values || !labels_) {
             is_complete_ = false;
             return;
         }
         inspector_.attempt(labels_name(), [&] {
-            judge_member({values->as<float>(), labels_->as<std::int32_t>(), classes()}, result);
+            task_.judge_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
+                               result);
             return 0;
         });
         soft_.add(values->as<float>());
@@ -62,7 +65,7 @@ public:
     void finish(QualityRecord& quality) override {
         if (labels_) quality.labels_sha256 = labels_digest_;
         const std::string name = "evaluation/" + names_.ensemble;
-        const auto stored = read<float>(name, {samples(), classes()}, &quality.ensemble_sha256);
+        const auto stored = read<float>(name, task_.shape(samples()), &quality.ensemble_sha256);
         if (!stored || !is_complete_ || members_ == 0) return;
         const std::span<const float> said = stored->as<float>();
         const std::vector<float> majority = majority_.result();
@@ -70,10 +73,11 @@ public:
         const auto labels = labels_->as<std::int32_t>();
         const Quantity out_of_bag = quality.out_of_bag;
         inspector_.attempt(labels_name(), [&] {
-            judge_vote({{said, labels, classes()},
-                        {counts_majority() ? said : std::span(majority), labels, classes()},
-                        counts_majority()},
-                       quality);
+            task_.judge_vote(
+                {{said, labels, task_.classes},
+                 {counts_majority() ? said : std::span(majority), labels, task_.classes},
+                 counts_majority()},
+                quality);
             return 0;
         });
         if (claim_.config.bagging.out_of_bag) quality.out_of_bag = out_of_bag;
@@ -81,8 +85,21 @@ public:
 
 private:
     std::int64_t samples() const { return claim_.record.workload.validation_samples; }
-    std::int64_t classes() const { return claim_.config.workload.classes; }
     std::string labels_name() const { return "evaluation/" + names_.labels; }
+    /// Of cells; elsewhere none.
+    std::vector<std::string> read_class_names() {
+        if (task_of(claim_.config.workload) != config::Task::segmentation) return {};
+        const std::string name = std::string("evaluation/") + kClassNamesFile;
+        const auto wanted = static_cast<std::size_t>(claim_.config.workload.classes) + 1;
+        std::vector<std::string> names;
+        std::istringstream lines(inspector_.text_of(name).value_or(""));
+        for (std::string line; std::getline(lines, line);) names.push_back(line);
+        if (names.size() != wanted) {
+            inspector_.find(name, "has {} lines; must have {}, one a class", names.size(), wanted);
+            names.resize(wanted);
+        }
+        return names;
+    }
     bool counts_majority() const {
         return claim_.config.bagging.aggregation == config::Aggregation::majority;
     }
@@ -109,10 +126,10 @@ private:
         const float allowed = tolerance(members_);
         for (std::size_t index = 0; index < stored.size(); ++index) {
             if (agree(stored[index], computed[index], allowed)) continue;
-            const auto width = static_cast<std::size_t>(classes());
-            inspector_.find(name, "sample {}, class {} is {}; must be {}, as {}{} give it",
-                            index / width, index % width, stored[index], computed[index],
-                            "groups/*/", names_.member);
+            const auto width = static_cast<std::size_t>(task_.classes);
+            inspector_.find(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
+                            task_.cells == 0 ? "sample" : "cell", index / width, index % width,
+                            stored[index], computed[index], "groups/*/", names_.member);
             return;
         }
     }
@@ -120,6 +137,7 @@ private:
     const Claim claim_;
     Inspector& inspector_;
     PredictionFiles names_;
+    ProbabilityTask task_;
     std::optional<storage::NpyArray> labels_;
     std::string labels_digest_;
     evaluation::Ballot soft_, majority_;

@@ -98,9 +98,10 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
             break;
         case config::WorkloadKind::object_detection:
         case config::WorkloadKind::climate_segmentation:
-            rules.push_back({false, fmt::format("rule 1: workload.kind must be image_classification "
-                                                "or extreme_weather, is {}",
-                                                config::value_text(config, "workload.kind"))});
+            rules.push_back(
+                {false, fmt::format("rule 1: workload.kind must be image_classification "
+                                    "or extreme_weather, is {}",
+                                    config::value_text(config, "workload.kind"))});
             break;
     }
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||

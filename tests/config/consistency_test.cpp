@@ -30,5 +30,38 @@ TEST(Consistency, RefusesWhatAKindOfDeviceDoesNotHave) {
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
 }
 
+/// What reading says to a segmentation with these settings.
+std::string segmentation_message(const std::string& workload, const std::string& bagging,
+                                 const std::string& others) {
+    return message_of(fmt::format(
+        "workload: {{kind: climate_segmentation, model: segmentation_net, classes: 4, channels: 16"
+        "{}}}\nbagging: {{{}}}\n{}\n",
+        workload, bagging, others));
+}
+
+TEST(Consistency, RefusesSegmentationsThatCannotWork) {
+    const std::string alone = "out_of_bag: false", data = "data: {kind: climate_synthetic}";
+    EXPECT_EQ(segmentation_message(", image_width: 448", alone, data), "accepted");
+    const auto expect_refused = [&](const std::string& bagging, const std::string& others,
+                                    const std::string& message) {
+        EXPECT_THAT(segmentation_message("", bagging, others), HasSubstr(message));
+    };
+    expect_refused("out_of_bag: true", data, "bagging.out_of_bag: expected false, as");
+    expect_refused("out_of_bag: false, aggregation: wbf", data,
+                   "bagging.aggregation: expected soft_vote or majority, as workload.kind is "
+                   "climate_segmentation, got 'wbf'");
+    expect_refused(alone, "data: {kind: voc, path: a}",
+                   "data.kind: expected climate_synthetic or climate_hdf5, as workload.kind is "
+                   "climate_segmentation");
+    expect_refused(alone, data + "\ntraining: {label_smoothing: 0.1}",
+                   "training.label_smoothing: expected 0, as workload.model is segmentation_net");
+    expect_refused(alone, data + "\nparallel: {mode: pipeline, pipeline_degree: 2}",
+                   "parallel.mode: expected data, as workload.model is segmentation_net");
+    expect_refused(alone, data + "\nparallel: {micro_batches: 2}",
+                   "parallel.micro_batches: expected 1, as workload.model is segmentation_net");
+    EXPECT_THAT(message_of("workload: {kind: climate_segmentation}\n"),
+                HasSubstr("workload.model: expected segmentation_net, as workload.kind is"));
+}
+
 }  // namespace
 }  // namespace hpcai::config

@@ -289,7 +289,7 @@ TEST(Reader, RefusesDataThatDoNotFitTheWorkload) {
                 HasSubstr("data.kind: expected synthetic or image_folder, as workload.kind is "
                           "image_classification, got 'voc'"));
     EXPECT_THAT(detector_message("kind: synthetic"),
-                HasSubstr("data.kind: expected voc, coco, climate_synthetic or climate_hdf5"));
+                HasSubstr("data.kind: expected voc or coco, as workload.kind is object_detection"));
     EXPECT_EQ(detector_message("kind: voc, path: a, class_names: [WBC, \"x y\"]"), "accepted");
     EXPECT_THAT(detector_message("kind: voc"), HasSubstr("data.path: expected a folder"));
     EXPECT_THAT(detector_message("kind: voc, path: a, class_names: WBC"),

@@ -134,6 +134,7 @@ inline RunRecord example_record() {
     record.quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
     record.quality.ensemble_voc_ap50.value = 0.625;
     record.quality.ensemble_ap10.reason = "no boxes";
+    record.quality.ensemble_pixel_accuracy.reason = "no cells";
     record.quality.categories = {
         {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
         {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};

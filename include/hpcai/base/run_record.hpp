@@ -259,8 +259,18 @@ struct CategoryRecord {
     bool operator==(const CategoryRecord&) const = default;
 };
 
+/// One class of a segmentation, in what the ensemble says of the test samples' cells.
+struct SegmentRecord {
+    std::string name;
+    std::int64_t cells = 0;      // of the class
+    std::int64_t predicted = 0;  // to be of it
+    std::int64_t hits = 0;       // of these, rightly
+    Quantity iou;                // intersection over union
+    bool operator==(const SegmentRecord&) const = default;
+};
+
 struct QualityRecord {
-    std::string metric;  // "top_1_accuracy", "coco_ap50"
+    std::string metric;  // "top_1_accuracy", "coco_ap50", "mean_iou"
     double target = 0;
     double exponent = 0;  // n of eq. 8
     Quantity ensemble;
@@ -276,6 +286,8 @@ struct QualityRecord {
     Quantity ensemble_voc_ap50;           // of detectors: means over the categories
     Quantity ensemble_ap10;
     std::vector<CategoryRecord> categories;  // of detectors
+    Quantity ensemble_pixel_accuracy;        // of segmentation: share of cells that are right
+    std::vector<SegmentRecord> segments;     // of segmentation, the background first
     std::string ensemble_sha256;             // of the file of the ensemble's predictions
     std::string labels_sha256;               // of the file of labels or boxes they were judged by
     bool operator==(const QualityRecord&) const = default;

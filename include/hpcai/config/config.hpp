@@ -79,7 +79,7 @@ struct WorkloadConfig {
     int image_size = 224;            // pixels a side, or of the height
     std::optional<int> image_width;  // pixels; absent: image_size
     int channels = 3;
-    double target_quality = 0.763;  // Top-1 accuracy, or AP50 of a detector
+    double target_quality = 0.763;  // of the task's metric
     double penalty_exponent = 5;    // n of eq. 8
     int epochs = 90;
 };
@@ -212,9 +212,29 @@ struct Config {
     DeviceConfig device;
 };
 
-/// Whether the workload is to find boxes in images; otherwise it is to classify them.
+/// What a model says of a sample: its class, the boxes in it, or the class of each of its cells.
+enum class Task { classification, detection, segmentation };
+
+constexpr Task task_of(const WorkloadConfig& workload) {
+    switch (workload.kind) {
+        case WorkloadKind::image_classification:
+            return Task::classification;
+        case WorkloadKind::extreme_weather:
+        case WorkloadKind::object_detection:
+            return Task::detection;
+        case WorkloadKind::climate_segmentation:
+            return Task::segmentation;
+    }
+    return Task::classification;
+}
+
 constexpr bool detects(const WorkloadConfig& workload) {
-    return workload.kind != WorkloadKind::image_classification;
+    return task_of(workload) == Task::detection;
+}
+
+/// Whether samples are fields of the weather; otherwise they are pictures.
+constexpr bool has_fields(const DataConfig& data) {
+    return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }
 
 /// Whether a step is that of a pipeline, perhaps of one stage.

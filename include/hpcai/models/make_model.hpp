@@ -23,4 +23,12 @@ graph::Graph make_model(const config::Config& config, const ModelInput& input = 
 /// The same model, to predict: its parameters and statistics are the trained one's, in order.
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
+/// The cells that a segmentation gives classes to.
+struct CellGrid {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t pixels = 0;  // a side of a cell
+};
+CellGrid cell_grid(const config::Config& config);
+
 }  // namespace hpcai::models

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/tensor/shape.hpp>
 
 /// What predictions are worth: the workload's quality of one member and of the ensemble, as
 /// docs/METRICS.md has it.
@@ -22,16 +27,19 @@ struct PredictionFiles {
 
 PredictionFiles prediction_files(const config::WorkloadConfig& workload);
 
-/// "top_1_accuracy", "coco_ap50".
+/// In evaluation/, where cells have classes: their names, one a line.
+inline constexpr const char* kClassNamesFile = "classes.txt";
+
+/// "top_1_accuracy", "coco_ap50", "mean_iou".
 std::string metric_of(const config::WorkloadConfig& workload);
 
 /// A quality without numbers, each for the same reason.
 QualityRecord no_quality(const std::string& reason);
 
-/// Softmax outputs of a model or of an ensemble.
+/// Softmax outputs of a model or of an ensemble; a row is a sample, or a cell of it.
 struct Probabilities {
-    std::span<const float> values;         // (samples, classes)
-    std::span<const std::int32_t> labels;  // (samples); evaluation::kPaddingLabel: not scored
+    std::span<const float> values;         // (rows, classes)
+    std::span<const std::int32_t> labels;  // (rows); evaluation::kPaddingLabel: not scored
     std::int64_t classes = 0;
 };
 
@@ -47,6 +55,38 @@ struct VotedProbabilities {
 
 /// The ensemble's quality with its interval; out-of-bag it is unknown yet. Throws likewise.
 void judge_vote(const VotedProbabilities& said, QualityRecord& quality);
+
+/// Mean intersection over union of one member's cells. Throws as evaluation::count_cells does.
+void judge_cells(const Probabilities& said, GroupResult& result);
+
+/// The ensemble's quality with its interval, and each class's. Throws likewise.
+void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
+                     const std::vector<std::string>& class_names, QualityRecord& quality);
+
+/// The 95 % interval by the bootstrap over samples of the mean intersection over union or, with an
+/// `other`, of how much higher the other's is on the same labels. Nothing where there is no cell.
+std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
+                                                     std::int64_t cells_per_sample,
+                                                     const Probabilities* other);
+
+/// A task whose predictions are rows of probabilities.
+struct ProbabilityTask {
+    std::int64_t cells = 0;    // of a sample, by rows; 0: a sample is one row of probabilities
+    std::int64_t classes = 0;  // the background of cells among them
+    std::vector<std::string> class_names;
+    std::function<void(const Probabilities&, GroupResult&)> judge_member;
+    std::function<void(const VotedProbabilities&, QualityRecord&)> judge_vote;
+
+    std::int64_t rows_per_sample() const { return cells == 0 ? 1 : cells; }
+    /// (samples x rows_per_sample)
+    tensor::Shape label_shape(std::int64_t samples) const;
+    /// (samples x rows_per_sample, classes)
+    tensor::Shape shape(std::int64_t samples) const;
+};
+
+/// `class_names` matter where cells have classes. Throws Error(internal) for a detector.
+ProbabilityTask probability_task(const config::Config& config,
+                                 std::vector<std::string> class_names);
 
 /// AP50 of one member's detections.
 void judge_detections(const evaluation::DetectionTruth& truth,

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/graph/graph.hpp>
+#include <hpcai/models/backbone.hpp>
+
+namespace hpcai::models {
+
+/// A fully convolutional network (Long et al. 2015) that gives the class of each cell of 8 x 8
+/// pixels: a backbone of one residual block a stage, the top-down path of a feature pyramid (Lin et
+/// al. 2017) from stride 32 to stride 8, and a head of two convolutions.
+struct SegmentationNet {
+    static constexpr std::int64_t kCellPixels = 8;
+
+    std::int64_t batch = 1;  // samples a rank works on at once
+    std::int64_t image_height = 768;
+    std::int64_t image_width = 1152;
+    std::int64_t channels = 16;
+    std::int64_t classes = 5;     // background, which is class 0, among them
+    std::int64_t max_boxes = 15;  // an image
+    ImageInput input;
+    Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}};
+    std::int64_t pyramid_channels = 64;
+    double background_weight = 1;  // of a cell of class 0 in the loss
+
+    std::int64_t cell_rows() const { return (image_height + kCellPixels - 1) / kCellPixels; }
+    std::int64_t cell_columns() const { return (image_width + kCellPixels - 1) / kCellPixels; }
+};
+
+/// The network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W, C) and
+/// "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows cell_columns, classes).
+graph::Graph make_segmentation_net(const SegmentationNet& options);
+
+}  // namespace hpcai::models

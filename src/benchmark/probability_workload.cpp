@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probability_workload.hpp"
+
+#include <hpcai/evaluation/ensemble.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+
+#include "group_job.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+std::vector<std::string> class_names(const data::SampleSet& samples) {
+    std::vector<std::string> names{"background"};
+    for (int category = 1; category <= samples.classes(); ++category) {
+        names.push_back(samples.class_name(category));
+    }
+    return names;
+}
+
+verification::ProbabilityTask task_of(const Start& start) {
+    return verification::probability_task(start.config, class_names(*start.samples.validation));
+}
+
+}  // namespace
+
+ProbabilityWorkload::ProbabilityWorkload(const Start& start)
+    : start_(start), task_(benchmark::task_of(start)) {}
+
+std::int64_t ProbabilityWorkload::outputs_per_sample() const {
+    return task_.rows_per_sample() * task_.classes;
+}
+
+void ProbabilityWorkload::judge(const training::Predictions& predictions,
+                                GroupResult& result) const {
+    const std::vector<std::int32_t> labels = labels_of(predictions.labels);
+    task_.judge_member({predictions.outputs, labels, task_.classes}, result);
+}
+
+void ProbabilityWorkload::store(const training::Predictions& predictions,
+                                const std::filesystem::path& directory) const {
+    const auto samples = static_cast<std::int64_t>(predictions.labels.size());
+    storage::write_npy(directory / "predictions.npy", std::span<const float>(predictions.outputs),
+                       task_.shape(samples));
+}
+
+EnsemblePredictions ProbabilityWorkload::combine(const GroupOutcome& mine,
+                                                 comm::Communicator& leaders,
+                                                 QualityRecord& quality) const {
+    const std::vector<float>& outputs = mine.validation.outputs;
+    std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, task_.classes);
+    std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, task_.classes);
+    EnsemblePredictions said;
+    said.labels = labels_of(mine.validation.labels);
+    const bool by_majority = start_.config.bagging.aggregation == config::Aggregation::majority;
+    if (leaders.rank() == 0) {
+        task_.judge_vote({{soft, said.labels, task_.classes},
+                          {majority, said.labels, task_.classes},
+                          by_majority},
+                         quality);
+    }
+    said.probabilities = by_majority ? std::move(majority) : std::move(soft);
+    add_quality(mine, leaders, quality);
+    return said;
+}
+
+void ProbabilityWorkload::store(const EnsemblePredictions& said,
+                                const std::filesystem::path& directory) const {
+    const std::int64_t samples = start_.samples.validation->samples();
+    storage::write_npy(directory / "ensemble.npy", std::span<const float>(said.probabilities),
+                       task_.shape(samples));
+    storage::write_npy(directory / "labels.npy", std::span<const std::int32_t>(said.labels),
+                       task_.label_shape(samples));
+    std::string names;
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+        names += start_.samples.validation->name(static_cast<std::uint32_t>(sample)) + "\n";
+    }
+    storage::write_file_durably(directory / "samples.txt", names);
+}
+
+}  // namespace hpcai::benchmark

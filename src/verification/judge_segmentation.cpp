@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/evaluation/segmentation.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/statistics.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+constexpr const char* kNoCell = "no cell was scored";
+constexpr int kDraws = 1000;
+
+evaluation::CellCounts count(const Probabilities& said) {
+    return evaluation::count_cells(said.values, said.labels, said.classes);
+}
+
+SegmentRecord segment_record(const std::string& name, const evaluation::ClassCells& counts) {
+    return {name, counts.cells, counts.predicted, counts.hits,
+            or_reason(evaluation::intersection_over_union(counts),
+                      "no cell is of the class or said to be")};
+}
+
+}  // namespace
+
+void judge_cells(const Probabilities& said, GroupResult& result) {
+    result.quality = or_reason(evaluation::mean_iou(count(said)), kNoCell);
+    result.quality_top_5 = nothing("a segmentation has no Top-5");
+}
+
+void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
+                     const std::vector<std::string>& class_names, QualityRecord& quality) {
+    const Probabilities& counted = said.majority_counts ? said.majority : said.soft;
+    const evaluation::CellCounts counts = count(counted);
+    quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
+    quality.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
+    quality.ensemble_majority = or_reason(evaluation::mean_iou(count(said.majority)), kNoCell);
+    quality.ensemble_top_5 = nothing("a segmentation has no Top-5");
+    quality.out_of_bag = nothing("bagging.out_of_bag is false");
+    quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload finds no boxes");
+    quality.segments.clear();
+    for (std::size_t index = 0; index < counts.size(); ++index) {
+        quality.segments.push_back(segment_record(class_names.at(index), counts[index]));
+    }
+    quality.confidence_interval = {nothing(kNoCell), nothing(kNoCell), 0.95,
+                                   "bootstrap over test samples"};
+    const auto interval = cell_interval_95(counted, cells_per_sample, nullptr);
+    if (!interval) return;
+    quality.confidence_interval.low = {interval->low, ""};
+    quality.confidence_interval.high = {interval->high, ""};
+}
+
+std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
+                                                     std::int64_t cells_per_sample,
+                                                     const Probabilities* other) {
+    const auto counts_of = [&](const Probabilities& one) {
+        return evaluation::count_samples(one.values, one.labels, one.classes, cells_per_sample);
+    };
+    const std::vector<evaluation::CellCounts> mine = counts_of(said);
+    std::vector<evaluation::CellCounts> others;
+    if (other != nullptr) others = counts_of(*other);
+    const auto drawn = [](const std::vector<evaluation::CellCounts>& samples,
+                          std::span<const std::uint32_t> times) {
+        evaluation::CellCounts sum;
+        for (std::size_t sample = 0; sample < samples.size(); ++sample) {
+            if (times[sample] > 0) evaluation::add_cells(samples[sample], times[sample], sum);
+        }
+        return evaluation::mean_iou(sum);
+    };
+    return paired_interval_95(std::ssize(mine), kDraws, [&](std::span<const std::uint32_t> times) {
+        std::optional<double> quality = drawn(mine, times);
+        if (!quality || other == nullptr) return quality;
+        const auto second = drawn(others, times);
+        return second ? std::optional(*second - *quality) : std::nullopt;
+    });
+}
+
+}  // namespace hpcai::verification

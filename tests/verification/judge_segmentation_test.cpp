@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/verification/judge.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+/// Ten samples of four cells of two classes; a model is right but in the first of some samples.
+class CellJudge : public testing::Test {
+protected:
+    static std::vector<float> saying(const std::vector<std::int32_t>& labels, int wrong_samples) {
+        std::vector<float> values;
+        for (std::size_t cell = 0; cell < labels.size(); ++cell) {
+            const bool is_wrong = cell % 4 == 0 && static_cast<int>(cell / 4) < wrong_samples;
+            const bool says_one = (labels[cell] == 1) != is_wrong;
+            values.push_back(says_one ? 0.25F : 0.75F);
+            values.push_back(says_one ? 0.75F : 0.25F);
+        }
+        return values;
+    }
+    static std::vector<std::int32_t> labels() {
+        std::vector<std::int32_t> all;
+        for (int sample = 0; sample < 10; ++sample) all.insert(all.end(), {1, 0, 0, 0});
+        return all;
+    }
+
+    std::vector<std::int32_t> labels_ = labels();
+    std::vector<float> good_ = saying(labels_, 2), bad_ = saying(labels_, 8);
+};
+
+TEST_F(CellJudge, FillsInTheMeanIouOfTheVoteAndEachClass) {
+    QualityRecord quality;
+    judge_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, false}, 4, {"sea", "storm"}, quality);
+    EXPECT_DOUBLE_EQ(*quality.ensemble.value, (30.0 / 32 + 8.0 / 10) / 2);
+    EXPECT_DOUBLE_EQ(*quality.ensemble_majority.value, (30.0 / 38 + 2.0 / 10) / 2);
+    EXPECT_DOUBLE_EQ(*quality.ensemble_pixel_accuracy.value, 38.0 / 40);
+    ASSERT_EQ(quality.segments.size(), 2U);
+    EXPECT_EQ(quality.segments[1], (SegmentRecord{"storm", 10, 8, 8, {0.8, ""}}));
+    EXPECT_FALSE(quality.ensemble_top_5.value);
+    EXPECT_FALSE(quality.ensemble_top_5.reason.empty());
+    EXPECT_LT(*quality.confidence_interval.low.value, *quality.ensemble.value);
+    EXPECT_GT(*quality.confidence_interval.high.value, *quality.ensemble.value);
+}
+
+TEST_F(CellJudge, TakesTheMajorityWhereThatCounts) {
+    QualityRecord quality;
+    judge_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, true}, 4, {"sea", "storm"}, quality);
+    EXPECT_EQ(quality.ensemble, quality.ensemble_majority);
+}
+
+TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
+    std::ranges::fill(labels_, -1);
+    QualityRecord quality;
+    judge_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
+    EXPECT_FALSE(quality.ensemble.value);
+    EXPECT_EQ(quality.ensemble.reason, "no cell was scored");
+    EXPECT_FALSE(quality.confidence_interval.low.value);
+    GroupResult member;
+    judge_cells({good_, labels_, 2}, member);
+    EXPECT_EQ(member.quality.reason, "no cell was scored");
+}
+
+TEST_F(CellJudge, TellsABetterSegmentationOnTheSameCells) {
+    const Probabilities good{good_, labels_, 2}, bad{bad_, labels_, 2};
+    const auto gain = cell_interval_95(bad, 4, &good);
+    ASSERT_TRUE(gain);
+    EXPECT_GT(gain->low, 0);
+    const auto none = cell_interval_95(good, 4, &good);
+    EXPECT_EQ(none->low, 0);
+    EXPECT_EQ(none->high, 0);
+}
+
+}  // namespace
+}  // namespace hpcai::verification
