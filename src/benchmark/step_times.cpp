@@ -21,7 +21,8 @@ constexpr std::size_t kAlignments = 9;
 /// A rank's numbers, as one message.
 constexpr double RankRecord::*kNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
-    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication};
+    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
+    &RankRecord::peak_memory_bytes};
 using Message = std::array<double, std::size(kNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
 
 Message pack(const RankRecord& record) {
@@ -142,6 +143,7 @@ StepTimes gather_step_times(const Start& start, comm::Communicator& group,
     StepTimes times;
     RankRecord mine = metrics::summarize(steps.steps(), steps.step_seconds());
     mine.hidden_communication = hidden_seconds.value.value_or(PhaseSeconds::kUnknown);
+    mine.peak_memory_bytes = peak_resident_bytes().value_or(PhaseSeconds::kUnknown);
     times.ranks = gather_ranks(start, group, mine);
     std::vector<int> stages;
     for (int rank = 0; rank < group.size(); ++rank) {

@@ -23,6 +23,7 @@ void describe(auto& columns, Any<RankRecord> auto& rank) {
     columns("optimizer_seconds", rank.mean.optimizer);
     columns("other_seconds", rank.mean.other);
     columns("hidden_communication_seconds", rank.hidden_communication);
+    columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 
 namespace {
