@@ -96,8 +96,9 @@ Markup phases_of_groups(const GroupSteps& steps) {
         std::vector<Markup> row{text(std::to_string(group)),
                                 share_bar(shares, fmt::format("phases of group {}", group))};
         row.insert(row.end(), cells.begin(), cells.end());
-        const double step = sum / static_cast<double>(steps[group].size());
-        row.push_back(text(fmt::format("{:.3g}", 1000 * step)));
+        const double milliseconds = 1000 * sum / static_cast<double>(steps[group].size());
+        row.push_back(text(milliseconds < 100 ? fmt::format("{:.3g}", milliseconds)
+                                              : fmt::format("{:.0f}", milliseconds)));
         rows.rows.push_back(std::move(row));
     }
     if (rows.rows.empty()) return {};
