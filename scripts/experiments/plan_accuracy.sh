@@ -38,8 +38,8 @@ ranks=${options[ranks]}
 
 settings_of() { # base models, ranks of each, samples of a rank
     speed_of image_classification "${options[steps]}" "${options[epochs]}" "$3" "$2"
-    speed+=(--set "workload.image_size=${options[size]}" --set "bagging.M=$1"
-        --set run.roofline=off)
+    speed=("${speed[@]/workload.image_size=48/workload.image_size=${options[size]}}")
+    speed+=(--set "bagging.M=$1" --set run.roofline=off)
 }
 
 settings_of 1 "$ranks" "${options[batch]}"

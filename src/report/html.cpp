@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -102,6 +103,21 @@ Markup verdict_section(const RunRecord& record) {
            Markup{"\n"};
 }
 
+namespace {
+
+std::string vote_of(const RunRecord& record) {
+    const auto finished = std::ranges::count_if(
+        record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
+    const std::string& way = record.workload.aggregation;
+    if (finished == 0) return "None finished.";
+    if (finished == record.topology.groups) {
+        return fmt::format("Their votes were combined by {}.", way);
+    }
+    return fmt::format("The votes of the {} that finished were combined by {}.", finished, way);
+}
+
+}  // namespace
+
 Markup headline(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const ScoresRecord& scores = record.scores;
@@ -109,13 +125,12 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string story = fmt::format(
-        "{} ({}) were trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
-        "of "
-        "{} in batches of {}, computed in {}. Their votes were combined by {}.",
+        "{} ({}), trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
+        "of {} in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, work.aggregation);
+        work.batch_size, work.precision, vote_of(record));
     return element(
                R"(section id="headline" aria-label="Headline numbers")",
                {element(
