@@ -595,75 +595,98 @@ DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "
             "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
 
 
-def broken_rules(config, record, bad_samples):
-    """docs/RULES.md."""
-    broken, workload = [], record["workload"]
+def rules_of(config, record, bad_samples):
+    """docs/RULES.md, 1 to 7: (number, what, required, found, kept, what to say when it is broken)."""
+    rules, workload = [], record["workload"]
     if config["run.level"] == "custom":
-        return broken
+        return rules
+
+    def rule(number, what, required, found, kept, broken=None):
+        rules.append((number, what, str(required), str(found), kept,
+                      broken or f"rule {number}: {what} must be {required}, is {found}"))
 
     def equal(number, what, required, found):
-        if str(required) != str(found):
-            broken.append(f"rule {number}: {what} must be {required}, is {found}")
+        rule(number, what, required, found, str(required) == str(found))
+
+    def key(number, name, required, kept):
+        rule(number, name, required, config[name] or "empty", kept)
 
     kind = config["workload.kind"]
     if kind == "image_classification":
-        if config["data.kind"] != "image_folder":
-            broken.append("rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k")
+        key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config["data.kind"] == "image_folder")
         equal(1, "the number of training samples", 1281167, workload["training_samples"])
         equal(1, "the number of validation samples", 50000, workload["validation_samples"])
-        for number, key, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
-                                      (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
-            equal(number, "workload." + key, required, config["workload." + key])
+        for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
+                                       (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
+            equal(number, "workload." + name, required, config["workload." + name])
     elif kind == "extreme_weather":
-        if config["data.kind"] != "climate_hdf5":
-            broken.append("rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data")
+        key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config["data.kind"] == "climate_hdf5")
         for what in ("training", "validation"):
-            if workload[what + "_samples"] < 1460:
-                broken.append(f"rule 1: the number of {what} samples must be 1460 or more, is {workload[what + '_samples']}")
+            found = workload[what + "_samples"]
+            rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460)
         objections = workload["data_objections"]
-        if objections:
-            more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
-            broken.append(f"rule 1: {objections[0]}{more}")
+        more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+        found = objections[0] + more if objections else "none"
+        rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
         width = config["workload.image_width"]
         equal(1, "workload.classes", 4, config["workload.classes"])
         equal(2, "workload.image_size", 768, config["workload.image_size"])
         equal(2, "workload.image_width", 1152, config["workload.image_size"] if width == "auto" else width)
-        for number, key, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
-                                      (4, "penalty_exponent", 10)):
-            equal(number, "workload." + key, required, config["workload." + key])
-        for key, required in DETECTOR.items():
-            equal(2, "detector." + key, required, config["detector." + key])
+        for number, name, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
+                                       (4, "penalty_exponent", 10)):
+            equal(number, "workload." + name, required, config["workload." + name])
+        for name, required in DETECTOR.items():
+            equal(2, "detector." + name, required, config["detector." + name])
     else:
-        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is object_detection")
-    if config["bagging.sampler"] not in ("bootstrap", "poisson"):
-        broken.append("rule 5: bagging.sampler must be bootstrap or poisson")
-    if config["training.initial_weights"]:
-        broken.append("rule 6: training.initial_weights must be empty")
+        key(1, "workload.kind", "image_classification or extreme_weather", False)
+    key(5, "bagging.sampler", "bootstrap or poisson", config["bagging.sampler"] in ("bootstrap", "poisson"))
+    key(6, "training.initial_weights", "empty", not config["training.initial_weights"])
     equal(7, "the number of bad samples", 0, bad_samples)
-    return broken
+    return rules
+
+
+SUBMISSION = ("system_name", "organization", "contact", "hardware", "operating_system", "communication_libraries",
+              "acceleration_libraries", "framework", "parallel_mode", "algorithm", "hyper_parameters", "problem")
+
+
+def submission_of(config):
+    """As the configuration tells, and what a ranking lacks in it."""
+    submission = {key: config["submission." + key] for key in SUBMISSION}
+    missing = [key for key in SUBMISSION if key != "contact" and not submission[key].strip(" \t\r\n")]
+    return {**submission, "missing": missing}
 
 
 def judge(config, record, groups):
-    """status, reasons, exit_code, rankable."""
+    """The whole verdict."""
     failures = [f"group {index}: {group['failure']}" for index, (group, _) in enumerate(groups) if group["failure"]]
     diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group, _ in groups)
-    reasons = []
-    if diverged:
-        reasons.append(f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not")
+    rules = rules_of(config, record, sum(bad for _, bad in groups))
+    broken = [rule[5] for rule in rules if not rule[4]]
+    eighth = f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not"
+    rules.append((8, "groups whose ranks held different models", "0", str(diverged), not diverged, eighth))
+    names = ("number", "what", "required", "found", "kept")
+
+    def verdict(status, reasons, code, rankable=False):
+        return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
+                "rules": [dict(zip(names, rule)) for rule in rules]}
+
+    reasons = [eighth] if diverged else []
     if len(failures) == len(groups):
         stored = record["verdict"]["exit_code"]  # nothing else in the record says why they failed
-        return "INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5, False
+        return verdict("INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5)
     if record["scores"]["vflops"] is None:
         reasons.append("the score is not a number")
-    reasons += broken_rules(config, record, sum(bad for _, bad in groups))
+    reasons += broken
     if reasons:
-        return "INVALID", reasons + failures, 9, False
+        return verdict("INVALID", reasons + failures, 9)
     if failures:
         finished = len(groups) - len(failures)
-        return "PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7, False
+        return verdict("PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7)
     if config["run.level"] == "custom":
-        return "CUSTOM", ["run.level is custom: not rankable"], 0, False
-    return "VALID", [], 0, True
+        return verdict("CUSTOM", ["run.level is custom: not rankable"], 0)
+    missing = submission_of(config)["missing"]
+    lacks = [f"not rankable: the section submission lacks {', '.join(missing)}"] if missing else []
+    return verdict("VALID", lacks, 0, not missing)
 
 
 # --- the numbers ------------------------------------------------------------------------------
@@ -728,6 +751,7 @@ def check_group(result, number, listed, record, model, predictions, config):
 
 def check_numbers(result, record, config):
     must_be("result.json", "name", record["name"], config["run.name"], "config")
+    must_be("result.json", "submission", record["submission"], submission_of(config), "config")
     workload = record["workload"]
     for key, source in (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
                         ("classes", "workload.classes"), ("image_size", "workload.image_size"),
@@ -804,8 +828,7 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "scores.penalty_coefficient", scores["penalty_coefficient"], penalty, "eq. 8")
     vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
     must_be("result.json", "scores.vflops", scores["vflops"], vflops, "eq. 7")
-    verdict = dict(zip(("status", "reasons", "exit_code", "rankable"), judge(config, record, groups)))
-    for key, value in verdict.items():
+    for key, value in judge(config, record, groups).items():
         must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
 
 

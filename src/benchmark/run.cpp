@@ -10,6 +10,7 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "base_model.hpp"
@@ -48,6 +49,8 @@ void print_start(const Start& start, std::ostream& log) {
          verification::broken_rules(start.config, facts_at_start(start))) {
         log << "the result will be INVALID: " << rule << "\n";
     }
+    const std::string incomplete = verification::what_submission_lacks(start.config);
+    if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
     log << std::flush;
 }
 

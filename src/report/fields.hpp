@@ -22,11 +22,36 @@ inline constexpr std::array kStatuses{StatusRow{Status::valid, "VALID", ExitCode
                                       StatusRow{Status::partial, "PARTIAL", ExitCode::partial},
                                       StatusRow{Status::custom, "CUSTOM", ExitCode::ok}};
 
+void describe(auto& fields, Any<RuleRecord> auto& rule) {
+    fields("number", rule.number);
+    fields("what", rule.what);
+    fields("required", rule.required);
+    fields("found", rule.found);
+    fields("kept", rule.kept);
+}
+
 void describe(auto& fields, Any<VerdictRecord> auto& verdict) {
     fields("status", verdict.status);
     fields("reasons", verdict.reasons);
     fields("exit_code", verdict.exit_code);
     fields("rankable", verdict.rankable);
+    fields("rules", verdict.rules);
+}
+
+void describe(auto& fields, Any<SubmissionRecord> auto& submission) {
+    fields("system_name", submission.system_name);
+    fields("organization", submission.organization);
+    fields("contact", submission.contact);
+    fields("hardware", submission.hardware);
+    fields("operating_system", submission.operating_system);
+    fields("communication_libraries", submission.communication_libraries);
+    fields("acceleration_libraries", submission.acceleration_libraries);
+    fields("framework", submission.framework);
+    fields("parallel_mode", submission.parallel_mode);
+    fields("algorithm", submission.algorithm);
+    fields("hyper_parameters", submission.hyper_parameters);
+    fields("problem", submission.problem);
+    fields("missing", submission.missing);
 }
 
 void describe(auto& fields, Any<ParameterRecord> auto& parameter) {
@@ -299,6 +324,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("program_version", record.program_version);
     fields("name", record.name);
     fields("verdict", record.verdict);
+    fields("submission", record.submission);
     fields("scores", record.scores);
     fields("roofline", record.roofline);
     fields("utilization", record.utilization);

@@ -106,7 +106,12 @@ void add_submission(const RunRecord& record, const GroupRecord& group, Log& log)
     const Quantity none{std::nullopt, "the configuration does not tell"};
     log.point("submission_benchmark", record.workload.model);
     log.point("submission_division", record.workload.level);
-    log.point("submission_org", none);
+    const std::string& organization = record.submission.organization;
+    if (organization.empty()) {
+        log.point("submission_org", none);
+    } else {
+        log.point("submission_org", ordered_json(organization));
+    }
     log.point("submission_platform", platform(record, group.group));
     log.point("submission_status", none);
 }

@@ -32,6 +32,10 @@ std::string one_line(std::string_view text) {
     return result;
 }
 
+std::string or_none(std::string_view text) {
+    return text.empty() ? "not told" : one_line(text);
+}
+
 std::string bytes(const Quantity& quantity) {
     if (!quantity.value || !(*quantity.value >= 0 && *quantity.value < 1e18)) return "unknown";
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
@@ -111,6 +115,10 @@ void print_parameters(Page& page, const RunRecord& record) {
     page.rule('=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
+    const SubmissionRecord& by = record.submission;
+    if (!by.system_name.empty() || !by.organization.empty()) {
+        page.line("system {}, organization {}", or_none(by.system_name), or_none(by.organization));
+    }
     page.rule('-');
     page.line("The following parameter values were used:");
     page.line("");

@@ -6,6 +6,7 @@
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "checks.hpp"
 
@@ -89,6 +90,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     RunRecord record = claim.record;
     record.name = claim.config.run.name;
     record.config = config::to_yaml(claim.config);
+    record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     recompute_topology(claim, record);
     recompute_parameters(claim, record);

@@ -69,12 +69,27 @@ inline CommunicationRecord example_communication() {
             {0.125, ""}};
 }
 
+inline std::vector<RuleRecord> example_rules(const std::string& epochs) {
+    return {{3, "workload.epochs", "90", epochs, epochs == "90"},
+            {6, "training.initial_weights", "empty", "empty", true}};
+}
+
+inline SubmissionRecord example_submission() {
+    SubmissionRecord record;
+    record.system_name = "Abacus <2>";
+    record.organization = "University of Examples";
+    record.hardware = "4 nodes, 8 accelerators each";
+    record.missing = {"framework"};
+    return record;
+}
+
 /// A made-up run of two groups of two ranks; every number is invented for the tests of printers.
 inline RunRecord example_record() {
     RunRecord record;
     record.program_version = "0.0.0-test";
     record.name = "example";
-    record.verdict = {Status::valid, {}, ExitCode::ok, true};
+    record.verdict = {Status::valid, {}, ExitCode::ok, true, example_rules("90")};
+    record.submission = example_submission();
     record.parameters = {{"bagging.M", "2", "base models trained at the same time"},
                          {"workload.model", "resnet50_v1.5", "network"}};
     record.topology = {4, 2, 2, 1, {}};
@@ -154,8 +169,11 @@ inline RunRecord partial_record() {
     RunRecord record = example_record();
     record.parallel = {"mixed",   1,    2,           2,    4,          "1f1b",
                        {0.2, ""}, 8192, {0.125, ""}, 6144, {0.375, ""}};
-    record.verdict = {
-        Status::partial, {"1 of 2 groups: group 1 failed: rank 3 ended"}, ExitCode::partial, false};
+    record.verdict = {Status::partial,
+                      {"1 of 2 groups: group 1 failed: rank 3 ended"},
+                      ExitCode::partial,
+                      false,
+                      {}};
     GroupRecord& lost = record.work.groups[1];
     lost = {};
     lost.group = 1;
@@ -175,7 +193,8 @@ inline RunRecord diverged_record() {
     record.verdict = {Status::invalid,
                       {"rule 8: the ranks of a group must hold the same model", "group 1: " + why},
                       ExitCode::invalid,
-                      false};
+                      false,
+                      example_rules("6")};
     GroupRecord& lost = record.work.groups[1];
     lost.failure = why;
     lost.audit = {3, 4, {"optimizer state"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
@@ -188,7 +207,8 @@ inline RunRecord lost_record() {
     record.verdict = {Status::invalid,
                       {"group 0 failed: no memory", "group 1 failed: rank 3 ended"},
                       ExitCode::all_groups_failed,
-                      false};
+                      false,
+                      example_rules("90")};
     record.work.groups[0].failure = "no memory";
     record.work.samples_trained = 0;
     for (Quantity* quantity :

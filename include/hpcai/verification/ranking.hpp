@@ -20,7 +20,10 @@ struct Submission {
 
 struct RankingRow {
     int rank = 0;        // from 1; of equal VFLOPS the same; 0: not rankable
-    std::string source;  // the run's name
+    std::string source;  // system and organization, or the run's name
+    std::string run;     // its name
+    std::string system;
+    std::string organization;
     std::string verdict;
     Quantity vflops;
     Quantity minutes;  // of training, the longest of all groups
