@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: scripts/verify_result.py DIR
 
-Checks a result directory without hpcai500: a second implementation of `hpcai500 verify` with
+Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second implementation of `hpcai500 verify` with
 nothing but Python's standard library. Prints the RESULT line and exits with 0 when all holds;
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
+of a detector's quality; that over members where it takes more than some ten million additions; ledgers but table3; the layout of several nodes; the rows of the summary's
 parameters; keys of the JSON files that no number here needs.
 """
 import array
@@ -24,10 +24,11 @@ import sys
 
 EPSILON = 2.0 ** -52
 FINDINGS = []
+FOLDER = [""]  # of the run that is checked, in that of several
 
 
 def find(file, text):
-    FINDINGS.append((file, text))
+    FINDINGS.append((FOLDER[0] + file, text))
 
 
 def must_be(file, key, stored, expected, source=""):
@@ -184,7 +185,7 @@ COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds
 
 
 def read_steps(result, name):
-    """(samples, end_seconds) of each step."""
+    """(samples, end_seconds, epoch) of each step."""
     lines = result.text(name).split("\n")
     if lines[0] != COLUMNS or lines[-1] != "":
         raise Broken(f"{name}: has another header or was cut off")
@@ -192,7 +193,7 @@ def read_steps(result, name):
     for number, line in enumerate(lines[1:-1]):
         cells = line.split(",")
         try:
-            step, _, samples = (int(cell) for cell in cells[:3])
+            step, epoch, samples = (int(cell) for cell in cells[:3])
             numbers = [float(cell) for cell in cells[3:] if cell]
             end = numbers[0]
         except (ValueError, IndexError) as error:
@@ -201,7 +202,7 @@ def read_steps(result, name):
             raise Broken(f"{name}:{number + 2}: is no step {number}")
         if steps and end < steps[-1][1]:
             raise Broken(f"{name}:{number + 2}: end_seconds goes back")
-        steps.append((samples, end))
+        steps.append((samples, end, epoch))
     return steps
 
 
@@ -375,7 +376,7 @@ class Classification:
         self.samples, self.classes = record["workload"]["validation_samples"], int(config["workload.classes"])
         self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.samples,))
         must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), self.samples)
-        self.soft, self.votes, self.members = None, None, 0
+        self.soft, self.votes, self.members, self.rows = None, None, 0, []
 
     def judge(self, name):
         values, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
@@ -389,6 +390,7 @@ class Classification:
         self.soft = array.array("f", map(operator.add, self.soft or zeros, values))
         self.votes = array.array("f", map(operator.add, self.votes or zeros, votes))
         self.members += 1
+        self.rows.append(values)
         return {"quality": share(first, scored), "quality_top_5": share(five, scored)}, digest
 
     def combined(self):
@@ -419,6 +421,75 @@ class Classification:
                    "ensemble_majority": share(majority_first, scored), "ensemble_voc_ap50": None,
                    "ensemble_ap10": None, "categories": []}
         return quality, digest, wilson_interval(first, scored)
+
+    def members_interval(self, seed):
+        """(low, high); False where it would take too long here, and for what hpcai500 objects to."""
+        scored = [sample for sample, label in enumerate(self.labels) if label != -1]
+        replicates = range(1000)
+        draws = []
+        for replicate in replicates:
+            stream, weights = Stream(seed, 7, replicate, 1), [0] * self.members
+            for _ in range(self.members):
+                weights[stream.below(self.members)] += 1
+            draws.append(tuple(weights))
+        if len(scored) * self.classes * self.members * len(set(draws)) > 10 ** 7 or 1000 * len(scored) > 2 * 10 ** 6:
+            return False
+        if not scored:
+            return None
+        right = {weights: self.right(weights, scored) for weights in set(draws)}
+        shares = []
+        for replicate, weights in zip(replicates, draws):
+            stream, mine = Stream(seed, 7, replicate, 2), right[weights]
+            shares.append(sum(mine[stream.below(len(scored))] for _ in scored) / len(scored))
+        shares.sort()
+        return shares[25], shares[-26]
+
+    def right(self, weights, scored):
+        """Whether the members, with these weights, say the label of each sample."""
+        by_majority, found = self.config["bagging.aggregation"] == "majority", []
+        for sample in scored:
+            scores = [0.0] * self.classes
+            for weight, rows in zip(weights, self.rows):
+                row = rows[sample * self.classes:(sample + 1) * self.classes]
+                if weight and by_majority:
+                    choice = predicted(row)
+                    row = [float(index == choice) for index in range(self.classes)]
+                if weight:
+                    scores = [score + weight * value for score, value in zip(scores, row)]
+            mine, label = scores[self.labels[sample]], self.labels[sample]
+            found.append(not (by_majority and mine == 0) and all(
+                score < mine if index < label else score <= mine for index, score in enumerate(scores)))
+        return found
+
+
+class Stream:
+    """The numbers of (seed, purpose, a, b): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
+
+    def __init__(self, seed, purpose, a, b):
+        self.key, self.name, self.block, self.words = (seed & 0xFFFFFFFF, seed >> 32), (purpose << 24, a, b, 0), 0, []
+
+    def next(self):
+        if not self.words:
+            first = self.name[0] | self.block
+            counter, key = (first, *self.name[1:]), self.key
+            for _ in range(10):
+                one, two = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+                counter = ((two >> 32) ^ counter[1] ^ key[0], two & 0xFFFFFFFF,
+                           (one >> 32) ^ counter[3] ^ key[1], one & 0xFFFFFFFF)
+                key = (key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF
+            self.words = list(reversed(counter))
+            self.block += 1
+        return self.words.pop()
+
+    def below(self, n):
+        """Lemire's method with rejection."""
+        if n < 2:
+            return 0
+        product = self.next() * n
+        if product & 0xFFFFFFFF < n:
+            while product & 0xFFFFFFFF < 2 ** 32 % n:
+                product = self.next() * n
+        return product >> 32
 
 
 def wilson_interval(correct, samples):
@@ -703,6 +774,31 @@ def attempt(function, *arguments):
     return None
 
 
+def learning_curve(config, steps, group, quality):
+    """Of a group that finished; what its model was worth before the last epoch nobody else knows."""
+    every, last, stored = int(config["run.evaluate_epochs"]), int(config["workload.epochs"]), group["quality_by_epoch"]
+    if not every or quality is None:
+        return []
+    curve = []
+    for index, epoch in enumerate(range(every, last, every)):
+        seconds = max([0.0] + [end for _, end, of in steps if of < epoch])
+        said = stored[index]["quality"] if index < len(stored) else 0.0
+        curve.append({"epoch": epoch, "training_seconds": seconds, "quality": said})
+    return curve + [{"epoch": last, "training_seconds": group["training_seconds"], "quality": quality}]
+
+
+def time_to_quality(config, record, groups):
+    """The longest time of all groups that finished until the first quality of at least the target."""
+    times = []
+    for group in groups if int(config["run.evaluate_epochs"]) else []:
+        reached = [one["training_seconds"] for one in group["quality_by_epoch"]
+                   if one["quality"] >= record["quality"]["target"]]
+        if not group["failure"] and not reached:
+            return None
+        times += reached[:1] if not group["failure"] else []
+    return max(times, default=None)
+
+
 def check_group(result, number, listed, record, model, predictions, config):
     """The group's record as it must be, its bad samples and its quality."""
     folder = f"groups/{number}/"
@@ -740,6 +836,10 @@ def check_group(result, number, listed, record, model, predictions, config):
             quality, group["predictions_sha256"] = judged[0]["quality"], judged[1]
         elif predictions and not listed["failure"]:
             predictions.members = -10 ** 9  # no ensemble without this member
+        if steps:
+            curve = learning_curve(config, steps, group, quality)
+            must_be(name, "record.quality_by_epoch", group["quality_by_epoch"], curve, folder + "steps.csv")
+            group["quality_by_epoch"] = curve
         batches = group["iterations"] * int(config["parallel.micro_batches"])
         found = attempt(weights_digest, result, folder + "weights.safetensors", model, batches)
         if found:
@@ -809,6 +909,12 @@ def check_scores(result, record, config, groups, members, predictions):
         if interval:
             for key, value in zip(("low", "high"), interval):
                 must_be("result.json", "quality.confidence_interval." + key, quality["confidence_interval"][key], value, source)
+    if ensemble and kind is Classification:
+        found = predictions.members_interval(int(config["run.seed"]))
+        stored = quality["members_interval"]
+        if found is not False and "are too many" not in stored.get("low_reason", ""):
+            must_be("result.json", "quality.members_interval", [stored["low"], stored["high"]],
+                    list(found) if found else [None, None], "groups/<m>/" + kind.files[0])
     if all(group["failure"] for group, _ in groups):
         must_be("result.json", "quality.ensemble", quality["ensemble"], None, "groups that all failed")
     if predictions:
@@ -820,6 +926,8 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "quality.members_mean", quality["members_mean"], mean if has_mean else None, "quality.members")
     must_be("result.json", "quality.ensemble_gain", quality["ensemble_gain"], achieved - mean if has_mean else None, "quality")
     check_work(record, [group for group, _ in groups])
+    must_be("result.json", "time.time_to_quality_seconds", record["time"]["time_to_quality_seconds"],
+            time_to_quality(config, record, [group for group, _ in groups]), "work.groups")
     penalty = None
     if achieved is not None:
         penalty = (achieved / quality["target"]) ** quality["exponent"]
@@ -828,6 +936,15 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "scores.penalty_coefficient", scores["penalty_coefficient"], penalty, "eq. 8")
     vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
     must_be("result.json", "scores.vflops", scores["vflops"], vflops, "eq. 7")
+    has_members = quality["members_interval"]["low"] is not None
+    interval = quality["members_interval" if has_members else "confidence_interval"]
+    for key in ("low", "high"):
+        end, stored = None, scores["vflops_interval"][key]
+        if interval[key] is not None and scores["flops"] is not None:
+            end = scores["flops"] * (interval[key] / quality["target"]) ** quality["exponent"]
+            if stored is not None and abs(stored - end) <= 2e-15 * end:
+                end = stored
+        must_be("result.json", "scores.vflops_interval." + key, stored, end, "eq. 7 and 8")
     for key, value in judge(config, record, groups).items():
         must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
 
@@ -870,14 +987,9 @@ def check_summary(result, record, manifest):
     must_be("summary.txt", "its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()), record["summary_sha256"], "result.json")
 
 
-def main(arguments):
-    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
-        print(__doc__.strip())
-        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    if not os.path.isdir(arguments[0]):
-        print(f"verify_result.py: {arguments[0]}: expected the directory of a result", file=sys.stderr)
-        return 2
-    result = Result(arguments[0])
+def check_run(directory):
+    """The record as stored, or None, and the manifest's SHA-256."""
+    result = Result(directory)
     manifest = attempt(check_manifest, result)
     record = attempt(read_json, result, "result.json")
     if record is not None:
@@ -891,10 +1003,100 @@ def main(arguments):
         config = attempt(lambda: parse_config(record["config"]))
         if config is not None:
             attempt(check_numbers, result, record, config)
+    return record, manifest or ""
+
+
+# --- several runs -----------------------------------------------------------------------------
+
+SPREADS = ("flops", "vflops", "quality", "training_seconds")
+
+
+def median(values):
+    values, middle = sorted(values), len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def check_spread(summary, key):
+    values = [one[key] for one in summary["repetitions"] if one["counted"] and one[key] is not None]
+    names = ("median", "minimum", "maximum", "median_absolute_deviation")
+    wanted = [None] * 4
+    if values:
+        middle = median(values)
+        wanted = [middle, min(values), max(values), median([abs(value - middle) for value in values])]
+    must_be("repetitions.json", key, [summary[key][name] for name in names], wanted, "the runs")
+
+
+def check_repetition(number, row, record, manifest, first):
+    """The row of repetitions.json against the run's own record; the configuration with the first seed."""
+    failed = any(group["failure"] for group in record["work"]["groups"])
+    expected = {"directory": f"repetition_{number}", "seed": record["workload"]["seed"],
+                "status": record["verdict"]["status"], "exit_code": record["verdict"]["exit_code"],
+                "counted": not failed, "flops": record["scores"]["flops"], "vflops": record["scores"]["vflops"],
+                "quality": record["quality"]["ensemble"],
+                "training_seconds": record["time"]["training_seconds"], "manifest": manifest}
+    for key, value in expected.items():
+        must_be("repetitions.json", f"repetitions[{number - 1}].{key}", row[key], value, f"repetition_{number}/result.json")
+    config = parse_config(record["config"])
+    config["run.seed"] = str(int(config["run.seed"]) - number + 1)
+    for key in sorted(config.keys() | (first or config).keys()):
+        if first and first.get(key) != config.get(key):
+            find(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
+    return first or config
+
+
+def check_series(directory):
+    summary = attempt(read_json, Result(directory), "repetitions.json")
+    if summary is None:
+        return None
+    rows, first = summary["repetitions"], None
+    known = {"repetitions.json"} | {f"repetition_{number}" for number in range(1, len(rows) + bool(summary["stopped"]) + 1)}
+    for name in sorted(set(os.listdir(directory)) - known):
+        find(name, "is there; repetitions.json does not list it")
+    if len(rows) > summary["requested"] or (len(rows) == summary["requested"]) == bool(summary["stopped"]):
+        find("repetitions.json", "has too many runs, or no reason why there are fewer")
+    order = [0, 7, 9, 4, 5]
+    worst = 0
+    for number, row in enumerate(rows, 1):
+        FOLDER[0] = f"repetition_{number}/"
+        record, manifest = check_run(os.path.join(directory, f"repetition_{number}"))
+        FOLDER[0] = ""
+        code = row["exit_code"]
+        worst = max(worst, code, key=lambda one: order.index(one) if one in order else len(order))
+        if record is None:
+            continue
+        for key, value in (("name", record["name"]), ("program_version", record["program_version"])):
+            must_be("repetitions.json", key, summary[key], value, f"repetition_{number}/result.json")
+        first = check_repetition(number, row, record, manifest, first)
+    must_be("repetitions.json", "exit_code", summary["exit_code"], worst, "the runs")
+    for key in SPREADS:
+        check_spread(summary, key)
+    return summary
+
+
+def repetitions_line(summary, digest):
+    number = lambda key, form: "n/a" if summary[key]["median"] is None else format(summary[key]["median"], form)
+    return (f"REPETITIONS {len(summary['repetitions'])} of {summary['requested']}  FLOPS={number('flops', '.3e')} "
+            f"VFLOPS={number('vflops', '.3e')} quality={number('quality', '.4f')} sha256={digest}")
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    directory = arguments[0]
+    if not os.path.isdir(directory):
+        print(f"verify_result.py: {directory}: expected the directory of a result", file=sys.stderr)
+        return 2
+    is_series = os.path.lexists(os.path.join(directory, "repetitions.json"))
+    if is_series:
+        summary = attempt(check_series, directory)
+    else:
+        record, manifest = check_run(directory)
     for file, text in FINDINGS:
         print(f"{file}: {text}")
     if not FINDINGS:
-        print(result_line(record, manifest))
+        print(repetitions_line(summary, sha256(Result(directory).read("repetitions.json"))) if is_series
+              else result_line(record, manifest))
     return 10 if FINDINGS else 0
 
 

@@ -133,6 +133,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_work(groups, record);
     add_quality(start, vote, groups, record);
     verification::derive_scores(record);
+    verification::derive_time_to_quality(start.config, record);
     add_energy(record);
     record.roofline = start.ceiling;
     record.utilization =

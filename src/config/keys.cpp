@@ -14,7 +14,7 @@ bool Bounds::contain(double value) const noexcept {
 
 const std::vector<Section>& sections() {
     static const std::vector<Section> table = {
-        {"run", "What this run is called, where it writes and how it may be ranked.", {"repeat"}},
+        {"run", "What this run is called, where it writes and how it may be ranked.", {}},
         {"submission",
          "Who hands the result in, and the nine layers of the system in words; a ranking needs all "
          "but contact.",

@@ -61,6 +61,19 @@ std::vector<Key> run_keys() {
             {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
                         "seconds before training, outside of every clock that scores; off has "
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
+        run.integer("evaluate_epochs", &RunConfig::evaluate_epochs,
+                    {.meaning = "Epochs between two evaluations of each model on the test samples "
+                                "in the course of its training, on a clock that stands still; 0 "
+                                "is none but the one at the end. Costs memory beside the "
+                                "training's.",
+                     .unit = "epochs",
+                     .bounds = between(0, 65535)}),
+        run.integer("repeat", &RunConfig::repeat,
+                    {.meaning = "Complete runs in one invocation, with the seeds seed, seed + 1, "
+                                "...: each in repetition_1, repetition_2, ... of the result "
+                                "directory, with medians and spread in repetitions.json.",
+                     .unit = "runs",
+                     .bounds = between(1, 100)}),
     };
 }
 

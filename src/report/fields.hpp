@@ -153,6 +153,12 @@ void describe(auto& fields, Any<TimeBreakdownRecord> auto& time) {
     fields("stragglers", time.stragglers);
 }
 
+void describe(auto& fields, Any<EpochQualityRecord> auto& one) {
+    fields("epoch", one.epoch);
+    fields("training_seconds", one.training_seconds);
+    fields("quality", one.quality);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -173,6 +179,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("audit", group.audit);
     fields("predictions_sha256", group.predictions_sha256);
     fields("time_breakdown", group.time_breakdown);
+    fields("quality_by_epoch", group.quality_by_epoch);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {
@@ -211,6 +218,7 @@ void describe(auto& fields, Any<TimeRecord> auto& time) {
     fields("staging_seconds", time.staging_seconds);
     fields("training_seconds", time.training_seconds);
     fields("epoch_seconds", time.epoch_seconds);
+    fields("time_to_quality_seconds", time.time_to_quality_seconds);
     fields("vote_seconds", time.vote_seconds);
     fields("total_seconds", time.total_seconds);
 }
@@ -229,18 +237,19 @@ void describe(auto& fields, Any<ThroughputRecord> auto& throughput) {
     fields("per_rank", throughput.per_rank);
 }
 
-void describe(auto& fields, Any<ScoresRecord> auto& scores) {
-    fields("flops", scores.flops);
-    fields("vflops", scores.vflops);
-    fields("penalty_coefficient", scores.penalty_coefficient);
-    fields("vflops_per_watt", scores.vflops_per_watt);
-}
-
 void describe(auto& fields, Any<IntervalRecord> auto& interval) {
     fields("low", interval.low);
     fields("high", interval.high);
     fields("level", interval.level);
     fields("method", interval.method);
+}
+
+void describe(auto& fields, Any<ScoresRecord> auto& scores) {
+    fields("flops", scores.flops);
+    fields("vflops", scores.vflops);
+    fields("penalty_coefficient", scores.penalty_coefficient);
+    fields("vflops_per_watt", scores.vflops_per_watt);
+    fields("vflops_interval", scores.vflops_interval);
 }
 
 void describe(auto& fields, Any<CategoryRecord> auto& category) {
@@ -266,6 +275,7 @@ void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("out_of_bag", quality.out_of_bag);
     fields("out_of_bag_samples", quality.out_of_bag_samples);
     fields("confidence_interval", quality.confidence_interval);
+    fields("members_interval", quality.members_interval);
     fields("ensemble_voc_ap50", quality.ensemble_voc_ap50);
     fields("ensemble_ap10", quality.ensemble_ap10);
     fields("categories", quality.categories);

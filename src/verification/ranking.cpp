@@ -53,7 +53,11 @@ RankingRow row_of(const Submission& submission) {
     if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
         row.note = record.verdict.reasons.front();
     }
-    if (!submission.is_verified) row.note += row.note.empty() ? "not verified" : "; not verified";
+    const auto note = [&](const std::string& text) {
+        row.note += (row.note.empty() ? "" : "; ") + text;
+    };
+    if (submission.runs > 1) note(fmt::format("median of {} runs", submission.runs));
+    if (!submission.is_verified) note("not verified");
     return row;
 }
 

@@ -16,6 +16,7 @@ struct Submission {
     RunRecord record;
     bool is_verified = false;
     std::string manifest;  // SHA-256 of its manifest
+    int runs = 1;          // of which `record` is the median one by VFLOPS
 };
 
 struct RankingRow {
