@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: scripts/verify_result.py DIR
 
-Checks a result directory without hpcai500: a second implementation of `hpcai500 verify` with
+Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second implementation of `hpcai500 verify` with
 nothing but Python's standard library. Prints the RESULT line and exits with 0 when all holds;
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
+of a detector's quality; that over members where it takes more than some ten million additions; ledgers but table3; the layout of several nodes; the rows of the summary's
 parameters; keys of the JSON files that no number here needs.
 """
 import array
@@ -24,10 +24,11 @@ import sys
 
 EPSILON = 2.0 ** -52
 FINDINGS = []
+FOLDER = [""]  # of the run that is checked, in that of several
 
 
 def find(file, text):
-    FINDINGS.append((file, text))
+    FINDINGS.append((FOLDER[0] + file, text))
 
 
 def must_be(file, key, stored, expected, source=""):
@@ -184,7 +185,7 @@ COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds
 
 
 def read_steps(result, name):
-    """(samples, end_seconds) of each step."""
+    """(samples, end_seconds, epoch) of each step."""
     lines = result.text(name).split("\n")
     if lines[0] != COLUMNS or lines[-1] != "":
         raise Broken(f"{name}: has another header or was cut off")
@@ -192,7 +193,7 @@ def read_steps(result, name):
     for number, line in enumerate(lines[1:-1]):
         cells = line.split(",")
         try:
-            step, _, samples = (int(cell) for cell in cells[:3])
+            step, epoch, samples = (int(cell) for cell in cells[:3])
             numbers = [float(cell) for cell in cells[3:] if cell]
             end = numbers[0]
         except (ValueError, IndexError) as error:
@@ -201,7 +202,7 @@ def read_steps(result, name):
             raise Broken(f"{name}:{number + 2}: is no step {number}")
         if steps and end < steps[-1][1]:
             raise Broken(f"{name}:{number + 2}: end_seconds goes back")
-        steps.append((samples, end))
+        steps.append((samples, end, epoch))
     return steps
 
 
@@ -375,7 +376,7 @@ class Classification:
         self.samples, self.classes = record["workload"]["validation_samples"], int(config["workload.classes"])
         self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.samples,))
         must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), self.samples)
-        self.soft, self.votes, self.members = None, None, 0
+        self.soft, self.votes, self.members, self.rows = None, None, 0, []
 
     def judge(self, name):
         values, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
@@ -389,6 +390,7 @@ class Classification:
         self.soft = array.array("f", map(operator.add, self.soft or zeros, values))
         self.votes = array.array("f", map(operator.add, self.votes or zeros, votes))
         self.members += 1
+        self.rows.append(values)
         return {"quality": share(first, scored), "quality_top_5": share(five, scored)}, digest
 
     def combined(self):
@@ -419,6 +421,75 @@ class Classification:
                    "ensemble_majority": share(majority_first, scored), "ensemble_voc_ap50": None,
                    "ensemble_ap10": None, "categories": []}
         return quality, digest, wilson_interval(first, scored)
+
+    def members_interval(self, seed):
+        """(low, high); False where it would take too long here, and for what hpcai500 objects to."""
+        scored = [sample for sample, label in enumerate(self.labels) if label != -1]
+        replicates = range(1000)
+        draws = []
+        for replicate in replicates:
+            stream, weights = Stream(seed, 7, replicate, 1), [0] * self.members
+            for _ in range(self.members):
+                weights[stream.below(self.members)] += 1
+            draws.append(tuple(weights))
+        if len(scored) * self.classes * self.members * len(set(draws)) > 10 ** 7 or 1000 * len(scored) > 2 * 10 ** 6:
+            return False
+        if not scored:
+            return None
+        right = {weights: self.right(weights, scored) for weights in set(draws)}
+        shares = []
+        for replicate, weights in zip(replicates, draws):
+            stream, mine = Stream(seed, 7, replicate, 2), right[weights]
+            shares.append(sum(mine[stream.below(len(scored))] for _ in scored) / len(scored))
+        shares.sort()
+        return shares[25], shares[-26]
+
+    def right(self, weights, scored):
+        """Whether the members, with these weights, say the label of each sample."""
+        by_majority, found = self.config["bagging.aggregation"] == "majority", []
+        for sample in scored:
+            scores = [0.0] * self.classes
+            for weight, rows in zip(weights, self.rows):
+                row = rows[sample * self.classes:(sample + 1) * self.classes]
+                if weight and by_majority:
+                    choice = predicted(row)
+                    row = [float(index == choice) for index in range(self.classes)]
+                if weight:
+                    scores = [score + weight * value for score, value in zip(scores, row)]
+            mine, label = scores[self.labels[sample]], self.labels[sample]
+            found.append(not (by_majority and mine == 0) and all(
+                score < mine if index < label else score <= mine for index, score in enumerate(scores)))
+        return found
+
+
+class Stream:
+    """The numbers of (seed, purpose, a, b): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
+
+    def __init__(self, seed, purpose, a, b):
+        self.key, self.name, self.block, self.words = (seed & 0xFFFFFFFF, seed >> 32), (purpose << 24, a, b, 0), 0, []
+
+    def next(self):
+        if not self.words:
+            first = self.name[0] | self.block
+            counter, key = (first, *self.name[1:]), self.key
+            for _ in range(10):
+                one, two = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+                counter = ((two >> 32) ^ counter[1] ^ key[0], two & 0xFFFFFFFF,
+                           (one >> 32) ^ counter[3] ^ key[1], one & 0xFFFFFFFF)
+                key = (key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF
+            self.words = list(reversed(counter))
+            self.block += 1
+        return self.words.pop()
+
+    def below(self, n):
+        """Lemire's method with rejection."""
+        if n < 2:
+            return 0
+        product = self.next() * n
+        if product & 0xFFFFFFFF < n:
+            while product & 0xFFFFFFFF < 2 ** 32 % n:
+                product = self.next() * n
+        return product >> 32
 
 
 def wilson_interval(correct, samples):
@@ -595,75 +666,98 @@ DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "
             "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
 
 
-def broken_rules(config, record, bad_samples):
-    """docs/RULES.md."""
-    broken, workload = [], record["workload"]
+def rules_of(config, record, bad_samples):
+    """docs/RULES.md, 1 to 7: (number, what, required, found, kept, what to say when it is broken)."""
+    rules, workload = [], record["workload"]
     if config["run.level"] == "custom":
-        return broken
+        return rules
+
+    def rule(number, what, required, found, kept, broken=None):
+        rules.append((number, what, str(required), str(found), kept,
+                      broken or f"rule {number}: {what} must be {required}, is {found}"))
 
     def equal(number, what, required, found):
-        if str(required) != str(found):
-            broken.append(f"rule {number}: {what} must be {required}, is {found}")
+        rule(number, what, required, found, str(required) == str(found))
+
+    def key(number, name, required, kept):
+        rule(number, name, required, config[name] or "empty", kept)
 
     kind = config["workload.kind"]
     if kind == "image_classification":
-        if config["data.kind"] != "image_folder":
-            broken.append("rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k")
+        key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config["data.kind"] == "image_folder")
         equal(1, "the number of training samples", 1281167, workload["training_samples"])
         equal(1, "the number of validation samples", 50000, workload["validation_samples"])
-        for number, key, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
-                                      (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
-            equal(number, "workload." + key, required, config["workload." + key])
+        for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
+                                       (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
+            equal(number, "workload." + name, required, config["workload." + name])
     elif kind == "extreme_weather":
-        if config["data.kind"] != "climate_hdf5":
-            broken.append("rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data")
+        key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config["data.kind"] == "climate_hdf5")
         for what in ("training", "validation"):
-            if workload[what + "_samples"] < 1460:
-                broken.append(f"rule 1: the number of {what} samples must be 1460 or more, is {workload[what + '_samples']}")
+            found = workload[what + "_samples"]
+            rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460)
         objections = workload["data_objections"]
-        if objections:
-            more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
-            broken.append(f"rule 1: {objections[0]}{more}")
+        more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+        found = objections[0] + more if objections else "none"
+        rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
         width = config["workload.image_width"]
         equal(1, "workload.classes", 4, config["workload.classes"])
         equal(2, "workload.image_size", 768, config["workload.image_size"])
         equal(2, "workload.image_width", 1152, config["workload.image_size"] if width == "auto" else width)
-        for number, key, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
-                                      (4, "penalty_exponent", 10)):
-            equal(number, "workload." + key, required, config["workload." + key])
-        for key, required in DETECTOR.items():
-            equal(2, "detector." + key, required, config["detector." + key])
+        for number, name, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
+                                       (4, "penalty_exponent", 10)):
+            equal(number, "workload." + name, required, config["workload." + name])
+        for name, required in DETECTOR.items():
+            equal(2, "detector." + name, required, config["detector." + name])
     else:
-        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is object_detection")
-    if config["bagging.sampler"] not in ("bootstrap", "poisson"):
-        broken.append("rule 5: bagging.sampler must be bootstrap or poisson")
-    if config["training.initial_weights"]:
-        broken.append("rule 6: training.initial_weights must be empty")
+        key(1, "workload.kind", "image_classification or extreme_weather", False)
+    key(5, "bagging.sampler", "bootstrap or poisson", config["bagging.sampler"] in ("bootstrap", "poisson"))
+    key(6, "training.initial_weights", "empty", not config["training.initial_weights"])
     equal(7, "the number of bad samples", 0, bad_samples)
-    return broken
+    return rules
+
+
+SUBMISSION = ("system_name", "organization", "contact", "hardware", "operating_system", "communication_libraries",
+              "acceleration_libraries", "framework", "parallel_mode", "algorithm", "hyper_parameters", "problem")
+
+
+def submission_of(config):
+    """As the configuration tells, and what a ranking lacks in it."""
+    submission = {key: config["submission." + key] for key in SUBMISSION}
+    missing = [key for key in SUBMISSION if key != "contact" and not submission[key].strip(" \t\r\n")]
+    return {**submission, "missing": missing}
 
 
 def judge(config, record, groups):
-    """status, reasons, exit_code, rankable."""
+    """The whole verdict."""
     failures = [f"group {index}: {group['failure']}" for index, (group, _) in enumerate(groups) if group["failure"]]
     diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group, _ in groups)
-    reasons = []
-    if diverged:
-        reasons.append(f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not")
+    rules = rules_of(config, record, sum(bad for _, bad in groups))
+    broken = [rule[5] for rule in rules if not rule[4]]
+    eighth = f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not"
+    rules.append((8, "groups whose ranks held different models", "0", str(diverged), not diverged, eighth))
+    names = ("number", "what", "required", "found", "kept")
+
+    def verdict(status, reasons, code, rankable=False):
+        return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
+                "rules": [dict(zip(names, rule)) for rule in rules]}
+
+    reasons = [eighth] if diverged else []
     if len(failures) == len(groups):
         stored = record["verdict"]["exit_code"]  # nothing else in the record says why they failed
-        return "INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5, False
+        return verdict("INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5)
     if record["scores"]["vflops"] is None:
         reasons.append("the score is not a number")
-    reasons += broken_rules(config, record, sum(bad for _, bad in groups))
+    reasons += broken
     if reasons:
-        return "INVALID", reasons + failures, 9, False
+        return verdict("INVALID", reasons + failures, 9)
     if failures:
         finished = len(groups) - len(failures)
-        return "PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7, False
+        return verdict("PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7)
     if config["run.level"] == "custom":
-        return "CUSTOM", ["run.level is custom: not rankable"], 0, False
-    return "VALID", [], 0, True
+        return verdict("CUSTOM", ["run.level is custom: not rankable"], 0)
+    missing = submission_of(config)["missing"]
+    lacks = [f"not rankable: the section submission lacks {', '.join(missing)}"] if missing else []
+    return verdict("VALID", lacks, 0, not missing)
 
 
 # --- the numbers ------------------------------------------------------------------------------
@@ -678,6 +772,31 @@ def attempt(function, *arguments):
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, OverflowError) as error:
         find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
     return None
+
+
+def learning_curve(config, steps, group, quality):
+    """Of a group that finished; what its model was worth before the last epoch nobody else knows."""
+    every, last, stored = int(config["run.evaluate_epochs"]), int(config["workload.epochs"]), group["quality_by_epoch"]
+    if not every or quality is None:
+        return []
+    curve = []
+    for index, epoch in enumerate(range(every, last, every)):
+        seconds = max([0.0] + [end for _, end, of in steps if of < epoch])
+        said = stored[index]["quality"] if index < len(stored) else 0.0
+        curve.append({"epoch": epoch, "training_seconds": seconds, "quality": said})
+    return curve + [{"epoch": last, "training_seconds": group["training_seconds"], "quality": quality}]
+
+
+def time_to_quality(config, record, groups):
+    """The longest time of all groups that finished until the first quality of at least the target."""
+    times = []
+    for group in groups if int(config["run.evaluate_epochs"]) else []:
+        reached = [one["training_seconds"] for one in group["quality_by_epoch"]
+                   if one["quality"] >= record["quality"]["target"]]
+        if not group["failure"] and not reached:
+            return None
+        times += reached[:1] if not group["failure"] else []
+    return max(times, default=None)
 
 
 def check_group(result, number, listed, record, model, predictions, config):
@@ -717,6 +836,10 @@ def check_group(result, number, listed, record, model, predictions, config):
             quality, group["predictions_sha256"] = judged[0]["quality"], judged[1]
         elif predictions and not listed["failure"]:
             predictions.members = -10 ** 9  # no ensemble without this member
+        if steps:
+            curve = learning_curve(config, steps, group, quality)
+            must_be(name, "record.quality_by_epoch", group["quality_by_epoch"], curve, folder + "steps.csv")
+            group["quality_by_epoch"] = curve
         batches = group["iterations"] * int(config["parallel.micro_batches"])
         found = attempt(weights_digest, result, folder + "weights.safetensors", model, batches)
         if found:
@@ -728,6 +851,7 @@ def check_group(result, number, listed, record, model, predictions, config):
 
 def check_numbers(result, record, config):
     must_be("result.json", "name", record["name"], config["run.name"], "config")
+    must_be("result.json", "submission", record["submission"], submission_of(config), "config")
     workload = record["workload"]
     for key, source in (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
                         ("classes", "workload.classes"), ("image_size", "workload.image_size"),
@@ -785,6 +909,12 @@ def check_scores(result, record, config, groups, members, predictions):
         if interval:
             for key, value in zip(("low", "high"), interval):
                 must_be("result.json", "quality.confidence_interval." + key, quality["confidence_interval"][key], value, source)
+    if ensemble and kind is Classification:
+        found = predictions.members_interval(int(config["run.seed"]))
+        stored = quality["members_interval"]
+        if found is not False and "are too many" not in stored.get("low_reason", ""):
+            must_be("result.json", "quality.members_interval", [stored["low"], stored["high"]],
+                    list(found) if found else [None, None], "groups/<m>/" + kind.files[0])
     if all(group["failure"] for group, _ in groups):
         must_be("result.json", "quality.ensemble", quality["ensemble"], None, "groups that all failed")
     if predictions:
@@ -796,6 +926,8 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "quality.members_mean", quality["members_mean"], mean if has_mean else None, "quality.members")
     must_be("result.json", "quality.ensemble_gain", quality["ensemble_gain"], achieved - mean if has_mean else None, "quality")
     check_work(record, [group for group, _ in groups])
+    must_be("result.json", "time.time_to_quality_seconds", record["time"]["time_to_quality_seconds"],
+            time_to_quality(config, record, [group for group, _ in groups]), "work.groups")
     penalty = None
     if achieved is not None:
         penalty = (achieved / quality["target"]) ** quality["exponent"]
@@ -804,8 +936,16 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "scores.penalty_coefficient", scores["penalty_coefficient"], penalty, "eq. 8")
     vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
     must_be("result.json", "scores.vflops", scores["vflops"], vflops, "eq. 7")
-    verdict = dict(zip(("status", "reasons", "exit_code", "rankable"), judge(config, record, groups)))
-    for key, value in verdict.items():
+    has_members = quality["members_interval"]["low"] is not None
+    interval = quality["members_interval" if has_members else "confidence_interval"]
+    for key in ("low", "high"):
+        end, stored = None, scores["vflops_interval"][key]
+        if interval[key] is not None and scores["flops"] is not None:
+            end = scores["flops"] * (interval[key] / quality["target"]) ** quality["exponent"]
+            if stored is not None and abs(stored - end) <= 2e-15 * end:
+                end = stored
+        must_be("result.json", "scores.vflops_interval." + key, stored, end, "eq. 7 and 8")
+    for key, value in judge(config, record, groups).items():
         must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
 
 
@@ -847,14 +987,9 @@ def check_summary(result, record, manifest):
     must_be("summary.txt", "its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()), record["summary_sha256"], "result.json")
 
 
-def main(arguments):
-    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
-        print(__doc__.strip())
-        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    if not os.path.isdir(arguments[0]):
-        print(f"verify_result.py: {arguments[0]}: expected the directory of a result", file=sys.stderr)
-        return 2
-    result = Result(arguments[0])
+def check_run(directory):
+    """The record as stored, or None, and the manifest's SHA-256."""
+    result = Result(directory)
     manifest = attempt(check_manifest, result)
     record = attempt(read_json, result, "result.json")
     if record is not None:
@@ -868,10 +1003,100 @@ def main(arguments):
         config = attempt(lambda: parse_config(record["config"]))
         if config is not None:
             attempt(check_numbers, result, record, config)
+    return record, manifest or ""
+
+
+# --- several runs -----------------------------------------------------------------------------
+
+SPREADS = ("flops", "vflops", "quality", "training_seconds")
+
+
+def median(values):
+    values, middle = sorted(values), len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def check_spread(summary, key):
+    values = [one[key] for one in summary["repetitions"] if one["counted"] and one[key] is not None]
+    names = ("median", "minimum", "maximum", "median_absolute_deviation")
+    wanted = [None] * 4
+    if values:
+        middle = median(values)
+        wanted = [middle, min(values), max(values), median([abs(value - middle) for value in values])]
+    must_be("repetitions.json", key, [summary[key][name] for name in names], wanted, "the runs")
+
+
+def check_repetition(number, row, record, manifest, first):
+    """The row of repetitions.json against the run's own record; the configuration with the first seed."""
+    failed = any(group["failure"] for group in record["work"]["groups"])
+    expected = {"directory": f"repetition_{number}", "seed": record["workload"]["seed"],
+                "status": record["verdict"]["status"], "exit_code": record["verdict"]["exit_code"],
+                "counted": not failed, "flops": record["scores"]["flops"], "vflops": record["scores"]["vflops"],
+                "quality": record["quality"]["ensemble"],
+                "training_seconds": record["time"]["training_seconds"], "manifest": manifest}
+    for key, value in expected.items():
+        must_be("repetitions.json", f"repetitions[{number - 1}].{key}", row[key], value, f"repetition_{number}/result.json")
+    config = parse_config(record["config"])
+    config["run.seed"] = str(int(config["run.seed"]) - number + 1)
+    for key in sorted(config.keys() | (first or config).keys()):
+        if first and first.get(key) != config.get(key):
+            find(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
+    return first or config
+
+
+def check_series(directory):
+    summary = attempt(read_json, Result(directory), "repetitions.json")
+    if summary is None:
+        return None
+    rows, first = summary["repetitions"], None
+    known = {"repetitions.json"} | {f"repetition_{number}" for number in range(1, len(rows) + bool(summary["stopped"]) + 1)}
+    for name in sorted(set(os.listdir(directory)) - known):
+        find(name, "is there; repetitions.json does not list it")
+    if len(rows) > summary["requested"] or (len(rows) == summary["requested"]) == bool(summary["stopped"]):
+        find("repetitions.json", "has too many runs, or no reason why there are fewer")
+    order = [0, 7, 9, 4, 5]
+    worst = 0
+    for number, row in enumerate(rows, 1):
+        FOLDER[0] = f"repetition_{number}/"
+        record, manifest = check_run(os.path.join(directory, f"repetition_{number}"))
+        FOLDER[0] = ""
+        code = row["exit_code"]
+        worst = max(worst, code, key=lambda one: order.index(one) if one in order else len(order))
+        if record is None:
+            continue
+        for key, value in (("name", record["name"]), ("program_version", record["program_version"])):
+            must_be("repetitions.json", key, summary[key], value, f"repetition_{number}/result.json")
+        first = check_repetition(number, row, record, manifest, first)
+    must_be("repetitions.json", "exit_code", summary["exit_code"], worst, "the runs")
+    for key in SPREADS:
+        check_spread(summary, key)
+    return summary
+
+
+def repetitions_line(summary, digest):
+    number = lambda key, form: "n/a" if summary[key]["median"] is None else format(summary[key]["median"], form)
+    return (f"REPETITIONS {len(summary['repetitions'])} of {summary['requested']}  FLOPS={number('flops', '.3e')} "
+            f"VFLOPS={number('vflops', '.3e')} quality={number('quality', '.4f')} sha256={digest}")
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    directory = arguments[0]
+    if not os.path.isdir(directory):
+        print(f"verify_result.py: {directory}: expected the directory of a result", file=sys.stderr)
+        return 2
+    is_series = os.path.lexists(os.path.join(directory, "repetitions.json"))
+    if is_series:
+        summary = attempt(check_series, directory)
+    else:
+        record, manifest = check_run(directory)
     for file, text in FINDINGS:
         print(f"{file}: {text}")
     if not FINDINGS:
-        print(result_line(record, manifest))
+        print(repetitions_line(summary, sha256(Result(directory).read("repetitions.json"))) if is_series
+              else result_line(record, manifest))
     return 10 if FINDINGS else 0
 
 

@@ -41,6 +41,7 @@ public:
                 {{soft, said.labels, classes()}, {majority, said.labels, classes()}, by_majority},
                 quality);
         }
+        bootstrap_members(mine.validation, leaders, quality);
         said.probabilities = by_majority ? std::move(majority) : std::move(soft);
         if (start_.config.bagging.out_of_bag) vote_out_of_bag(mine, leaders, quality);
         return said;
@@ -62,6 +63,19 @@ public:
 
 private:
     std::int64_t classes() const { return start_.config.workload.classes; }
+
+    void bootstrap_members(const training::Predictions& mine, comm::Communicator& leaders,
+                           QualityRecord& quality) const {
+        evaluation::MemberBootstrap bootstrap = verification::member_bootstrap_of(
+            start_.config, leaders.size(), static_cast<std::int64_t>(mine.labels.size()));
+        const std::string objection = bootstrap.objection();
+        std::optional<evaluation::Interval> interval;
+        if (objection.empty()) {
+            interval = evaluation::bootstrap_over_members(leaders, mine.outputs, mine.labels,
+                                                          std::move(bootstrap));
+        }
+        quality.members_interval = verification::members_interval_of(objection, interval);
+    }
 
     void vote_out_of_bag(const GroupOutcome& mine, comm::Communicator& leaders,
                          QualityRecord& quality) const {

@@ -10,6 +10,7 @@
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "determinism.hpp"
 #include "environment.hpp"
@@ -121,6 +122,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.topology = topology(start);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
+    record.submission = verification::describe_submission(start.config);
     record.flops = verification::flops_of_model(start.config);
     record.time.started_utc = start.started_utc;
     record.time.startup_seconds = {closing.startup_seconds - start.samples.staging_seconds, ""};
@@ -131,6 +133,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_work(groups, record);
     add_quality(start, vote, groups, record);
     verification::derive_scores(record);
+    verification::derive_time_to_quality(start.config, record);
     add_energy(record);
     record.roofline = start.ceiling;
     record.utilization =

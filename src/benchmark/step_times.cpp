@@ -119,9 +119,9 @@ std::string gather_trace(const Start& start, comm::Communicator& group,
 
 }  // namespace
 
-training::StepLog make_step_log(const Start& start, const Stopwatch& since_start_up) {
+training::StepLog make_step_log(const Start& start, const TrainingClock& clock) {
     const config::RunConfig& run = start.config.run;
-    return {{.now = [&since_start_up] { return since_start_up.seconds(); },
+    return {{.now = [&clock] { return clock.seconds(); },
              .measure_phases = run.measure_phases,
              .trace_steps = run.trace ? run.trace_steps : 0},
             *start.device};

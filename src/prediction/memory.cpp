@@ -281,6 +281,10 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             memory.evaluation =
                 std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
         }
+        if (config.run.evaluate_epochs > 0) {  // beside all that trains
+            memory.evaluation += memory.working_copies + memory.activations;
+            if (layout.slices() > 1) memory.evaluation += gradient_copies * bytes + states * bytes;
+        }
         if (memory.total() > most.total()) most = memory;
     }
     return most;

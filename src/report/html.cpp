@@ -20,21 +20,54 @@ std::string counted(std::int64_t count, std::string_view name) {
     return fmt::format("{} {}{}", format_count(count), name, count == 1 ? "" : "s");
 }
 
+/// Why a run without a usable score is INVALID.
+std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
+    const auto is_broken = [](const RuleRecord& rule) { return !rule.kept; };
+    if (verdict.exit_code != ExitCode::invalid) return "No base model finished; there is no score.";
+    if (std::ranges::any_of(verdict.rules, is_broken)) {
+        return "The run broke the rules below; its score may not be used.";
+    }
+    return "The run has no score that is a number.";
+}
+
 /// What a verdict says, for who has not read the rules.
 std::string_view meaning_of(const VerdictRecord& verdict) {
-    struct Row {
-        Status status;
-        std::string_view meaning;
-    };
-    static constexpr std::array kMeanings{
-        Row{Status::valid, "The run kept every rule of its level."},
-        Row{Status::invalid, "The run broke the rules below; its score may not be used."},
-        Row{Status::partial, "Some base models are missing from the ensemble."},
-        Row{Status::custom, "The run finished outside the rules of any level."}};
-    for (const Row& row : kMeanings) {
-        if (row.status == verdict.status) return row.meaning;
+    switch (verdict.status) {
+        case Status::valid:
+            return "The run kept every rule of its level.";
+        case Status::invalid:
+            return meaning_of_invalid(verdict);
+        case Status::partial:
+            return "Some base models are missing from the ensemble.";
+        case Status::custom:
+            return "The run finished outside the rules of any level.";
     }
     return "";
+}
+
+/// The rules that the run had to keep, broken ones first.
+Markup rules(const VerdictRecord& verdict) {
+    if (verdict.rules.empty()) return {};
+    Table rows;
+    rows.columns = {{"rule"},
+                    {"what", Align::left},
+                    {"required", Align::left},
+                    {"found", Align::left},
+                    {"", Align::left}};
+    rows.unfolded = verdict.rules.size();
+    std::size_t broken = 0;
+    for (const bool kept : {false, true}) {
+        for (const RuleRecord& rule : verdict.rules) {
+            if (rule.kept != kept) continue;
+            broken += kept ? 0 : 1;
+            rows.rows.push_back({text(std::to_string(rule.number)), text(rule.what),
+                                 text(rule.required), text(rule.found),
+                                 text(kept ? "kept" : "broken")});
+        }
+    }
+    const std::string title = fmt::format("{} of docs/RULES.md, {} broken",
+                                          counted(std::ssize(verdict.rules), "condition"), broken);
+    return folded(title, table(rows));
 }
 
 Markup reasons(const std::vector<std::string>& lines) {
@@ -94,12 +127,13 @@ Markup verdict_section(const RunRecord& record) {
     const std::string state =
         fmt::format("{} It {} be ranked. Exit code {}.", meaning_of(verdict),
                     verdict.rankable ? "can" : "cannot", static_cast<int>(verdict.exit_code));
-    return element(fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
-                               word),
-                   {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
-                    reasons(verdict.reasons),
-                    element(R"(p class="result-line")",
-                            {element("code", {text(result_line(record))})})}) +
+    return element(
+               fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
+                           word),
+               {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
+                reasons(verdict.reasons),
+                element(R"(p class="result-line")", {element("code", {text(result_line(record))})}),
+                rules(verdict)}) +
            Markup{"\n"};
 }
 

@@ -4,9 +4,10 @@
 #include <limits>
 
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
-#include "fields.hpp"
+#include "repetitions_fields.hpp"
 
 namespace hpcai::report {
 namespace {
@@ -232,6 +233,16 @@ RunRecord from_json(std::string_view text, std::string_view name) {
     const Reader fields(in, place);
     describe(fields, record);
     check_consistency(record, place);
+    return record;
+}
+
+RepetitionsRecord repetitions_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    RepetitionsRecord record;
+    check_schema(in, place, record.schema);
+    const Reader fields(in, place);
+    describe(fields, record);
     return record;
 }
 

@@ -32,6 +32,10 @@ std::string one_line(std::string_view text) {
     return result;
 }
 
+std::string or_none(std::string_view text) {
+    return text.empty() ? "not told" : one_line(text);
+}
+
 std::string bytes(const Quantity& quantity) {
     if (!quantity.value || !(*quantity.value >= 0 && *quantity.value < 1e18)) return "unknown";
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
@@ -111,6 +115,10 @@ void print_parameters(Page& page, const RunRecord& record) {
     page.rule('=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
+    const SubmissionRecord& by = record.submission;
+    if (!by.system_name.empty() || !by.organization.empty()) {
+        page.line("system {}, organization {}", or_none(by.system_name), or_none(by.organization));
+    }
     page.rule('-');
     page.line("The following parameter values were used:");
     page.line("");
@@ -148,8 +156,19 @@ void print_scores(Page& page, const RunRecord& record) {
     const IntervalRecord& interval = result.confidence_interval;
     page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
               quality(interval.low), quality(interval.high), one_line(interval.method));
+    const auto print_interval = [&](const char* name, const IntervalRecord& one, auto format) {
+        if (!one.low.value) return;
+        page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),
+                  one_line(one.method));
+    };
+    print_interval("with members", result.members_interval, "{:.4f}");
+    print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
     page.line("out of bag          : {} of {}", quality(result.out_of_bag),
               counted(result.out_of_bag_samples, "sample"));
+    if (record.time.time_to_quality_seconds.value) {
+        page.line("time to quality     : {} s of training, until every model had the target",
+                  number(record.time.time_to_quality_seconds, "{:.2f}"));
+    }
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
               quality(record.scores.penalty_coefficient), result.target, result.exponent);
 }

@@ -45,10 +45,11 @@ public:
         GroupResult expected = *stored;
         describe(expected.record);
         if (expected.record.failure.empty()) {
-            take_steps(expected.record);
+            const std::vector<StepRecord> steps = take_steps(expected.record);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
+            if (!steps.empty()) derive_learning_curve(claim_.config, steps, expected);
             take_weights(expected);
         }
         inspector_.compare_keys(name, report::to_json(*stored), report::to_json(expected),
@@ -91,13 +92,14 @@ private:
         });
     }
 
-    void take_steps(GroupRecord& record) {
+    /// None where they cannot be read.
+    std::vector<StepRecord> take_steps(GroupRecord& record) {
         const std::string name = file("steps.csv");
         const auto text = inspector_.text_of(name);
-        if (!text) return;
+        if (!text) return {};
         const auto steps =
             inspector_.attempt(name, [&] { return report::steps_from_csv(*text, name); });
-        if (!steps) return;
+        if (!steps) return {};
         inspector_.compare_lines(name, *text, report::steps_to_csv(*steps));
         const std::int64_t wanted = claim_.config.workload.epochs *
                                     (record.samples_drawn / claim_.config.training.batch_size);
@@ -109,6 +111,7 @@ private:
         record.samples_trained = 0;
         for (const StepRecord& step : *steps) record.samples_trained += step.samples;
         if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
+        return *steps;
     }
 
     /// Why numbers are not there is the record's own word.
@@ -147,7 +150,7 @@ private:
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
         };
         if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
-                    "record.images_per_second", "record.flops"})) {
+                    "record.images_per_second", "record.flops", "record.quality_by_epoch"})) {
             return "by " + file("steps.csv");
         }
         if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/storage/npy.hpp>
@@ -54,6 +56,7 @@ public:
             judge_member({values->as<float>(), labels_->as<std::int32_t>(), classes()}, result);
             return 0;
         });
+        member_names_.push_back(name);
         soft_.add(values->as<float>());
         majority_.add(values->as<float>());
         ++members_;
@@ -77,6 +80,10 @@ public:
             return 0;
         });
         if (claim_.config.bagging.out_of_bag) quality.out_of_bag = out_of_bag;
+        inspector_.attempt(labels_name(), [&] {
+            quality.members_interval = members_interval(labels);
+            return 0;
+        });
     }
 
 private:
@@ -85,6 +92,37 @@ private:
     std::string labels_name() const { return "evaluation/" + names_.labels; }
     bool counts_majority() const {
         return claim_.config.bagging.aggregation == config::Aggregation::majority;
+    }
+
+    /// Reads the members' files once more, some samples at a time.
+    IntervalRecord members_interval(std::span<const std::int32_t> labels) const {
+        auto bootstrap = member_bootstrap_of(claim_.config, members_, samples());
+        const std::string objection = bootstrap.objection();
+        if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+        const auto rows = static_cast<std::size_t>(bootstrap.chunk_rows());
+        for (std::size_t first = 0; first < labels.size(); first += rows) {
+            const std::size_t count = std::min(rows, labels.size() - first);
+            std::vector<float> chunk;
+            for (const std::string& name : member_names_) add_rows(name, first, count, chunk);
+            bootstrap.add(chunk, labels.subspan(first, count));
+        }
+        return members_interval_of("", bootstrap.interval());
+    }
+
+    /// Of a file that has been read as a whole before.
+    void add_rows(const std::string& name, std::size_t first, std::size_t count,
+                  std::vector<float>& rows) const {
+        const auto path = inspector_.directory() / name;
+        const auto width = static_cast<std::size_t>(classes());
+        const std::size_t all = static_cast<std::size_t>(samples()) * width * sizeof(float);
+        const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
+        std::vector<float> read(count * width);
+        std::ifstream file(path, std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
+        file.read(reinterpret_cast<char*>(read.data()),
+                  static_cast<std::streamsize>(read.size() * sizeof(float)));
+        require(file.good(), ExitCode::data, "{}: cannot be read again", name);
+        rows.insert(rows.end(), read.begin(), read.end());
     }
 
     /// Its SHA-256 comes to `digest`, that of labels to labels_digest_.
@@ -123,6 +161,7 @@ private:
     std::optional<storage::NpyArray> labels_;
     std::string labels_digest_;
     evaluation::Ballot soft_, majority_;
+    std::vector<std::string> member_names_;
     int members_ = 0;
     bool is_complete_ = true;
 };

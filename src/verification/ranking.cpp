@@ -24,10 +24,23 @@ std::string accelerators_of(const RunRecord& record) {
     return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
 }
 
+/// "System, Organization" as far as they are told, else the run's name.
+std::string source_of(const RunRecord& record) {
+    const SubmissionRecord& by = record.submission;
+    if (by.system_name.empty() || by.organization.empty()) {
+        const std::string one = by.system_name + by.organization;
+        return one.empty() ? record.name : one;
+    }
+    return fmt::format("{}, {}", by.system_name, by.organization);
+}
+
 RankingRow row_of(const Submission& submission) {
     const RunRecord& record = submission.record;
     RankingRow row;
-    row.source = record.name;
+    row.source = source_of(record);
+    row.run = record.name;
+    row.system = record.submission.system_name;
+    row.organization = record.submission.organization;
     row.verdict = report::word_of(record.verdict.status);
     row.vflops = record.scores.vflops;
     row.minutes = record.time.training_seconds;
@@ -40,7 +53,11 @@ RankingRow row_of(const Submission& submission) {
     if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
         row.note = record.verdict.reasons.front();
     }
-    if (!submission.is_verified) row.note += row.note.empty() ? "not verified" : "; not verified";
+    const auto note = [&](const std::string& text) {
+        row.note += (row.note.empty() ? "" : "; ") + text;
+    };
+    if (submission.runs > 1) note(fmt::format("median of {} runs", submission.runs));
+    if (!submission.is_verified) note("not verified");
     return row;
 }
 

@@ -6,6 +6,7 @@
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "checks.hpp"
 
@@ -60,6 +61,14 @@ void recompute_scores(const Claim& claim, RunRecord& record) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
         }
     }
+    const auto keep = [](const Quantity& old, Quantity& mine) {
+        const bool is_rounding =
+            old.value && mine.value &&
+            std::abs(*old.value - *mine.value) <= 2 * kRoundings * std::abs(*mine.value);
+        if (is_rounding) mine = old;
+    };
+    keep(stored.vflops_interval.low, record.scores.vflops_interval.low);
+    keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
     const auto& watts = record.energy.average_watts.value;
     if (stored.vflops_per_watt.value && watts && record.scores.vflops.value) {
         record.scores.vflops_per_watt = {*record.scores.vflops.value / *watts, ""};
@@ -89,6 +98,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     RunRecord record = claim.record;
     record.name = claim.config.run.name;
     record.config = config::to_yaml(claim.config);
+    record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     recompute_topology(claim, record);
     recompute_parameters(claim, record);
@@ -98,6 +108,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.quality.metric = metric_of(claim.config.workload);
     derive_members(claim.config, groups, record.quality);
     recompute_scores(claim, record);
+    derive_time_to_quality(claim.config, record);
     derive_communication(claim.config, claim.controller, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     derive_time_breakdown(record);

@@ -63,6 +63,41 @@ double mcnemar_p(std::int64_t first, std::int64_t second) {
     return std::min(1.0, 2 * sum);
 }
 
+double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second) {
+    std::vector<double> all = first;
+    all.insert(all.end(), second.begin(), second.end());
+    std::ranges::sort(all);
+    const auto twice_rank = [&](double value) {  // an integer, with ties too
+        const auto [low, high] = std::ranges::equal_range(all, value);
+        return static_cast<std::size_t>((low - all.begin()) + (high - all.begin()) + 1);
+    };
+    std::size_t total = 0, seen = 0;
+    for (const double value : all) total += twice_rank(value);
+    for (const double value : first) seen += twice_rank(value);
+    // ways[count][sum]: subsets of so many values with so large a sum.
+    std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
+    ways[0][0] = 1;
+    for (const double value : all) {
+        const std::size_t rank = twice_rank(value);
+        for (std::size_t count = first.size(); count > 0; --count) {
+            for (std::size_t sum = total; sum >= rank; --sum) {
+                ways[count][sum] += ways[count - 1][sum - rank];
+            }
+        }
+    }
+    const double expected = static_cast<double>(total) * static_cast<double>(first.size()) /
+                            static_cast<double>(all.size());
+    const double distance = std::abs(static_cast<double>(seen) - expected);
+    double divisions = 0, as_unequal = 0;
+    for (std::size_t sum = 0; sum <= total; ++sum) {
+        divisions += ways.back()[sum];
+        if (std::abs(static_cast<double>(sum) - expected) >= distance - 1e-9) {
+            as_unequal += ways.back()[sum];
+        }
+    }
+    return as_unequal / divisions;
+}
+
 std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
                                                   const StepSeconds& second) {
     if (!can_be_drawn(first) || !can_be_drawn(second)) return std::nullopt;

@@ -94,6 +94,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"quality.exponent", "by config"},
         {"quality.", "by evaluation/" + files.ensemble + " and evaluation/" + files.labels},
         {"verdict.", "by docs/RULES.md"},
+        {"submission.", "by config"},
         {"topology.", "by config and topology.map"},
         {"workload.", "by config"},
         {"parameters[", "by config"},

@@ -69,6 +69,13 @@ std::vector<Edit> edits_of_scores() {
                            {"exit_code", 0},
                            {"rankable", true}});
          }},
+        {"what a rule found", kResult,
+         [](const ResultCopy& copy) { copy.set(kResult, "/verdict/rules/0/found", "2"); }},
+        {"who hands it in", kResult,
+         [](const ResultCopy& copy) {
+             copy.set(kResult, "/submission/organization", "somebody else");
+         }},
+        increased("interval of VFLOPS", "/scores/vflops_interval/high"),
         {"removed reason", kResult,
          [](const ResultCopy& copy) { copy.set(kResult, "/verdict/reasons", Json::array()); }},
         {"digest of a model", kResult,
@@ -249,6 +256,8 @@ TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
          [](const ResultCopy& copy) {
              copy.increase(kResult, "/quality/confidence_interval/low");
          }},
+        {"interval over members", kResult,
+         [](const ResultCopy& copy) { copy.increase(kResult, "/quality/members_interval/high"); }},
         {"bit of the weights", "groups/1/weights.safetensors",
          [](const ResultCopy& copy) { copy.flip_bit("groups/1/weights.safetensors", 4000); }},
     };

@@ -57,6 +57,31 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     EXPECT_LT(line, flops);
 }
 
+TEST(Html, SaysWhyARunIsInvalid) {
+    const ReadPage lost = read_page(html(example_content(lost_record())));
+    EXPECT_TRUE(has(lost, "No base model finished"));
+    EXPECT_FALSE(has(lost, "broke the rules"));
+    const ReadPage diverged = read_page(html(example_content(diverged_record())));
+    EXPECT_TRUE(has(diverged, "broke the rules below"));
+    EXPECT_TRUE(has(diverged, "2 conditions of docs/RULES.md, 1 broken"));
+    EXPECT_TRUE(has(diverged, "3 workload.epochs 90 6 broken"));
+    RunRecord unscored = lost_record();
+    unscored.verdict.exit_code = ExitCode::invalid;
+    const ReadPage page = read_page(html(example_content(unscored)));
+    EXPECT_TRUE(has(page, "no score that is a number"));
+    EXPECT_FALSE(has(page, "broke the rules"));
+}
+
+TEST(Html, TellsTheSubmissionAndWhatItLacks) {
+    const ReadPage page = read_page(html(example_content(example_record())));
+    EXPECT_TRUE(has(page, "Abacus <2>"));
+    EXPECT_TRUE(has(page, "1 hardware 4 nodes, 8 accelerators each"));
+    EXPECT_TRUE(has(page, "A ranking lacks framework."));
+    RunRecord silent = example_record();
+    silent.submission = {};
+    EXPECT_FALSE(has(read_page(html(example_content(silent))), "Submission"));
+}
+
 /// Every number of `json` under a key of the scores and the quality, as the summary prints it.
 std::vector<std::string> printed_numbers(const nlohmann::json& json) {
     std::vector<std::string> numbers;
@@ -109,7 +134,9 @@ TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
 
 TEST(Html, PrintsTheEnergyThatWasMeasured) {
     RunRecord record = example_record();
-    record.energy = {"made-up meter", {12345, ""}, {771.6, ""}};
+    record.energy.source = "made-up meter";
+    record.energy.joules = {12345, ""};
+    record.energy.average_watts = {771.6, ""};
     const ReadPage page = read_page(html(example_content(record)));
     EXPECT_TRUE(has(page, "made-up meter"));
     EXPECT_TRUE(has(page, "energy 1.234e+04\xC2\xA0J"));
@@ -196,6 +223,8 @@ TEST(Html, KeepsHostileTextsHarmless) {
     RunRecord record = example_record();
     record.name = record.program_version = record.time.started_utc = hostile;
     record.verdict.reasons = {hostile};
+    record.verdict.rules = {{1, hostile, hostile, hostile, false}};
+    record.submission.system_name = record.submission.problem = hostile;
     record.workload.kind = record.workload.model = record.workload.precision = hostile;
     record.quality.metric = record.flops.convention = record.config = hostile;
     record.quality.confidence_interval.method = hostile;

@@ -11,13 +11,14 @@ namespace {
 Submission submission(const std::string& name, double vflops) {
     RunRecord record = report::example_record();
     record.name = name;
+    record.submission = {};
     record.scores.vflops.value = vflops;
     return {"results/" + name, record, true, std::string(64, 'a')};
 }
 
 Submission custom(const std::string& name) {
     Submission one = submission(name, 1e20);
-    one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false};
+    one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false, {}};
     return one;
 }
 
@@ -37,6 +38,19 @@ TEST(Ranking, GoesByVflopsAndPutsTheOthersBelow) {
     EXPECT_EQ(rows[3].note, "run.level is custom");
     EXPECT_EQ(rows[0].accelerators, "cpu * 4");
     EXPECT_NEAR(*rows[0].minutes.value, 16.0 / 60, 1e-12);
+}
+
+TEST(Ranking, NamesSystemAndOrganization) {
+    Submission one = submission("run-17", 2);
+    one.record.submission.system_name = "Abacus 2";
+    EXPECT_EQ(rank({one}).front().rows.front().source, "Abacus 2");
+    one.record.submission.organization = "University of Examples";
+    const auto rankings = rank({one});
+    EXPECT_EQ(rankings.front().rows.front().source, "Abacus 2, University of Examples");
+    EXPECT_NE(to_csv(rankings).find(",\"Abacus 2, University of Examples\",Abacus 2,University of "
+                                    "Examples,run-17,2,"),
+              std::string::npos)
+        << to_csv(rankings);
 }
 
 TEST(Ranking, NeverMixesWorkloads) {
@@ -67,7 +81,8 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
 
 TEST(Ranking, HasEveryDigitInCsv) {
     const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
-    EXPECT_NE(csv.find("\r\nimage_classification,1,a,1234567890.125,"), std::string::npos) << csv;
+    EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,1234567890.125,"), std::string::npos)
+        << csv;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/evaluation/member_bootstrap.hpp>
 
 /// What predictions are worth: the workload's quality of one member and of the ensemble, as
 /// docs/METRICS.md has it.
@@ -47,6 +49,14 @@ struct VotedProbabilities {
 
 /// The ensemble's quality with its interval; out-of-bag it is unknown yet. Throws likewise.
 void judge_vote(const VotedProbabilities& said, QualityRecord& quality);
+
+/// Draws of so many members that vote on so many test samples of a classifier.
+evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, int members,
+                                                std::int64_t samples);
+
+/// quality.members_interval: the bootstrap's, which may have had an objection.
+IntervalRecord members_interval_of(const std::string& objection,
+                                   const std::optional<evaluation::Interval>& interval);
 
 /// AP50 of one member's detections.
 void judge_detections(const evaluation::DetectionTruth& truth,

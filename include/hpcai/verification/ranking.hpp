@@ -16,11 +16,15 @@ struct Submission {
     RunRecord record;
     bool is_verified = false;
     std::string manifest;  // SHA-256 of its manifest
+    int runs = 1;          // of which `record` is the median one by VFLOPS
 };
 
 struct RankingRow {
     int rank = 0;        // from 1; of equal VFLOPS the same; 0: not rankable
-    std::string source;  // the run's name
+    std::string source;  // system and organization, or the run's name
+    std::string run;     // its name
+    std::string system;
+    std::string organization;
     std::string verdict;
     Quantity vflops;
     Quantity minutes;  // of training, the longest of all groups

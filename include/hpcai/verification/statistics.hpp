@@ -17,6 +17,11 @@ namespace hpcai::verification {
 /// one's; under the null hypothesis each is a toss of a coin. 1 where there is none.
 double mcnemar_p(std::int64_t first, std::int64_t second);
 
+/// Two-sided p of the rank-sum test in its exact form, ties sharing their mean rank (F. Wilcoxon,
+/// Biometrics Bulletin 1 (1945) 80-83): how often a random division of all values into two sets of
+/// these sizes has rank sums as unequal. Neither set is empty; at most 200 values in all.
+double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
+
 /// The seconds of each step of one run, group by group.
 using StepSeconds = std::vector<std::vector<double>>;
 
