@@ -14,6 +14,7 @@
 
 #include "base_model.hpp"
 #include "ceiling.hpp"
+#include "core_counters.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
 #include "in_world.hpp"
@@ -80,6 +81,7 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
     if (world.rank() == 0) print_start(start, std::cerr);
+    start.counters = find_counters(start);
     const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
     JobController controller(start, request, world, since_start);
 

@@ -12,6 +12,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 #include "devices.hpp"
@@ -33,6 +34,7 @@ struct Start {
     int threads = 1;          // of the host, for this rank
     std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
     CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
+    std::vector<meters::Counter> counters = {};  // that this rank reads while its group trains
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others

@@ -61,6 +61,11 @@ std::vector<Key> run_keys() {
             {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
                         "seconds before training, outside of every clock that scores; off has "
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
+        run.choice<Meters>(
+            "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
+            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
+                        "network interfaces are read while the run trains, where nodes show them: "
+                        "once a second, on each node by the first rank of each group there."}),
     };
 }
 

@@ -5,6 +5,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "checks.hpp"
@@ -60,10 +61,6 @@ void recompute_scores(const Claim& claim, RunRecord& record) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
         }
     }
-    const auto& watts = record.energy.average_watts.value;
-    if (stored.vflops_per_watt.value && watts && record.scores.vflops.value) {
-        record.scores.vflops_per_watt = {*record.scores.vflops.value / *watts, ""};
-    }
 }
 
 /// A failure's exit code is in the record only where it is the run's, or its reason diverged
@@ -99,6 +96,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     derive_members(claim.config, groups, record.quality);
     recompute_scores(claim, record);
     derive_communication(claim.config, claim.controller, groups, record);
+    derive_energy(claim.config.run.meters, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     derive_time_breakdown(record);
     record.utilization =

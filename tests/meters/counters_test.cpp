@@ -114,6 +114,14 @@ TEST(Interfaces, OfAContainerAreThoseThatStandAlone) {
               (Names{"net:eth0:sent", "net:eth0:received"}));
 }
 
+TEST(Interfaces, OfAnotherNetworkNamespaceAreKnownAsSuch) {
+    const FakeSysfs sysfs;
+    EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
+    sysfs.put("class/net/lo/ifindex", "1");
+    sysfs.put("class/net/lo/address", "02:00:00:00:00:01");  // a loopback has zeros
+    EXPECT_FALSE(shows_own_interfaces(sysfs.root()));
+}
+
 TEST(Interfaces, OfInfinibandCountWordsOfFourBytesAndCarryItsIp) {
     const FakeSysfs sysfs;
     sysfs.add_port("mlx5_0/ports/1", "25");

@@ -31,6 +31,10 @@ std::vector<Counter> processor_counters(const std::filesystem::path& sysfs);
 /// InfiniBand where ports are counted.
 std::vector<Counter> interface_counters(const std::filesystem::path& sysfs);
 
+/// Whether what lies below `sysfs` shows the network interfaces of this process: a mount may belong
+/// to another network namespace.
+bool shows_own_interfaces(const std::filesystem::path& sysfs);
+
 struct NvmlSource {
     std::string library = "libnvidia-ml.so.1";
     std::function<double()> seconds;  // a clock that never steps back
