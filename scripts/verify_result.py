@@ -12,6 +12,7 @@ parameters; keys of the JSON files that no number here needs.
 """
 import array
 import ast
+import datetime
 import hashlib
 import itertools
 import json
@@ -45,6 +46,7 @@ class Broken(Exception):
 class Result:
     def __init__(self, directory):
         self.directory = directory
+        self.counters = {}  # of groups that finished: what each read of its nodes
 
     def read(self, name):
         path = os.path.join(self.directory, name)
@@ -845,6 +847,9 @@ def check_group(result, number, listed, record, model, predictions, config):
         if found:
             must_be(name, "training_digest", digest, found, folder + "weights.safetensors")
             digest = found
+        check_steps_counter(name, stored["counters"], group, folder + "steps.csv")
+        if not listed["failure"]:
+            result.counters[number] = stored["counters"]
         group["failure"] = listed["failure"]
     return group, stored["bad_samples"], quality, digest
 
@@ -945,6 +950,7 @@ def check_scores(result, record, config, groups, members, predictions):
             if stored is not None and abs(stored - end) <= 2e-15 * end:
                 end = stored
         must_be("result.json", "scores.vflops_interval." + key, stored, end, "eq. 7 and 8")
+    check_energy(result, record, config, vflops)
     for key, value in judge(config, record, groups).items():
         must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
 
@@ -967,6 +973,109 @@ def check_work(record, groups):
     per_rank = None if speed is None else speed / record["topology"]["ranks"]
     must_be("result.json", "throughput.per_rank", record["throughput"]["per_rank"], per_rank, "work.groups")
     must_be("result.json", "scores.flops", record["scores"]["flops"], flops, "eq. 6")
+
+
+# --- energy and interfaces --------------------------------------------------------------------
+
+METERS = {"nvml": "NVML", "nvml-power": "NVML", "rapl": "RAPL"}
+
+
+def check_steps_counter(name, counters, group, source):
+    """That of the leader: when the core phase began, and when the last step ended."""
+    steps = next((one for one in counters if one["name"] == "training:steps"), None)
+    if steps is None or not steps["readings"]:
+        raise Broken(f"{name}: counters has no readings of training:steps")
+    begin = steps["readings"][0]["utc_seconds"]
+    expected = [{"utc_seconds": begin, "value": 0.0},
+                {"utc_seconds": begin + group["training_seconds"], "value": float(group["iterations"])}]
+    must_be(name, "counters training:steps", steps["readings"], expected, source)
+
+
+def value_at(readings, when, read_then):
+    """What another group read then, if that lies between two readings, else on the straight line."""
+    for left, right in zip(readings, readings[1:]):
+        if left["utc_seconds"] <= when < right["utc_seconds"]:
+            if read_then is not None and left["value"] <= read_then <= right["value"]:
+                return read_then
+            rise = (right["value"] - left["value"]) * (when - left["utc_seconds"])
+            return left["value"] + rise / (right["utc_seconds"] - left["utc_seconds"])
+    return readings[0 if when < readings[0]["utc_seconds"] else -1]["value"]
+
+
+def growth(series):
+    """Of one counter that several groups read: each stretch of time once."""
+    if any(one["failure"] or not one["readings"] for one in series):
+        return None
+    spans = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"], one["readings"]) for one in series]
+    now, total, read_last = min(begin for begin, _, _ in spans), 0.0, None
+    while any(end > now for _, end, _ in spans):
+        covering = [span for span in spans if span[0] <= now < span[1]]
+        if not covering:
+            return None
+        _, end, readings = max(covering, key=lambda span: span[1])  # the first of those that end last
+        total += readings[-1]["value"] - value_at(readings, now, read_last)
+        now = end
+        if not series[0]["name"].startswith("nvml-power:"):
+            read_last = readings[-1]["value"]
+    return total
+
+
+def utc_text(seconds):
+    milliseconds = math.floor(seconds * 1000)
+    time = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=milliseconds)
+    return time.isoformat(timespec="milliseconds") + "Z"
+
+
+def total(rows, key, hosts):
+    """None where one is None, or a host has no row."""
+    if any(row[key] is None for row in rows) or not hosts <= {row["host"] for row in rows}:
+        return None
+    return sum((row[key] for row in rows), 0.0)
+
+
+def check_energy(result, record, config, vflops):
+    series = {}
+    for number in sorted(result.counters):
+        for one in result.counters[number]:
+            series.setdefault((one["host"], one["name"]), []).append(one)
+    energy, communication, source = record["energy"], record["communication"], "counters in groups/<m>/record.json"
+    ends = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"])
+            for (_, name), some in series.items() if name == "training:steps" for one in some]
+    if int(config["run.evaluate_epochs"]):  # evaluations between the steps are nobody's core phase
+        ends = []
+    begin, end = min((pair[0] for pair in ends), default=None), max((pair[1] for pair in ends), default=None)
+    for key, when in (("core_begin_utc", begin), ("core_end_utc", end)):
+        must_be("result.json", "energy." + key, energy[key], "" if when is None else utc_text(when), source)
+    meters, interfaces = [], []
+    for (host, name), some in sorted(series.items(), key=lambda item: [part.encode() for part in item[0]]):
+        if name.split(":")[0] in METERS:
+            meters.append({"host": host, "name": name, "joules": growth(some)})
+        elif name.startswith(("net:", "ib:")) and name.endswith(":sent"):
+            received = series.get((host, name[:-len("sent")] + "received"))
+            interfaces.append({"host": host, "name": name[:-len(":sent")], "sent_bytes": growth(some),
+                               "received_bytes": received and growth(received)})
+    for key, stored, expected in (("energy.meters", energy["meters"], meters),
+                                  ("communication.interfaces", communication["interfaces"], interfaces)):
+        must_be("result.json", key, [{name: value for name, value in row.items() if not name.endswith("_reason")}
+                                     for row in stored], expected, source)
+    places = record["topology"]["map"]
+    hosts = {place["host"] for place in places}
+    by_kind = {}
+    for row in meters:
+        by_kind.setdefault(METERS[row["name"].split(":")[0]], []).append(row)
+    kinds = [kind for kind in ("NVML", "RAPL") if any(row["joules"] is not None for row in by_kind.get(kind, []))]
+    sums = [total(by_kind[kind], "joules", hosts) for kind in kinds]
+    told_apart = len(hosts) == len({(place["host"], place["node"]) for place in places})
+    joules = sum(sums, 0.0) if kinds and None not in sums and told_apart else None
+    sent = total(interfaces, "sent_bytes", hosts) if told_apart and interfaces else None
+    watts = joules / (end - begin) if joules is not None and ends and end > begin else None
+    per_watt = vflops / watts if vflops is not None and watts else None
+    for key, stored, expected in (("energy.source", energy["source"], " and ".join(kinds)),
+                                  ("energy.joules", energy["joules"], joules),
+                                  ("energy.average_watts", energy["average_watts"], watts),
+                                  ("scores.vflops_per_watt", record["scores"]["vflops_per_watt"], per_watt),
+                                  ("communication.counted_sent_bytes", communication["counted_sent_bytes"], sent)):
+        must_be("result.json", key, stored, expected, source)
 
 
 # --- the summary ------------------------------------------------------------------------------

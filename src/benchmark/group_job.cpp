@@ -19,6 +19,7 @@
 #include <hpcai/verification/judge.hpp>
 
 #include "connect_gradients.hpp"
+#include "core_counters.hpp"
 #include "divergence.hpp"
 #include "epoch_source.hpp"
 #include "learning_curve.hpp"
@@ -149,6 +150,7 @@ struct Training {
     Logger& log;
     TrainingClock& clock;
     training::StepLog& steps;
+    CoreCounters& counters;
 };
 
 /// Also of a training that failed.
@@ -161,7 +163,7 @@ void count_steps(const training::StepLog& steps, GroupRecord& record) {
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps] = training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -195,6 +197,7 @@ StepTimes train(const Training& training, GroupResult& result) {
                  config.workload.epochs, report.mean_loss, report.seconds,
                  static_cast<double>(report.samples) / report.seconds);
     }
+    const std::vector<CounterRecord> readings = counters.finish();
     count_steps(steps, record);
     const double seconds = steps.steps().back().end_seconds;
     progress.finish();
@@ -219,6 +222,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     }
     record_traffic(start, group, reducer, statistics, result);
     record_messages(group, trainer.messages(), result);
+    result.counters = counters.gather(group, readings, record);
     StepTimes times = gather_step_times(
         start, group, steps, hidden_seconds_per_step(sums, replicas.size(), is_device_sum));
     record.time_breakdown = std::move(times.breakdown);
@@ -337,6 +341,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
     TrainingClock clock;
+    CoreCounters counters(start);
     training::StepLog steps = make_step_log(start, clock);
     Ranks ranks{group, nullptr};
     try {
@@ -348,8 +353,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times =
-            train({start, model, group, replicas, *reducer, log, clock, steps}, outcome.result);
+        const StepTimes times = train(
+            {start, model, group, replicas, *reducer, log, clock, steps, counters}, outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());

@@ -9,6 +9,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/submission.hpp>
 
@@ -73,13 +74,6 @@ void add_quality(const Start& start, const Vote& vote, const std::vector<GroupRe
     verification::derive_members(start.config, groups, record.quality);
 }
 
-void add_energy(RunRecord& record) {
-    const std::string no_meter = "this machine shows no energy meter to the program";
-    record.scores.vflops_per_watt = {std::nullopt, no_meter};
-    record.energy.joules = {std::nullopt, no_meter};
-    record.energy.average_watts = {std::nullopt, no_meter};
-}
-
 void add_staging(const data::SampleSets& samples, RunRecord& record) {
     record.staging = samples.staging;
     if (record.staging.scope == "none") {
@@ -134,12 +128,12 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     add_quality(start, vote, groups, record);
     verification::derive_scores(record);
     verification::derive_time_to_quality(start.config, record);
-    add_energy(record);
     record.roofline = start.ceiling;
     record.utilization =
         verification::utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
     const plan::Layout& layout = start.controller.layout();
     verification::derive_communication(start.config, start.controller, groups, record);
+    verification::derive_energy(start.config.run, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);
     verification::derive_time_breakdown(record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,

@@ -18,6 +18,7 @@
 
 #include "base_model.hpp"
 #include "ceiling.hpp"
+#include "core_counters.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
 #include "in_world.hpp"
@@ -107,6 +108,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
     if (world.rank() == 0) print_start(start, std::cerr);
+    start.counters = find_counters(start);
     RunEnd end;
     bool is_success = false;
     {

@@ -13,6 +13,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 #include "devices.hpp"
@@ -43,6 +44,7 @@ struct Start {
     CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
     int repetition = 1;       // of `repetitions`, from 1
     int repetitions = 1;      // run.repeat
+    std::vector<meters::Counter> counters = {};  // that this rank reads while its group trains
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others

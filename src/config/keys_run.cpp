@@ -74,6 +74,11 @@ std::vector<Key> run_keys() {
                                 "directory, with medians and spread in repetitions.json.",
                      .unit = "runs",
                      .bounds = between(1, 100)}),
+        run.choice<Meters>(
+            "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
+            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
+                        "network interfaces are read while the run trains, where nodes show them: "
+                        "once a second, on each node by the first rank of each group there."}),
     };
 }
 

@@ -6,6 +6,7 @@
 
 #include <hpcai/base/run_record.hpp>
 
+#include "energy_fields.hpp"
 #include "roofline_fields.hpp"
 
 /// Every key of `result.json`, once: the writer and the reader are two kinds of `fields`.
@@ -204,6 +205,7 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("statistics_sums_per_step", result.statistics_sums_per_step);
     fields("statistics_bytes_per_step", result.statistics_bytes_per_step);
     fields("statistics_seconds", result.statistics_seconds);
+    fields("counters", result.counters);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -301,6 +303,8 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("statistics_sums_per_step", communication.statistics_sums_per_step);
     fields("statistics_bytes_per_step", communication.statistics_bytes_per_step);
     fields("statistics_seconds", communication.statistics_seconds);
+    fields("counted_sent_bytes", communication.counted_sent_bytes);
+    fields("interfaces", communication.interfaces);
 }
 
 void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
@@ -315,12 +319,6 @@ void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
     fields("message_wait_seconds", parallel.message_wait_seconds);
     fields("part_bytes_per_step", parallel.part_bytes_per_step);
     fields("part_wait_seconds", parallel.part_wait_seconds);
-}
-
-void describe(auto& fields, Any<EnergyRecord> auto& energy) {
-    fields("source", energy.source);
-    fields("joules", energy.joules);
-    fields("average_watts", energy.average_watts);
 }
 
 void describe(auto& fields, Any<DeterminismRecord> auto& determinism) {

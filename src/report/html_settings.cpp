@@ -156,9 +156,9 @@ Markup parameters(const RunRecord& record) {
 }  // namespace
 
 Markup communication_section(const RunRecord& record) {
-    return section(
-        "communication", "Communication",
-        sums(record.communication) + statistics(record.communication) + stages(record.parallel));
+    return section("communication", "Communication",
+                   sums(record.communication) + statistics(record.communication) +
+                       stages(record.parallel) + interfaces(record.communication));
 }
 
 Markup flops_section(const PageContent& content) {

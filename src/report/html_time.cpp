@@ -211,21 +211,4 @@ Markup utilization_section(const PageContent& content) {
             note(which));
 }
 
-Markup energy_section(const RunRecord& record) {
-    const EnergyRecord& energy = record.energy;
-    const bool measured = is_there(energy.joules) || is_there(energy.average_watts);
-    if (!measured) {
-        const std::string& why = energy.joules.reason;
-        return section(
-            "energy", "Energy",
-            paragraph(fmt::format("No meter: {}.", why.empty() ? "energy was not measured" : why)));
-    }
-    return section(
-        "energy", "Energy",
-        facts({{"meters", text(energy.source)},
-               {"energy", quantity(energy.joules, "{:.4g}", "J")},
-               {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
-               {"VFLOPS per watt", quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")}}));
-}
-
 }  // namespace hpcai::report

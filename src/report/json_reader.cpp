@@ -212,6 +212,25 @@ void check_numbers(const RooflineRecord& record, const Place& place) {
     }
 }
 
+/// Energy is formed by differences of neighbours.
+void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
+    constexpr double kYear10000 = 253402300800.0;
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+        CounterReading before;
+        for (std::size_t j = 0; j < counters[i].readings.size(); ++j) {
+            const CounterReading& reading = counters[i].readings[j];
+            const Place at = place.index(i).key("readings").index(j);
+            if (!(reading.utc_seconds >= before.utc_seconds && reading.utc_seconds < kYear10000)) {
+                at.key("utc_seconds").fail("a time not before the last one", reading.utc_seconds);
+            }
+            if (!(reading.value >= before.value && std::isfinite(reading.value))) {
+                at.key("value").fail("a number not below the last one", reading.value);
+            }
+            before = reading;
+        }
+    }
+}
+
 }  // namespace
 
 RooflineRecord roofline_from_json(std::string_view text, std::string_view name) {
@@ -253,6 +272,7 @@ GroupResult group_from_json(std::string_view text, std::string_view name) {
     check_schema(in, place, result.schema);
     const Reader fields(in, place);
     describe(fields, result);
+    check_counters(result.counters, place.key("counters"));
     return result;
 }
 

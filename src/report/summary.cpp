@@ -252,6 +252,22 @@ void print_utilization(Page& page, const RunRecord& record) {
               one_line(record.roofline.precision));
 }
 
+/// What meters and interfaces of the nodes counted, where they did.
+void print_counters(Page& page, const RunRecord& record) {
+    const EnergyRecord& energy = record.energy;
+    if (energy.joules.value) {
+        page.line("energy              : {} J, {} W by {}, components only; VFLOPS per watt {}",
+                  number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
+                  one_line(energy.source), flops(record.scores.vflops_per_watt));
+    } else if (!energy.joules.reason.empty()) {
+        page.line("energy              : not known: {}", one_line(energy.joules.reason));
+    }
+    const Quantity& sent = record.communication.counted_sent_bytes;
+    if (!sent.value) return;
+    page.line("interfaces          : {} sent by all programs on the nodes while training",
+              bytes(sent));
+}
+
 /// How sure it is that the ranks trained one model, and which.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -330,6 +346,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_scores(page, record);
     print_times(page, record);
     print_utilization(page, record);
+    print_counters(page, record);
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));

@@ -9,6 +9,7 @@
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "checks.hpp"
@@ -46,6 +47,7 @@ public:
         describe(expected.record);
         if (expected.record.failure.empty()) {
             const std::vector<StepRecord> steps = take_steps(expected.record);
+            take_core_phase(expected);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
@@ -114,6 +116,16 @@ private:
         return *steps;
     }
 
+    /// When it began is the record's own word.
+    void take_core_phase(GroupResult& result) {
+        const auto steps = std::ranges::find(result.counters, kStepsCounter, &CounterRecord::name);
+        if (steps == result.counters.end() || steps->readings.empty()) {
+            inspector_.find(file("record.json"), "counters has no readings of {}", kStepsCounter);
+            return;
+        }
+        *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
+    }
+
     /// Why numbers are not there is the record's own word.
     void take_ranks(GroupRecord& record) {
         const std::string name = file("ranks.csv");
@@ -153,6 +165,7 @@ private:
                     "record.images_per_second", "record.flops", "record.quality_by_epoch"})) {
             return "by " + file("steps.csv");
         }
+        if (is_any({"counters"})) return "by " + file("steps.csv");
         if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
             return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";

@@ -5,6 +5,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/submission.hpp>
 
@@ -69,10 +70,6 @@ void recompute_scores(const Claim& claim, RunRecord& record) {
     };
     keep(stored.vflops_interval.low, record.scores.vflops_interval.low);
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
-    const auto& watts = record.energy.average_watts.value;
-    if (stored.vflops_per_watt.value && watts && record.scores.vflops.value) {
-        record.scores.vflops_per_watt = {*record.scores.vflops.value / *watts, ""};
-    }
 }
 
 /// A failure's exit code is in the record only where it is the run's, or its reason diverged
@@ -110,6 +107,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     recompute_scores(claim, record);
     derive_time_to_quality(claim.config, record);
     derive_communication(claim.config, claim.controller, groups, record);
+    derive_energy(claim.config.run, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     derive_time_breakdown(record);
     record.utilization =

@@ -93,6 +93,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"quality.target", "by config"},
         {"quality.exponent", "by config"},
         {"quality.", "by evaluation/" + files.ensemble + " and evaluation/" + files.labels},
+        {"energy.", "by the counters in groups/<m>/record.json"},
         {"verdict.", "by docs/RULES.md"},
         {"submission.", "by config"},
         {"topology.", "by config and topology.map"},

@@ -67,7 +67,19 @@ inline CommunicationRecord example_communication() {
             2,
             106,
             512,
-            {0.125, ""}};
+            {0.125, ""},
+            {6144, ""},
+            {{"node1", "net:eth0", {6144, ""}, {2048, ""}}}};
+}
+
+inline EnergyRecord example_energy() {
+    EnergyRecord energy;
+    energy.joules.reason = "no energy meter";
+    energy.average_watts.reason = "no energy meter";
+    energy.core_begin_utc = "2001-02-03T04:05:07.250Z";
+    energy.core_end_utc = "2001-02-03T04:05:23.250Z";
+    energy.meters = {{"node1", "rapl", {{}, "no energy meter"}}};
+    return energy;
 }
 
 inline std::vector<RuleRecord> example_rules(const std::string& epochs) {
@@ -165,8 +177,7 @@ inline RunRecord example_record() {
     record.parallel = {
         "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
     record.time_breakdown = example_breakdown();
-    record.energy.joules.reason = "no energy meter";
-    record.energy.average_watts.reason = "no energy meter";
+    record.energy = example_energy();
     record.determinism = {true, "the same bits", "made up"};
     record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
     record.training_digest = {"0123456789abcdef", "fedcba9876543210"};

@@ -135,12 +135,30 @@ TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
 TEST(Html, PrintsTheEnergyThatWasMeasured) {
     RunRecord record = example_record();
     record.energy.source = "made-up meter";
+    record.energy.method = "read now and then";
+    record.energy.level = "no level";
     record.energy.joules = {12345, ""};
     record.energy.average_watts = {771.6, ""};
+    record.energy.meters = {{"node<1>", "nvml:GPU-1", {12345, ""}},
+                            {"node<1>", "rapl", {{}, "no powercap"}}};
     const ReadPage page = read_page(html(example_content(record)));
     EXPECT_TRUE(has(page, "made-up meter"));
     EXPECT_TRUE(has(page, "energy 1.234e+04\xC2\xA0J"));
     EXPECT_FALSE(has(page, "No meter"));
+    for (const char* words :
+         {"read now and then", "no level", "2001-02-03T04:05:07.250Z to 2001-02-03T04:05:23.250Z",
+          "node<1>", "nvml:GPU-1", "no powercap"}) {
+        EXPECT_TRUE(has(page, words)) << words;
+    }
+}
+
+TEST(Html, PrintsWhatInterfacesCounted) {
+    RunRecord record = example_record();
+    record.communication.interfaces.push_back({"node2", "ib:mlx5_0/1", {{}, "is full"}, {0, ""}});
+    const ReadPage page = read_page(html(example_content(record)));
+    for (const char* words : {"net:eth0", "6.00 KiB", "2.00 KiB", "ib:mlx5_0/1", "is full"}) {
+        EXPECT_TRUE(has(page, words)) << words;
+    }
 }
 
 TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
