@@ -153,7 +153,8 @@ TEST(Energy, SaysWhyThereIsNone) {
         EXPECT_EQ(record.energy.level, "");
         return record.energy.joules.reason;
     };
-    EXPECT_EQ(reason(derived({"a"}, {group("a", 0, 1, {})}, config::Meters::none)),
+    EXPECT_EQ(reason(derived({"a"}, {group("a", 0, 1, {})},
+                             config::RunConfig{.meters = config::Meters::none})),
               "run.meters is none");
     EXPECT_EQ(reason(derived({"a"}, {group("a", 0, 1, {failure("a", "rapl", "no powercap")})})),
               "rapl of a: no powercap");
@@ -161,6 +162,15 @@ TEST(Energy, SaysWhyThereIsNone) {
     failed.record.failure = "out of memory";
     EXPECT_EQ(reason(derived({"a"}, {failed})), "no group finished");
     EXPECT_EQ(derived({"a"}, {failed}).energy.core_begin_utc, "");
+}
+
+TEST(Energy, IsNotThatOfEvaluationsBetweenTheSteps) {
+    const RunRecord record = derived({"a"}, {group("a", 1000, 1010, {})}, {.evaluate_epochs = 2});
+    EXPECT_EQ(record.energy.core_begin_utc, "");
+    EXPECT_EQ(record.energy.core_end_utc, "");
+    EXPECT_NE(record.energy.joules.reason.find("run.evaluate_epochs"), std::string::npos);
+    EXPECT_NE(record.communication.counted_sent_bytes.reason.find("run.evaluate_epochs"),
+              std::string::npos);
 }
 
 TEST(Energy, LeavesOutWhatGroupsReadThatFailed) {
@@ -196,9 +206,10 @@ TEST(InterfaceBytes, AreSummedOverNodesWhereAllAreKnown) {
     EXPECT_EQ(unknown.communication.counted_sent_bytes.reason, "net:eth1 of b: it was not there");
     EXPECT_EQ(derived({"a", "b"}, {on("a", 1)}).communication.counted_sent_bytes.reason,
               "no counter of an interface on b");
-    EXPECT_EQ(derived({"a"}, {group("a", 0, 1, {})}, config::Meters::none)
-                  .communication.counted_sent_bytes.reason,
-              "run.meters is none");
+    EXPECT_EQ(
+        derived({"a"}, {group("a", 0, 1, {})}, config::RunConfig{.meters = config::Meters::none})
+            .communication.counted_sent_bytes.reason,
+        "run.meters is none");
 }
 
 TEST(StepsCounter, GoesFromTheStartOfTheClockToTheLastStep) {
