@@ -3,8 +3,8 @@
 #include <ostream>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/verification/ranking.hpp>
-#include <hpcai/verification/verify.hpp>
 
 #include "commands.hpp"
 
@@ -18,7 +18,7 @@ struct Options {
 };
 
 verification::Submission read(const std::string& directory, bool unverified) {
-    const verification::Verification checked = verification::verify(directory);
+    const verification::Verification checked = benchmark::verify_result(directory);
     const bool is_verified = checked.findings.empty();
     if (!is_verified) {
         const verification::Finding& first = checked.findings.front();

@@ -2,8 +2,8 @@
 #include <memory>
 #include <ostream>
 
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/summary.hpp>
-#include <hpcai/verification/verify.hpp>
 
 #include "commands.hpp"
 
@@ -36,7 +36,7 @@ nlohmann::ordered_json json_of(const verification::Verification& verification) {
 }
 
 ExitCode verify(const Options& options, std::ostream& out) {
-    const verification::Verification verification = verification::verify(options.directory);
+    const verification::Verification verification = benchmark::verify_result(options.directory);
     out << (options.json ? json_text(json_of(verification)) : text_of(verification));
     return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
