@@ -7,12 +7,15 @@ nothing but Python's standard library. Prints the RESULT line and exits with 0 w
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's quality; that over members where it takes more than some ten million additions; ledgers but table3; the layout of several nodes; the rows of the summary's
-parameters; keys of the JSON files that no number here needs.
+of a detector's quality; that over members where it takes more than some ten million additions;
+ledgers but table3; how ranks lie on nodes, stages and parts; the summary but for its last line and its
+digest; legal values, order and spelling of the configuration's keys; and keys of the JSON files that no
+number here needs.
 """
 import array
-import ast
+import collections
 import datetime
+import functools
 import hashlib
 import itertools
 import json
@@ -34,9 +37,16 @@ def find(file, text):
 
 def must_be(file, key, stored, expected, source=""):
     """Equal, or a finding; two numbers to the last bit."""
-    if stored != expected or isinstance(stored, bool) != isinstance(expected, bool):
+    if stored != expected or type(stored) is not type(expected):
         show = lambda value: json.dumps(value)[:100]
         find(file, f"{key} is {show(stored)}; must be {show(expected)}" + (f", by {source}" if source else ""))
+
+
+def printable(text):
+    """What a terminal shows as it stands."""
+    escapes = {"\n": "\\n", "\t": "\\t"}
+    return "".join(escapes.get(letter, f"\\x{ord(letter):02x}") if letter < " " or letter == "\x7f" else letter
+                   for letter in text)
 
 
 class Broken(Exception):
@@ -44,14 +54,22 @@ class Broken(Exception):
 
 
 class Result:
+    """The files of a directory that are there at the start; none is read through a link."""
+
     def __init__(self, directory):
         self.directory = directory
         self.counters = {}  # of groups that finished: what each read of its nodes
+        self.present, self.regular = files_below(directory)
 
-    def read(self, name):
-        path = os.path.join(self.directory, name)
-        if not os.path.isfile(path) or os.path.islink(path):
+    def read(self, name, most=1 << 30):
+        """At most so many bytes."""
+        if name not in self.present:
             raise Broken(f"{name}: is missing")
+        if name not in self.regular:
+            raise Broken(f"{name}: is no regular file")
+        path = os.path.join(self.directory, name)
+        if os.path.getsize(path) > most:
+            raise Broken(f"{name}: has {os.path.getsize(path)} bytes; must have at most {most}")
         with open(path, "rb") as file:
             return file.read()
 
@@ -68,9 +86,27 @@ def sha256(data):
 
 # --- JSON -------------------------------------------------------------------------------------
 
+def layout_of(digits, point):
+    """0.`digits` x 10^`point`, as the program writes it."""
+    if len(digits) <= point <= 15:
+        return digits + "0" * (point - len(digits)) + ".0"
+    if 0 < point <= 15:
+        return digits[:point] + "." + digits[point:]
+    if -4 < point <= 0:
+        return "0." + "0" * -point + digits
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{mantissa}e{'-' if point < 1 else '+'}{abs(point - 1):02}"
+
+
 def canonical_float(text):
-    if not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text) or re.search(r"\.\d+0($|e)", text) \
-            or len(re.sub(r"[eE].*|\D", "", text).strip("0")) > 17:
+    """The shortest digits that give the number, or 17 where its printer has found no shorter ones."""
+    match = re.fullmatch(r"-?(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text, re.ASCII)
+    whole, fraction, exponent = match.groups("") if match else ("", "", "")
+    leading = (whole + fraction).lstrip("0")
+    digits = leading.rstrip("0") or "0"
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(leading)) if leading else 1
+    shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
+    if not match or text.lstrip("-") != layout_of(digits, point) or (digits != shortest and len(digits) != 17):
         raise Broken(f"the number {text} is not as the program writes it")
     return float(text)
 
@@ -108,32 +144,51 @@ def read_json(result, name, checks_layout=True):
 
 # --- the manifest -----------------------------------------------------------------------------
 
-def check_manifest(result):
-    present = set()
-    for folder, folders, files in os.walk(result.directory):
+def files_below(directory):
+    """All that is no folder, and which of it are regular files."""
+    present, regular = set(), set()
+
+    def refuse(error):
+        find(os.path.relpath(error.filename, directory), f"cannot be listed: {error.strerror}")
+
+    for folder, folders, files in os.walk(directory, onerror=refuse):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in files + links:
-            present.add(os.path.relpath(os.path.join(folder, name), result.directory))
-    present -= {"manifest.sha256", "summary.txt"}
+            path = os.path.join(folder, name)
+            present.add(os.path.relpath(path, directory))
+            if os.path.isfile(path) and not os.path.islink(path):
+                regular.add(os.path.relpath(path, directory))
+    return present, regular
+
+
+def check_manifest(result):
+    present = result.present - {"manifest.sha256", "summary.txt"}
     data = result.read("manifest.sha256")
-    listed = {}
-    for line in data.decode("utf-8", "surrogateescape").splitlines():
-        match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line)
-        if not match:
-            raise Broken("manifest.sha256: has a line that is no SHA-256 sum")
+    listed, names = {}, []
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    if lines.pop() != "":
+        find("manifest.sha256", "ends without the end of a line")
+    for number, line in enumerate(lines, 1):
+        match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line, re.DOTALL)
+        if not match or (match[1] == "\\") != ("\\" in match[3]) or "\r" in line:
+            raise Broken(f"manifest.sha256: line {number} is none that the program writes")
         name = match[3]
         if match[1]:
             name = re.sub(r"\\([\\nr])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), name)
+        if os.path.normpath(name) != name:
+            raise Broken(f"manifest.sha256: line {number} has a path that the program does not write")
         listed[name] = match[2]
+        names.append(os.fsencode(name))
+    if names != sorted(set(names)):
+        find("manifest.sha256", "lists a file twice or not in the order of the names")
     for name, digest in sorted(listed.items()):
-        path = os.path.join(result.directory, name)
         if name not in present:
             find(name, "is missing; manifest.sha256 lists it")
-        elif os.path.islink(path) or not os.path.isfile(path):
+        elif name not in result.regular:
             find(name, "is no regular file; manifest.sha256 lists one")
         else:
             hashed = hashlib.sha256()
-            with open(path, "rb") as file:
+            with open(os.path.join(result.directory, name), "rb") as file:
                 while piece := file.read(1 << 22):
                     hashed.update(piece)
             if hashed.hexdigest() != digest:
@@ -145,34 +200,80 @@ def check_manifest(result):
 
 # --- configuration ----------------------------------------------------------------------------
 
+SETTINGS = {  # all keys of the configuration, by section
+    "run":
+        "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
+        "roofline",
+    "workload":
+        "kind model classes image_size image_width channels target_quality penalty_exponent epochs",
+    "detector":
+        "normalization trained_stages backbone_width pyramid_channels head_features anchor_sizes "
+        "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
+        "score_threshold fusion_overlap",
+    "bagging":
+        "M P_degree sampler subsample_fraction aggregation out_of_bag",
+    "parallel":
+        "mode data_degree pipeline_degree model_degree micro_batches schedule",
+    "data":
+        "kind path validation_path on_bad_sample max_boxes synthetic_samples "
+        "synthetic_validation_samples image_path validation_image_path training_split validation_split "
+        "class_names random_area_minimum flip_probability vertical_flip_probability climate_augmentation "
+        "climate_precision mean standard_deviation prefetch_batches decode_threads decoded_cache_mib "
+        "resident_mib staging staging_directory staging_cleanup staging_pack_mib staging_reserve_mib",
+    "training":
+        "batch_size batch_norm_samples optimizer learning_rate learning_rate_batch schedule "
+        "schedule_epochs schedule_factor schedule_power final_learning_rate warmup_epochs warmup_start "
+        "momentum nesterov momentum_correction beta1 beta2 epsilon trust_coefficient weight_decay "
+        "weight_decay_on_norm_and_bias label_smoothing zero_gamma batch_norm_momentum precision "
+        "loss_scale fusion initial_weights",
+    "communication":
+        "backend algorithm precision torus_columns ranks_per_node bucket_mib overlap",
+    "device":
+        "kind threads layout autotune plan_cache",
+}
+
+
 def parse_config(text):
     """What config::to_yaml writes: sections of `key: value`."""
     config, section = {}, ""
-    for line in text.splitlines():
+    lines = text.split("\n")
+    if lines.pop() != "":
+        raise Broken("result.json: config ends without the end of a line")
+    for line in lines:
         if match := re.fullmatch(r"(\w+):", line):
             section = match[1]
         elif match := re.fullmatch(r"  (\w+): (.*)", line):
             value = match[2]
             quoted = value.startswith('"')
+            if f"{section}.{match[1]}" in config:
+                raise Broken(f"result.json: config has {section}.{match[1]} twice")
             config[f"{section}.{match[1]}"] = json.loads(value) if quoted else value
         else:
-            raise Broken(f"config: the line {line!r} is not as the program writes it")
+            raise Broken(f"result.json: config has the line {line!r}, which the program does not write")
+    for key in config:
+        if key.partition(".")[2] not in SETTINGS.get(key.partition(".")[0], "").split():
+            raise Broken(f"result.json: config has {key}, which is no key")
+    for key in (f"{section}.{name}" for section, names in SETTINGS.items() for name in names.split()):
+        if key not in config:
+            raise Broken(f"result.json: config has no {key}")
     return config
 
 
 # --- arrays, tables, weights ------------------------------------------------------------------
 
+HEADER_BYTES = 1 << 16
+
+
 def read_npy(result, name, code, shape):
-    data = result.read(name)
+    data = result.read(name, 4 * math.prod(shape) + HEADER_BYTES)
     if data[:8] != b"\x93NUMPY\x01\x00" or len(data) < 10:
         raise Broken(f"{name}: is not an npy file of version 1.0")
     size = struct.unpack("<H", data[8:10])[0]
-    try:
-        header = ast.literal_eval(data[10:10 + size].decode("latin-1"))
-    except (ValueError, SyntaxError) as error:
-        raise Broken(f"{name}: has a broken npy header") from error
-    if header != {"descr": "<f4" if code == "f" else "<i4", "fortran_order": False, "shape": shape}:
-        raise Broken(f"{name}: has the header {header}; must have the shape {shape}")
+    extents = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    kind = "<f4" if code == "f" else "<i4"
+    wanted = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents}), }}"
+    if not re.fullmatch(re.escape(wanted) + " *\n", data[10:10 + size].decode("latin-1")):
+        raise Broken(f"{name}: has another npy header; must have {wanted}")
     values = array.array(code)
     if len(data) - 10 - size != 4 * math.prod(shape):
         raise Broken(f"{name}: has {len(data) - 10 - size} bytes of elements; must have {4 * math.prod(shape)}")
@@ -186,45 +287,192 @@ COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds
            "backward_seconds,communication_seconds,optimizer_seconds,other_seconds")
 
 
-def read_steps(result, name):
-    """(samples, end_seconds, epoch) of each step."""
+Step = collections.namedtuple("Step", COLUMNS.split(","))
+PHASES = Step._fields[6:]
+ROUNDING = 1e-6  # seconds
+PAUSE = 5.0  # seconds, by which the end of an epoch may be read late
+
+
+def number_in(cell):
+    """Of a table; None in an empty cell."""
+    number = float(cell) if cell else None
+    if number is not None and (not math.isfinite(number) or repr(number).removesuffix(".0") != cell):
+        raise ValueError
+    return number
+
+
+def whole_number_in(cell):
+    if not re.fullmatch("0|[1-9][0-9]*", cell):
+        raise ValueError
+    return int(cell)
+
+
+def read_table(result, name, columns, row_of):
+    """row_of(cells) of each line behind the header."""
     lines = result.text(name).split("\n")
-    if lines[0] != COLUMNS or lines[-1] != "":
+    if lines[0] != columns or lines[-1] != "":
         raise Broken(f"{name}: has another header or was cut off")
-    steps = []
-    for number, line in enumerate(lines[1:-1]):
+    rows = []
+    for number, line in enumerate(lines[1:-1], 2):
         cells = line.split(",")
+        if len(cells) != columns.count(",") + 1:
+            raise Broken(f"{name}: line {number} has {len(cells)} cells")
         try:
-            step, epoch, samples = (int(cell) for cell in cells[:3])
-            numbers = [float(cell) for cell in cells[3:] if cell]
-            end = numbers[0]
-        except (ValueError, IndexError) as error:
-            raise Broken(f"{name}:{number + 2}: a cell is no number") from error
-        if len(cells) != 12 or step != number or samples < 0 or not all(map(math.isfinite, numbers)):
-            raise Broken(f"{name}:{number + 2}: is no step {number}")
-        if steps and end < steps[-1][1]:
-            raise Broken(f"{name}:{number + 2}: end_seconds goes back")
-        steps.append((samples, end, epoch))
+            rows.append(row_of(cells))
+        except ValueError as error:
+            raise Broken(f"{name}: line {number} has a cell that is no number as the program writes it") from error
+    return rows
+
+
+def read_steps(result, name):
+    steps = read_table(result, name, COLUMNS,
+                       lambda cells: Step(*map(whole_number_in, cells[:3]), *map(number_in, cells[3:])))
+    for number, step in enumerate(steps):
+        if step.step != number or step.end_seconds is None or step.learning_rate is None:
+            raise Broken(f"{name}: line {number + 2} is no step {number}")
+        if number and step.end_seconds < steps[number - 1].end_seconds:
+            raise Broken(f"{name}: line {number + 2}: end_seconds goes back")
     return steps
 
 
+def total(numbers):
+    """From the left, as the program adds; sum() of a later Python rounds less."""
+    return functools.reduce(operator.add, numbers, 0.0)
+
+
+def shown(number):
+    """As the program prints it."""
+    return "nan" if number is None else repr(number).removesuffix(".0")
+
+
+def phases_of(step):
+    return total(getattr(step, phase) for phase in PHASES if getattr(step, phase) is not None)
+
+
+def lengths_of(steps):
+    return [step.end_seconds - (steps[index - 1].end_seconds if index else 0) for index, step in enumerate(steps)]
+
+
+def learning_rate(config, step, per_epoch):
+    """training.schedule behind its warm-up; steps count from 0."""
+    def setting(name):
+        return float(config["training." + name])
+
+    scale = setting("batch_size") / setting("learning_rate_batch")
+    peak, final = setting("learning_rate") * scale, setting("final_learning_rate") * scale
+    warm, last = math.floor(setting("warmup_epochs") * per_epoch + 0.5), int(config["workload.epochs"]) * per_epoch
+
+    def after(at):
+        share = min(max((at - warm) / (last - warm), 0), 1) if last > warm else 1
+        kind = config["training.schedule"]
+        if kind == "step":
+            passed = sum(at >= epoch * per_epoch for epoch in json.loads(config["training.schedule_epochs"]))
+            return peak * setting("schedule_factor") ** passed
+        if kind == "cosine":
+            return final + (peak - final) * (1 + math.cos(math.pi * share)) / 2
+        if kind == "polynomial":
+            return final + (peak - final) * (1 - share) ** setting("schedule_power")
+        return peak
+
+    if step >= warm:
+        return after(step)
+    start = setting("warmup_start")
+    return after(warm) * (start + (1 - start) * (step + 1) / warm)
+
+
+def check_steps(config, group, steps, folder):
+    """Samples, epochs, learning rates and phases of the steps, and the group's clock of the epochs."""
+    name, batch = folder + "steps.csv", int(config["training.batch_size"])
+    per_epoch = max(group["samples_drawn"] // batch, 1)
+    for key, wanted, source in (("samples", lambda step: batch, "training.batch_size"),
+                                ("epoch", lambda step: step.step // per_epoch, "samples_drawn")):
+        wrong = next((step for step in steps if getattr(step, key) != wanted(step)), None)
+        if wrong:
+            find(name, f"{key} of step {wrong.step} is {getattr(wrong, key)}; must be {wanted(wrong)}, by {source}")
+    allowed = 1e-12 * float(config["training.learning_rate"]) * batch / float(config["training.learning_rate_batch"])
+    for step in steps:
+        wanted = learning_rate(config, step.step, per_epoch)
+        if abs(step.learning_rate - wanted) > allowed:
+            find(name, f"learning_rate of step {step.step} is {shown(step.learning_rate)}; must be {wanted}, by training.schedule")
+            break
+    for step, length in zip(steps, lengths_of(steps)):
+        if step.input_wait_seconds is not None and phases_of(step) > length + ROUNDING:
+            find(name, f"phases of step {step.step} take {phases_of(step)} s; must take {length} s or less, by end_seconds")
+            break
+    epochs = int(config["workload.epochs"])
+    if len(group["epoch_seconds"]) != epochs:
+        find(folder + "record.json", f"record.epoch_seconds has {len(group['epoch_seconds'])} epochs; must have {epochs}, by config")
+        return
+    before = 0.0
+    for epoch, seconds in enumerate(group["epoch_seconds"]):
+        ends = [step.end_seconds for step in steps if step.epoch == epoch]
+        if not ends:
+            return
+        least, most = ends[-1] - ends[0], ends[-1] - before + PAUSE
+        if not least - ROUNDING <= seconds <= most:
+            find(folder + "record.json", f"record.epoch_seconds[{epoch}] is {seconds}; must be {least} to {most}, by {name}")
+            return
+        before = ends[-1]
+
+
+RANK_COLUMNS = ("group_rank,world_rank,host,steps,median_step_seconds,p99_step_seconds,longest_step_seconds,"
+                + ",".join(PHASES) + ",hidden_communication_seconds")
+Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
+
+
+def read_ranks(result, name):
+    return read_table(result, name, RANK_COLUMNS,
+                      lambda cells: Rank(*map(whole_number_in, cells[:2]), cells[2], whole_number_in(cells[3]),
+                                         *map(number_in, cells[4:])))
+
+
+def median(values):
+    values, middle = sorted(values), len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def nearest_rank(ordered, share):
+    return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+def check_leader(leader, steps, folder):
+    """The row of the rank that has stored the steps."""
+    def compare(column, wanted, allowed):
+        stored = getattr(leader, column)
+        if stored != wanted and (None in (stored, wanted) or not abs(stored - wanted) <= allowed):
+            find(folder + "ranks.csv", f"{column} of rank 0 is {shown(stored)}; must be {shown(wanted)}, by {folder}steps.csv")
+
+    for phase in PHASES:
+        known = [getattr(step, phase) for step in steps if getattr(step, phase) is not None]
+        compare(phase, total(known) / len(known) if known else None, 0)
+    if any(step.input_wait_seconds is None for step in steps):
+        return  # a GPU's clock, which does not show how long a step took
+    begins = [not index or steps[index - 1].epoch != step.epoch for index, step in enumerate(steps)]
+    lengths = sorted(phases_of(step) if begin else length for step, begin, length in zip(steps, begins, lengths_of(steps)))
+    compare("median_step_seconds", median(lengths), ROUNDING)
+    compare("p99_step_seconds", nearest_rank(lengths, 0.99), ROUNDING)
+    compare("longest_step_seconds", lengths[-1], ROUNDING)
+
+
 def weights_digest(result, name, model, batches):
-    data = result.read(name)
+    elements = sum(math.prod(shape) for _, *shape in model.parameters) + sum(3 * size for _, size in model.statistics)
+    data = result.read(name, 8 * elements + 100_000_000)
     try:
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + size])
     except (ValueError, struct.error) as error:
         raise Broken(f"{name}: is no safetensors file") from error
     header.pop("__metadata__", None)
-    digest = hashlib.sha256()
+    digest, spans = hashlib.sha256(), []
 
     def bytes_of(tensor, kind, count):
         entry = header.pop(tensor, None)
         if entry is None or entry["dtype"] != kind:
             raise Broken(f"{name}: has no {tensor} of {kind}")
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        if end - begin != count * (8 if kind == "I64" else 4) or end > len(data):
+        if end - begin != count * (8 if kind == "I64" else 4) or end > len(data) or begin < 8 + size:
             raise Broken(f"{name}: tensor {tensor} has another size")
+        spans.append((begin, end))
         return data[begin:end]
 
     for tensor, rows, channels, pixels in model.parameters:
@@ -243,6 +491,9 @@ def weights_digest(result, name, model, batches):
         must_be(name, norm + ".num_batches_tracked", steps, batches)
     if header:
         raise Broken(f"{name}: has tensors that the model has not: {sorted(header)[:3]}")
+    spans.sort()
+    if [begin for begin, _ in spans] + [len(data)] != [8 + size] + [end for _, end in spans]:
+        raise Broken(f"{name}: has bytes between or behind its tensors")
     return digest.hexdigest()
 
 
@@ -377,8 +628,16 @@ class Classification:
         self.result, self.config = result, config
         self.samples, self.classes = record["workload"]["validation_samples"], int(config["workload.classes"])
         self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.samples,))
-        must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), self.samples)
+        self.unscored = list(self.labels).count(-1)
+        if self.unscored and config["data.on_bad_sample"] != "skip":
+            self.find_unscored("none, by data.on_bad_sample")
+        lines = result.text("evaluation/samples.txt").count("\n")
+        if lines != self.samples:
+            find("evaluation/samples.txt", f"has {lines} lines; must have {self.samples}, one a sample")
         self.soft, self.votes, self.members, self.rows = None, None, 0, []
+
+    def find_unscored(self, wanted):
+        find("evaluation/labels.npy", f"has {self.unscored} samples that do not count; must have {wanted}")
 
     def judge(self, name):
         values, digest = read_npy(self.result, name, "f", (self.samples, self.classes))
@@ -572,7 +831,7 @@ class Detection:
                 raise Broken(f"{name}: has a crowd, which this program does not know")
             self.boxes.setdefault((box["category_id"], self.images[box["image_id"]]), []).append(box["bbox"])
         self.pooled = {}
-        self.members = 0
+        self.members = self.unscored = 0
 
     def read(self, name):
         """(image, category, score, box) by image."""
@@ -595,7 +854,7 @@ class Detection:
             found = precisions(ranked, positives) if positives else None
             rows.append((positives, len(ranked), sum(hit for _, hit in ranked), found))
         counted = [row[3] for row in rows if row[3]]
-        means = [sum(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
+        means = [total(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
         return rows, means
 
     def judge(self, name):
@@ -764,6 +1023,10 @@ def judge(config, record, groups):
 
 # --- the numbers ------------------------------------------------------------------------------
 
+def result_directory(arguments):
+    return next((one.directory for one in arguments if isinstance(one, Result)), ".")
+
+
 def attempt(function, *arguments):
     """The function's result; a finding and None where a file is not what it must be."""
     try:
@@ -771,7 +1034,11 @@ def attempt(function, *arguments):
     except Broken as error:
         name, _, text = str(error).partition(": ")
         find(name, text)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, OverflowError) as error:
+    except OSError as error:
+        find(os.path.relpath(error.filename or result_directory(arguments), result_directory(arguments)),
+             f"cannot be read: {error.strerror}")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, ArithmeticError,
+            RecursionError, MemoryError) as error:
         find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
     return None
 
@@ -783,7 +1050,7 @@ def learning_curve(config, steps, group, quality):
         return []
     curve = []
     for index, epoch in enumerate(range(every, last, every)):
-        seconds = max([0.0] + [end for _, end, of in steps if of < epoch])
+        seconds = max([0.0] + [step.end_seconds for step in steps if step.epoch < epoch])
         said = stored[index]["quality"] if index < len(stored) else 0.0
         curve.append({"epoch": epoch, "training_seconds": seconds, "quality": said})
     return curve + [{"epoch": last, "training_seconds": group["training_seconds"], "quality": quality}]
@@ -801,35 +1068,105 @@ def time_to_quality(config, record, groups):
     return max(times, default=None)
 
 
+def stragglers_of(number, ranks):
+    """Ranks of one stage whose work takes more than 1.2 times its median."""
+    if any(None in rank[7:10] for rank in ranks) or len(ranks) < 2:
+        return []
+    works = [rank.input_wait_seconds + rank.forward_seconds + rank.backward_seconds for rank in ranks]
+    middle, found = median(works), []
+    for rank, work in zip(ranks, works):
+        if middle and work / middle > 1.2:
+            excess = [getattr(rank, phase) - median([getattr(one, phase) for one in ranks]) for phase in PHASES[:3]]
+            slow = PHASES[excess.index(max(excess))].removesuffix("_seconds")
+            found.append({"group": number, "group_rank": rank.group_rank, "world_rank": rank.world_rank,
+                          "host": rank.host, "phase": slow, "ratio": work / middle})
+    return found
+
+
+SPREAD = ("minimum", "median", "p99", "maximum")
+
+
+def check_breakdown(stored, ranks, folder):
+    """time_breakdown of a group, but for the stragglers."""
+    def compare(key, is_, wanted):
+        must_be(folder + "record.json", "record.time_breakdown." + key, is_, wanted, folder + "ranks.csv")
+
+    for column in (*PHASES, "hidden_communication_seconds"):
+        values, name = [getattr(rank, column) for rank in ranks], column.removesuffix("_seconds")
+        ordered = sorted(values) if None not in values else None
+        spread = (ordered[0], median(ordered), nearest_rank(ordered, 0.99), ordered[-1]) if ordered else (None,) * 4
+        for key, value in zip(SPREAD, spread):
+            compare(f"{name}.{key}", stored[name][key], value)
+    medians = [rank.median_step_seconds for rank in ranks]
+    compare("step_seconds", stored["step_seconds"], None if None in medians else median(medians))
+
+
+def check_ranks(group, ranks, steps, folder, places, has_stages):
+    if len(ranks) != group["ranks"]:
+        find(folder + "ranks.csv", f"has {len(ranks)} ranks; must have {group['ranks']}")
+        return
+    for number, rank in enumerate(ranks):
+        place = next(one for one in places if one["group"] == group["group"] and one["group_rank"] == number)
+        host = re.sub('[^!-~]|[,"]', "_", place["host"].encode().decode("latin-1"))
+        for key, wanted in (("group_rank", number), ("world_rank", place["world_rank"]), ("host", host),
+                            ("steps", group["iterations"])):
+            if getattr(rank, key) != wanted:
+                find(folder + "ranks.csv", f"{key} of rank {number} is {getattr(rank, key)}; must be {wanted}")
+    if steps:
+        check_leader(ranks[0], steps, folder)
+    check_breakdown(group["time_breakdown"], ranks, folder)
+    if not has_stages:
+        must_be(folder + "record.json", "record.time_breakdown.stragglers", group["time_breakdown"]["stragglers"],
+                stragglers_of(group["group"], ranks), folder + "ranks.csv")
+
+
 def check_group(result, number, listed, record, model, predictions, config):
-    """The group's record as it must be, its bad samples and its quality."""
+    """The group's record as it must be, all that is stored of it, its quality and its digest."""
     folder = f"groups/{number}/"
     name = folder + "record.json"
     if listed["failure"] and not os.path.exists(os.path.join(result.directory, name)):
-        return listed, 0, None, ""
+        return listed, {}, None, ""
     stored = attempt(read_json, result, name)
     if stored is None:
-        return listed, 0, None, ""
+        return listed, {}, None, ""
     group = dict(stored["record"])
     must_be(name, "record.group", group["group"], number, "its folder")
     must_be(name, "record.ranks", group["ranks"], record["topology"]["degree"], "result.json")
     hosts = sorted({place["host"] for place in record["topology"]["map"] if place["group"] == number})
     must_be(name, "record.hosts", group["hosts"], hosts, "topology.map in result.json")
+    audit, counts = group["audit"], ("samples_drawn", "samples_trained", "iterations", "skipped_steps")
+    for key, count in (("bad_samples", stored["bad_samples"]), *(("record." + key, group[key]) for key in counts),
+                       *(("record.audit." + key, audit[key]) for key in ("passed", "diverged_at_step"))):
+        if count < 0:
+            find(name, f"{key} is {count}; must be 0 or more")
     quality, digest = stored["quality"], stored["training_digest"]
     if not group["failure"]:
+        must_be(name, "record.audit.diverged_at_step", audit["diverged_at_step"], 0, "a group that finished")
+        if config["bagging.sampler"] == "poisson":
+            usual = record["workload"]["training_samples"]
+            if abs(group["samples_drawn"] - usual) > 10 * math.sqrt(usual):
+                find(name, f"record.samples_drawn is {group['samples_drawn']}; must be near {usual}, by the sampler")
         steps = attempt(read_steps, result, folder + "steps.csv")
         if steps is not None:
             wanted = int(config["workload.epochs"]) * (group["samples_drawn"] // int(config["training.batch_size"]))
-            must_be(folder + "steps.csv", "the number of steps", len(steps), wanted, "record.json")
-            samples, seconds = sum(step[0] for step in steps), steps[-1][1] if steps else None
+            if len(steps) != wanted or not steps:
+                find(folder + "steps.csv", f"has {len(steps)} steps; must have {wanted}, those of all epochs")
+            check_steps(config, group, steps, folder)
+            samples, seconds = sum(step.samples for step in steps), steps[-1].end_seconds if steps else None
             for key, value in (("samples_trained", samples), ("iterations", len(steps)), ("training_seconds", seconds)):
                 must_be(name, "record." + key, group[key], value, folder + "steps.csv")
                 group[key] = value
+        ranks = attempt(read_ranks, result, folder + "ranks.csv")
+        if ranks is not None:
+            has_stages = config["parallel.mode"] in ("pipeline", "mixed")
+            check_ranks(group, ranks, steps or [], folder, record["topology"]["map"], has_stages)
         if group["training_seconds"]:
             for key, work in (("images_per_second", 1), ("flops", 3 * model.flops)):
                 value = float(group["samples_trained"]) * float(work) / group["training_seconds"]
                 must_be(name, "record." + key, group[key], value, folder + "steps.csv")
                 group[key] = value
+        if predictions and not listed["failure"] and predictions.unscored > stored["bad_samples"]:
+            predictions.find_unscored(f"at most {stored['bad_samples']}, the bad_samples of {name}")
         judged = attempt(predictions.judge, folder + predictions.files[0]) if predictions and not listed["failure"] else None
         if judged:
             for key, value in judged[0].items():
@@ -851,7 +1188,7 @@ def check_group(result, number, listed, record, model, predictions, config):
         if not listed["failure"]:
             result.counters[number] = stored["counters"]
         group["failure"] = listed["failure"]
-    return group, stored["bad_samples"], quality, digest
+    return group, {**stored, "record": group}, quality, digest
 
 
 def check_numbers(result, record, config):
@@ -865,6 +1202,9 @@ def check_numbers(result, record, config):
                         ("aggregation", "bagging.aggregation"), ("seed", "run.seed"), ("data_kind", "data.kind")):
         stored = workload[key]
         must_be("result.json", "workload." + key, str(stored), config[source], "config")
+    if config["data.kind"] in ("synthetic", "climate_synthetic"):
+        for key, source in (("training", "data.synthetic_samples"), ("validation", "data.synthetic_validation_samples")):
+            must_be("result.json", f"workload.{key}_samples", workload[key + "_samples"], int(config[source]), "config")
     if config["training.precision"] != "auto":
         must_be("result.json", "workload.precision", workload["precision"], config["training.precision"], "config")
     topology, rows = record["topology"], record["work"]["groups"]
@@ -880,18 +1220,74 @@ def check_numbers(result, record, config):
     voted = [row for row in rows if not row["failure"]]
     kind = Detection if model.detects else Classification
     predictions = attempt(kind, result, record, config) if voted else None
-    groups, members, digests = [], [], []
+    groups, results, members, digests = [], [], [], []
     for number, row in enumerate(rows):
         checked = attempt(check_group, result, number, row, record, model, predictions, config)
         if checked is None:
             return
-        group, bad, quality, digest = checked
+        group, stored, quality, digest = checked
         must_be("result.json", f"work.groups[{number}]", row, group, f"groups/{number}/record.json and what it is made of")
-        groups.append((group, bad))
+        groups.append((group, stored.get("bad_samples", 0)))
+        results.append(stored)
         members.append(quality if not group["failure"] else None)
         digests.append(digest if not group["failure"] else "")
     must_be("result.json", "training_digest", record["training_digest"], digests, "groups/<m>/weights.safetensors")
     check_scores(result, record, config, groups, members, predictions)
+    check_parameters(record, config, sum(bad for _, bad in groups))
+    check_ceiling(record, config)
+    for (group, _), quality in zip(groups, members):
+        attempt(check_log, result, record, group, quality)
+    check_extremes(record, config, [group for group, _ in groups], results)
+
+
+# Rows of the summary that say what is in force, not what was set.
+IN_FORCE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples", "parallel.data_degree",
+            "parallel.pipeline_degree", "parallel.model_degree", "parallel.micro_batches")
+
+
+def check_parameters(record, config, bad_samples):
+    """The rows of the summary's parameters, but for their meanings."""
+    rows = [(row["key"], row["value"]) for row in record["parameters"]]
+    settings = [row for row in rows if row[0] in config]
+    facts = [row for row in rows if row[0] not in config]
+    for key, value in settings:
+        if key not in IN_FORCE:
+            must_be("result.json", f"parameters has {key}, which", value, config[key], "config")
+    must_be("result.json", "parameters has rows twice, which", len(set(dict(rows))), len(rows))
+    for key, wanted in (("bagging.M", record["topology"]["groups"]), ("bagging.P_degree", record["topology"]["degree"])):
+        must_be("result.json", f"parameters has {key}, which", dict(rows).get(key), str(wanted), "topology")
+    must_be("result.json", "parameters has training.precision, which", dict(rows).get("training.precision"),
+            record["workload"]["precision"], "workload.precision")
+    wanted = ["staged"] if record["staging"]["scope"] != "none" else []
+    wanted += ["bad samples"] if bad_samples > 0 else []
+    must_be("result.json", "parameters has besides settings what", [key for key, _ in facts], wanted, "staging and work.groups")
+    if bad_samples > 0:
+        must_be("result.json", "parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples), "work.groups")
+
+
+def check_ceiling(record, config):
+    ceiling, source = record["roofline"], config["run.roofline"]
+    wanted = "measured before training" if source == "measure" else source
+    must_be("result.json", "roofline.source", ceiling["source"], wanted, "config")
+    must_be("result.json", "roofline.precision", ceiling["precision"], record["workload"]["precision"], "workload.precision")
+    parts = [ceiling[key] for key in ("gemm_flops", "model_convolution_flops") if ceiling[key] is not None]
+    must_be("result.json", "roofline.ceiling_flops", ceiling["ceiling_flops"], max(parts, default=None), "the larger of its parts")
+
+
+def check_log(result, record, group, quality):
+    """What a log for MLPerf says of a group's seed, quality and end; `verify` compares all of it."""
+    name, said = f"mllog/result_{group['group']}.txt", {}
+    for line in result.text(name).split("\n")[:-1]:
+        event = json.loads(line.removeprefix(":::MLLOG "))
+        said.setdefault(event["key"], []).append(event)
+    if [event["value"] for event in said.get("seed", [])] != [record["workload"]["seed"]]:
+        find(name, f"is not what result.json gives: seed must be {record['workload']['seed']}")
+    wanted = [quality] if not group["failure"] and quality is not None else []
+    if [event["value"] for event in said.get("eval_accuracy", [])] != wanted:
+        find(name, f"is not what result.json gives: eval_accuracy must be {wanted}")
+    status = "aborted" if group["failure"] else "success"
+    if [event["metadata"]["status"] for event in said.get("run_stop", [])] != [status]:
+        find(name, f"is not what result.json gives: the status of run_stop must be {status}")
 
 
 def check_scores(result, record, config, groups, members, predictions):
@@ -926,7 +1322,7 @@ def check_scores(result, record, config, groups, members, predictions):
         must_be("result.json", "quality.labels_sha256", quality["labels_sha256"], predictions.labels_sha256, "evaluation/" + kind.files[2])
     finished = [member for (group, _), member in zip(groups, members) if not group["failure"]]
     achieved = quality["ensemble"]
-    mean = math.fsum([]) if not finished else sum(member or 0 for member in finished) / len(finished)
+    mean = 0.0 if not finished else total(member or 0 for member in finished) / len(finished)
     has_mean = finished and achieved is not None
     must_be("result.json", "quality.members_mean", quality["members_mean"], mean if has_mean else None, "quality.members")
     must_be("result.json", "quality.ensemble_gain", quality["ensemble_gain"], achieved - mean if has_mean else None, "quality")
@@ -1078,6 +1474,55 @@ def check_energy(result, record, config, vflops):
         must_be("result.json", key, stored, expected, source)
 
 
+def check_extremes(record, config, groups, results):
+    """The largest or least of the groups."""
+    def compare(section, key, wanted, source="work.groups"):
+        must_be("result.json", f"{section}.{key}", record[section][key], wanted, source)
+
+    def known(values):
+        return [value for value in values if value is not None]
+
+    flops, ceiling = record["scores"]["flops"], record["roofline"]["ceiling_flops"]
+    per_rank = None if flops is None else flops / record["topology"]["ranks"]
+    compare("utilization", "flops_per_rank", per_rank, "scores.flops")
+    compare("utilization", "fraction", None if None in (per_rank, ceiling) else per_rank / ceiling, "roofline.ceiling_flops")
+    finished = [group["time_breakdown"] for group in groups if not group["failure"]]
+    compare("time_breakdown", "step_seconds", max(known(one["step_seconds"] for one in finished), default=None))
+    for name in (*(phase.removesuffix("_seconds") for phase in PHASES), "hidden_communication"):
+        for key in SPREAD:
+            wanted = max(known(one[name][key] for one in finished), default=None)
+            must_be("result.json", f"time_breakdown.{name}.{key}", record["time_breakdown"][name][key], wanted, "work.groups")
+    compare("time_breakdown", "stragglers", [row for one in finished for row in one["stragglers"]])
+    for key in ("algorithm", "precision"):
+        compare("communication", key, config["communication." + key], "config")
+    backends = sorted({one["sum_backend"] for one in results if one.get("sum_backend")})
+    compare("communication", "backend", " and ".join(backends) or "none")
+    for key in ("gradient_bytes", "buckets", "statistics_sums_per_step", "statistics_bytes_per_step"):
+        compare("communication", key, max(one.get(key, 0) for one in results))
+    for key in ("sent_bytes_per_step", "between_nodes_bytes_per_step", "out_of_node_bytes_per_step", "statistics_seconds"):
+        compare("communication", key, max(known(one.get(key) for one in results), default=None))
+    bandwidths = known(one.get("bandwidth_bytes_per_second") for one in results)
+    compare("communication", "bandwidth_bytes_per_second", min(bandwidths, default=None))
+    exposed = [(group["communication_seconds"], group["iterations"]) for group in groups]
+    exposed = [one for one in exposed if one[0] is not None]
+    compare("communication", "exposed_seconds", max((seconds for seconds, _ in exposed), default=None))
+    compare("communication", "exposed_seconds_per_step", max((seconds / steps for seconds, steps in exposed if steps), default=None))
+    parallel = record["parallel"]
+    stages, parts, batches = (parallel[key] for key in ("pipeline_degree", "model_degree", "micro_batches"))
+    for key in ("mode", "schedule"):
+        compare("parallel", key, config["parallel." + key], "config")
+    compare("parallel", "micro_batches", int(config["parallel.micro_batches"]), "config")
+    degree = record["topology"]["degree"]
+    must_be("result.json", "parallel.data_degree", parallel["data_degree"], degree // (stages * parts), "topology.degree")
+    compare("parallel", "bubble_fraction", (stages - 1) / (batches + stages - 1) if stages > 1 else None)
+    for section, ranks in (("message", stages), ("part", parts)):
+        waits = known(one.get(section + "_wait_seconds") for one in results)
+        compare("parallel", section + "_wait_seconds", max(waits, default=None) if ranks > 1 else None)
+    sent = max(one.get("message_bytes_per_step", 0) for one in results)
+    compare("parallel", "message_bytes_per_step", sent if stages > 1 else 0)
+    compare("parallel", "part_bytes_per_step", max(one.get("part_bytes_per_step", 0) for one in results))
+
+
 # --- the summary ------------------------------------------------------------------------------
 
 def result_line(record, manifest):
@@ -1091,7 +1536,7 @@ def result_line(record, manifest):
 def check_summary(result, record, manifest):
     text = result.text("summary.txt")
     body, mark, digest = text.rpartition("manifest=")
-    must_be("summary.txt", "its last line", (text.splitlines() or [""])[-1], result_line(record, manifest), "result.json and manifest.sha256")
+    must_be("summary.txt", "its last line", (text.rstrip("\n").split("\n"))[-1], result_line(record, manifest), "result.json and manifest.sha256")
     must_be("summary.txt", "what stands behind the last manifest=", digest, manifest + "\n")
     must_be("summary.txt", "its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()), record["summary_sha256"], "result.json")
 
@@ -1118,11 +1563,6 @@ def check_run(directory):
 # --- several runs -----------------------------------------------------------------------------
 
 SPREADS = ("flops", "vflops", "quality", "training_seconds")
-
-
-def median(values):
-    values, middle = sorted(values), len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def check_spread(summary, key):
@@ -1192,6 +1632,7 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())
         return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     directory = arguments[0]
     if not os.path.isdir(directory):
         print(f"verify_result.py: {directory}: expected the directory of a result", file=sys.stderr)
@@ -1202,7 +1643,7 @@ def main(arguments):
     else:
         record, manifest = check_run(directory)
     for file, text in FINDINGS:
-        print(f"{file}: {text}")
+        print(printable(f"{file}: {text}"))
     if not FINDINGS:
         print(repetitions_line(summary, sha256(Result(directory).read("repetitions.json"))) if is_series
               else result_line(record, manifest))

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <hpcai/base/units.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/energy.hpp>
@@ -82,12 +79,6 @@ void add_staging(const data::SampleSets& samples, RunRecord& record) {
         return;
     }
     record.time.staging_seconds = {samples.staging_seconds, ""};
-    const auto text = [](std::int64_t bytes) {
-        return format_bytes(static_cast<std::uint64_t>(bytes));
-    };
-    record.parameters.push_back({"staged", text(record.staging.copied_bytes),
-                                 fmt::format("copied to the nodes' disks; {} were there",
-                                             text(record.staging.reused_bytes))});
 }
 
 void add_verdict(const Start& start, const Closing& closing, const std::vector<GroupResult>& groups,
@@ -98,10 +89,7 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
         facts.failure_codes.push_back(closing.groups[index].exit_code);
     }
     record.verdict = verification::judge(start.config, facts);
-    if (facts.bad_samples > 0) {
-        record.parameters.push_back({"bad samples", std::to_string(facts.bad_samples),
-                                     "damaged files met by the groups; their logs name them"});
-    }
+    verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <ostream>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/verification/ranking.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/verify.hpp>
 
 #include "commands.hpp"
 
@@ -32,12 +32,13 @@ bool is_verified(const std::string& directory, const std::vector<verification::F
 
 verification::Submission read(const std::string& directory, bool unverified) {
     if (!verification::has_repetitions(directory)) {
-        const verification::Verification checked = verification::verify(directory);
+        const verification::Verification checked = benchmark::verify_result(directory);
         const bool is_whole =
             is_verified(directory, checked.findings, unverified && checked.record.has_value());
         return {directory, *checked.record, is_whole, checked.manifest};
     }
-    const verification::SeriesVerification series = verification::verify_repetitions(directory);
+    const verification::SeriesVerification series =
+        verification::verify_repetitions(directory, benchmark::verify_result);
     const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
     const bool can_be_read = index < series.runs.size() && series.runs[index].record;
     const bool is_whole = is_verified(directory, series.findings, unverified && can_be_read);

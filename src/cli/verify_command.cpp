@@ -2,10 +2,10 @@
 #include <memory>
 #include <ostream>
 
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/verify.hpp>
 
 #include "commands.hpp"
 
@@ -57,11 +57,12 @@ nlohmann::ordered_json json_of(const verification::SeriesVerification& series) {
 
 ExitCode verify(const Options& options, std::ostream& out) {
     if (verification::has_repetitions(options.directory)) {
-        const auto series = verification::verify_repetitions(options.directory);
+        const auto series =
+            verification::verify_repetitions(options.directory, benchmark::verify_result);
         out << (options.json ? json_text(json_of(series)) : text_of(series));
         return series.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
     }
-    const verification::Verification verification = verification::verify(options.directory);
+    const verification::Verification verification = benchmark::verify_result(options.directory);
     out << (options.json ? json_text(json_of(verification)) : text_of(verification));
     return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }

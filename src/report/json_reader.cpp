@@ -163,6 +163,21 @@ void check_consistency(const RunRecord& record, const Place& place) {
     }
 }
 
+/// Sums over groups must not hide one's counts behind another's.
+void check_counts(const GroupResult& result, const Place& place) {
+    const GroupRecord& record = result.record;
+    for (const auto& [key, count] :
+         {std::pair{"bad_samples", result.bad_samples},
+          {"record.samples_drawn", record.samples_drawn},
+          {"record.samples_trained", record.samples_trained},
+          {"record.iterations", record.iterations},
+          {"record.skipped_steps", record.skipped_steps},
+          {"record.audit.passed", record.audit.passed},
+          {"record.audit.diverged_at_step", record.audit.diverged_at_step}}) {
+        if (count < 0) place.key(key).fail("0 or more", count);
+    }
+}
+
 void require_positive(double value, const Place& place) {
     if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
 }
@@ -273,6 +288,7 @@ GroupResult group_from_json(std::string_view text, std::string_view name) {
     const Reader fields(in, place);
     describe(fields, result);
     check_counters(result.counters, place.key("counters"));
+    check_counts(result, place);
     return result;
 }
 

@@ -48,6 +48,10 @@ RankRecord read_line(std::string_view line, std::size_t number, std::string_view
 
 }  // namespace
 
+std::string table_name(const std::string& name) {
+    return csv_cell(name);
+}
+
 std::string ranks_to_csv(std::span<const RankRecord> ranks) {
     std::string text = csv_header(RankRecord()) + "\n";
     for (const RankRecord& rank : ranks) text += csv_line(rank) + "\n";

@@ -112,7 +112,7 @@ StepSeconds step_seconds_of(const StoredResult& result) {
 MetricComparison compare_speed(MetricComparison metric,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "the steps of one were not stored, or are too few";
+        metric.why = "the steps of one were not stored, are too few or too uneven";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
@@ -166,7 +166,9 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
     const RunRecord& one = first.record;
     const RunRecord& other = second.record;
-    const auto ratio = time_ratio_95(step_seconds_of(first), step_seconds_of(second));
+    const StepSeconds steps_1 = step_seconds_of(first), steps_2 = step_seconds_of(second);
+    const auto ratio = !steps_1.empty() && steps_1 == steps_2 ? evaluation::Interval{1, 1}
+                                                              : time_ratio_95(steps_1, steps_2);
     // Of rates: the time of a sample, and of a FLOP.
     const double samples = static_cast<double>(one.work.samples_trained) /
                            static_cast<double>(other.work.samples_trained);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <hpcai/metrics/step_statistics.hpp>
@@ -12,7 +13,7 @@
 #include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "checks.hpp"
+#include "step_check.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -26,17 +27,18 @@ struct Model {
 class GroupCheck {
 public:
     GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
-        : claim_(claim), model_(model), inspector_(inspector), group_(group) {}
+        : claim_(claim),
+          model_(model),
+          inspector_(inspector),
+          group_(group),
+          files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
     /// The result as it must be.
     GroupResult check(PredictionCheck* predictions) {
         const std::string name = file("record.json");
         const GroupRecord& listed = claim_.record.work.groups[static_cast<std::size_t>(group_)];
         const bool voted = listed.failure.empty();
-        std::error_code error;
-        if (!voted && !std::filesystem::exists(inspector_.directory() / name, error)) {
-            return lost(listed);
-        }
+        if (!voted && !inspector_.has(name)) return lost(listed);
         const auto text = inspector_.text_of(name);
         const auto stored =
             !text ? std::nullopt
@@ -46,12 +48,12 @@ public:
         GroupResult expected = *stored;
         describe(expected.record);
         if (expected.record.failure.empty()) {
-            const std::vector<StepRecord> steps = take_steps(expected.record);
+            take_steps(expected.record);
             take_core_phase(expected);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
-            if (!steps.empty()) derive_learning_curve(claim_.config, steps, expected);
+            if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             take_weights(expected);
         }
         inspector_.compare_keys(name, report::to_json(*stored), report::to_json(expected),
@@ -82,9 +84,10 @@ private:
             hosts.insert(claim_.record.topology.map[static_cast<std::size_t>(world_rank)].host);
         }
         record.hosts.assign(hosts.begin(), hosts.end());
+        if (record.failure.empty()) record.audit.diverged_at_step = 0;
         const bool began = record.failure.empty() || record.samples_drawn > 0;
-        if (!began) return;
         const std::int64_t samples = claim_.record.workload.training_samples;
+        if (!began || !may_be_drawn(record.samples_drawn, samples)) return;
         inspector_.attempt("result.json", [&] {
             const plan::DataSampler sampler(claim_.config.bagging, claim_.config.run.seed,
                                             static_cast<std::uint32_t>(samples));
@@ -94,14 +97,25 @@ private:
         });
     }
 
-    /// None where they cannot be read.
-    std::vector<StepRecord> take_steps(GroupRecord& record) {
+    /// Before as many numbers are drawn. That a Poisson sampler draws another size has a
+    /// probability of 1e-23.
+    bool may_be_drawn(std::int64_t drawn, std::int64_t samples) const {
+        if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
+        const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
+        if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
+        inspector_.find(files_.record,
+                        "record.samples_drawn is {}; must be near {}, by the sampler", drawn,
+                        samples);
+        return false;
+    }
+
+    void take_steps(GroupRecord& record) {
         const std::string name = file("steps.csv");
         const auto text = inspector_.text_of(name);
-        if (!text) return {};
+        if (!text) return;
         const auto steps =
             inspector_.attempt(name, [&] { return report::steps_from_csv(*text, name); });
-        if (!steps) return {};
+        if (!steps) return;
         inspector_.compare_lines(name, *text, report::steps_to_csv(*steps));
         const std::int64_t wanted = claim_.config.workload.epochs *
                                     (record.samples_drawn / claim_.config.training.batch_size);
@@ -113,7 +127,9 @@ private:
         record.samples_trained = 0;
         for (const StepRecord& step : *steps) record.samples_trained += step.samples;
         if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
-        return *steps;
+        check_steps(claim_, record, *steps, files_, inspector_);
+        check_epochs(claim_.config, record, *steps, files_, inspector_);
+        steps_ = *steps;
     }
 
     /// When it began is the record's own word.
@@ -139,6 +155,8 @@ private:
             inspector_.find(name, "has {} ranks; must have {}", ranks->size(), record.ranks);
             return;
         }
+        check_places(*ranks, record.iterations);
+        if (!steps_.empty()) check_leader(ranks->front(), steps_, files_, inspector_);
         std::vector<int> stages;
         for (int rank = 0; rank < record.ranks; ++rank) {
             stages.push_back(claim_.controller.layout().stage_of(rank));
@@ -147,6 +165,25 @@ private:
         times = metrics::break_down(group_, *ranks, stages,
                                     {times.forward.minimum.reason, times.input_wait.minimum.reason,
                                      times.hidden_communication.minimum.reason});
+    }
+
+    /// Where the ranks are, by topology.map; a table has names without what would end a cell.
+    void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
+        for (const RankRecord& rank : ranks) {
+            RankRecord expected = rank;
+            expected.world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
+            expected.host = report::table_name(
+                claim_.record.topology.map[static_cast<std::size_t>(expected.world_rank)].host);
+            expected.steps = steps;
+            const auto compare = [&](const char* column, const auto& is, const auto& must) {
+                if (is == must) return;
+                inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
+                                rank.group_rank, is, must);
+            };
+            compare("world_rank", rank.world_rank, expected.world_rank);
+            compare("host", rank.host, expected.host);
+            compare("steps", rank.steps, expected.steps);
+        }
     }
 
     void take_weights(GroupResult& result) {
@@ -179,6 +216,8 @@ private:
     const Model& model_;
     Inspector& inspector_;
     int group_;
+    GroupFiles files_;
+    std::vector<StepRecord> steps_;  // as stored; none where they cannot be read
 };
 
 }  // namespace

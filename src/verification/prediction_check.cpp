@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/judge.hpp>
@@ -14,7 +15,7 @@
 namespace hpcai::verification {
 namespace {
 
-constexpr std::size_t kArrayLimitBytes = std::size_t{1} << 36;
+constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
 /// Beyond this a sum over ranks was not the mean of the members. Two are added in one way only.
 float tolerance(int members) {
@@ -36,6 +37,7 @@ public:
           soft_(evaluation::Vote::soft, classes()),
           majority_(evaluation::Vote::majority, classes()) {
         labels_ = read<std::int32_t>(labels_name(), {samples()}, nullptr);
+        check_unscored();
         const auto lines = inspector.text_of("evaluation/samples.txt");
         const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : samples();
         if (count != samples()) {
@@ -45,6 +47,10 @@ public:
     }
 
     void add_member(int group, GroupResult& result) override {
+        if (unscored_ > result.bad_samples) {
+            find_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
+                                      result.bad_samples, group_prefix(group)));
+        }
         const std::string name = group_prefix(group) + names_.member;
         const auto values =
             read<float>(name, {samples(), classes()}, &result.record.predictions_sha256);
@@ -125,13 +131,29 @@ private:
         rows.insert(rows.end(), read.begin(), read.end());
     }
 
+    /// Only a run that skips damaged samples leaves them without a label.
+    void check_unscored() {
+        if (!labels_) return;
+        unscored_ = std::ranges::count(labels_->as<std::int32_t>(), evaluation::kPaddingLabel);
+        const auto policy = claim_.config.data.on_bad_sample;
+        if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
+            find_unscored("none, by data.on_bad_sample");
+        }
+    }
+
+    void find_unscored(const std::string& must) {
+        inspector_.find(labels_name(), "has {} samples that do not count; must have {}", unscored_,
+                        must);
+    }
+
     /// Its SHA-256 comes to `digest`, that of labels to labels_digest_.
     template <typename T>
     std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
                                           std::string* digest) {
         return inspector_.attempt(name, [&] {
-            const auto bytes =
-                storage::read_file_bytes(inspector_.directory() / name, kArrayLimitBytes);
+            const std::size_t limit_bytes =
+                sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
+            const auto bytes = inspector_.bytes_of(name, limit_bytes);
             storage::NpyArray array = storage::parse_npy(bytes, name);
             require(array.dtype() == tensor::dtype_of<T>() && array.shape() == shape,
                     ExitCode::data, "has {} {}; must have {} {}", tensor::name_of(array.dtype()),
@@ -160,6 +182,7 @@ private:
     PredictionFiles names_;
     std::optional<storage::NpyArray> labels_;
     std::string labels_digest_;
+    std::int64_t unscored_ = 0;
     evaluation::Ballot soft_, majority_;
     std::vector<std::string> member_names_;
     int members_ = 0;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/verification/ranking.hpp>
 
@@ -62,7 +63,8 @@ RankingRow row_of(const Submission& submission) {
 }
 
 bool is_rankable(const Submission& submission) {
-    return submission.record.verdict.rankable && submission.record.scores.vflops.value;
+    return submission.is_verified && submission.record.verdict.rankable &&
+           submission.record.scores.vflops.value;
 }
 
 Ranking rank_workload(std::vector<const Submission*> submissions) {
@@ -92,7 +94,12 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
 
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
     std::map<std::string, std::vector<const Submission*>> by_workload;
+    std::map<std::string, std::string> seen;
     for (const Submission& one : submissions) {
+        const auto [first, is_new] = seen.emplace(one.manifest, one.directory);
+        require(is_new || one.manifest.empty(), ExitCode::usage,
+                "rank: {} and {} are the same result: manifest {}", printable(first->second),
+                printable(one.directory), one.manifest);
         by_workload[one.record.workload.kind].push_back(&one);
     }
     std::vector<Ranking> rankings;

@@ -14,12 +14,24 @@
 namespace hpcai::verification {
 namespace {
 
-/// Rows behind the settings are facts that nothing else in the result has.
-void recompute_parameters(const Claim& claim, RunRecord& record) {
-    const std::vector<ParameterRecord> settings =
+void recompute_parameters(const Claim& claim, const std::vector<GroupResult>& groups,
+                          RunRecord& record) {
+    record.parameters =
         echo_settings(claim.config, claim.controller.layout(), record.workload.precision);
-    if (record.parameters.size() < settings.size()) record.parameters.resize(settings.size());
-    std::ranges::copy(settings, record.parameters.begin());
+    echo_facts(record.staging, facts_of(record, groups).bad_samples, record.parameters);
+}
+
+/// Its parts are taken as they were measured.
+void recompute_ceiling(const Claim& claim, RunRecord& record) {
+    CeilingRecord& ceiling = record.roofline;
+    const std::string& from = claim.config.run.roofline;
+    ceiling.source = from == "measure" ? "measured before training" : from;
+    ceiling.precision = record.workload.precision;
+    std::optional<double> larger;
+    for (const Quantity& part : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
+        if (part.value) larger = std::max(larger.value_or(0), *part.value);
+    }
+    ceiling.ceiling_flops = or_reason(larger, ceiling.ceiling_flops.reason);
 }
 
 void recompute_workload(const Claim& claim, RunRecord& record) {
@@ -30,6 +42,12 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     record.workload.training_samples = stored.training_samples;
     record.workload.validation_samples = stored.validation_samples;
     record.workload.data_objections = stored.data_objections;
+    const config::DataConfig& data = claim.config.data;
+    if (data.kind == config::DataKind::synthetic ||
+        data.kind == config::DataKind::climate_synthetic) {
+        record.workload.training_samples = data.synthetic_samples;
+        record.workload.validation_samples = data.synthetic_validation_samples;
+    }
 }
 
 void recompute_topology(const Claim& claim, RunRecord& record) {
@@ -98,7 +116,8 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     recompute_topology(claim, record);
-    recompute_parameters(claim, record);
+    recompute_parameters(claim, groups, record);
+    recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
     derive_work(groups, record);
     record.quality = quality;

@@ -23,7 +23,10 @@ std::string first_config(const RunRecord& record, std::size_t index) {
     return config::to_yaml(config);
 }
 
-void check_runs(const RepetitionsRecord& record, SeriesVerification& series, Inspector& inspector) {
+using VerifyRun = std::function<Verification(const fs::path&)>;
+
+void check_runs(const RepetitionsRecord& record, const VerifyRun& verify_run,
+                SeriesVerification& series, Inspector& inspector) {
     std::optional<std::string> first;
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;
@@ -33,7 +36,7 @@ void check_runs(const RepetitionsRecord& record, SeriesVerification& series, Ins
             series.runs.emplace_back();
             continue;
         }
-        Verification& run = series.runs.emplace_back(verify(inspector.directory() / name));
+        Verification& run = series.runs.emplace_back(verify_run(inspector.directory() / name));
         for (const Finding& one : run.findings)
             inspector.find(name + "/" + one.file, "{}", one.text);
         if (!run.record) continue;
@@ -80,7 +83,7 @@ void check_entries(const RepetitionsRecord& record, Inspector& inspector) {
 
 }  // namespace
 
-SeriesVerification verify_repetitions(const fs::path& directory) {
+SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun& verify_run) {
     SeriesVerification series;
     Inspector inspector(directory);
     const auto text = inspector.text_of(kRepetitionsName);
@@ -91,7 +94,7 @@ SeriesVerification verify_repetitions(const fs::path& directory) {
         const RepetitionsRecord& record = *series.record;
         inspector.compare_lines(kRepetitionsName, *text, report::to_json(record));
         check_entries(record, inspector);
-        check_runs(record, series, inspector);
+        check_runs(record, verify_run, series, inspector);
         inspector.compare_keys(kRepetitionsName, report::to_json(record),
                                report::to_json(expected_of(record, series)),
                                [](const std::string&) { return "by the runs' result.json"; });

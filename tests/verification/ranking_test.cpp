@@ -13,7 +13,7 @@ Submission submission(const std::string& name, double vflops) {
     record.name = name;
     record.submission = {};
     record.scores.vflops.value = vflops;
-    return {"results/" + name, record, true, std::string(64, 'a')};
+    return {"results/" + name, record, true, "manifest of " + name};
 }
 
 Submission custom(const std::string& name) {
@@ -65,8 +65,26 @@ TEST(Ranking, NeverMixesWorkloads) {
 TEST(Ranking, SaysWhatWasNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
-    EXPECT_EQ(rank({one}).front().rows.front().note, "not verified");
+    const RankingRow row = rank({one}).front().rows.front();
+    EXPECT_EQ(row.note, "not verified");
+    EXPECT_EQ(row.rank, 0) << "nothing is known of its VFLOPS";
     EXPECT_NE(to_text(rank({one})).find("not verified"), std::string::npos);
+}
+
+TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
+    Submission forged = submission("forged", 9e20);
+    forged.is_verified = false;
+    const auto rows = rank({forged, submission("honest", 1)}).front().rows;
+    EXPECT_EQ(rows[0].source, "honest");
+    EXPECT_EQ(rows[0].rank, 1);
+    EXPECT_EQ(rows[1].rank, 0);
+}
+
+TEST(Ranking, RefusesTheSameResultTwice) {
+    const Submission one = submission("one", 2);
+    Submission copy = one;
+    copy.directory = "results/copy";
+    EXPECT_THROW(rank({one, copy}), Error);
 }
 
 TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {

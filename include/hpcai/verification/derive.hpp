@@ -30,6 +30,11 @@ WorkloadRecord describe_workload(const config::Config& config);
 std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
                                            const std::string& precision);
 
+/// Adds what the summary echoes besides the settings: bytes that were staged, and damaged samples,
+/// where there are any.
+void echo_facts(const StagingRecord& staging, std::int64_t bad_samples,
+                std::vector<ParameterRecord>& parameters);
+
 /// FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 

@@ -40,10 +40,11 @@ struct RankingRow {
 struct Ranking {
     std::string workload;
     std::string metric;
-    std::vector<RankingRow> rows;  // rankable ones by falling VFLOPS, then the others by name
+    std::vector<RankingRow> rows;  // ranked ones by falling VFLOPS, then the others by name
 };
 
-/// One for each workload among the `submissions`, by name.
+/// One for each workload among the `submissions`, by name. What was not verified has no rank.
+/// Throws Error(usage) where two are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,8 +45,10 @@ struct SeriesVerification {
     std::vector<Verification> runs;           // in the record's order
 };
 
-/// Checks every run as verify() does, that they differ in their seeds alone, and that
+/// Checks every run by `verify_run`, that they differ in their seeds alone, and that
 /// repetitions.json follows from them.
-SeriesVerification verify_repetitions(const std::filesystem::path& directory);
+SeriesVerification verify_repetitions(
+    const std::filesystem::path& directory,
+    const std::function<Verification(const std::filesystem::path&)>& verify_run);
 
 }  // namespace hpcai::verification
