@@ -416,7 +416,7 @@ def check_steps(config, group, steps, folder):
 
 
 RANK_COLUMNS = ("group_rank,world_rank,host,steps,median_step_seconds,p99_step_seconds,longest_step_seconds,"
-                + ",".join(PHASES) + ",hidden_communication_seconds")
+                + ",".join(PHASES) + ",hidden_communication_seconds,peak_memory_bytes")
 Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
 
 
@@ -1422,7 +1422,7 @@ def utc_text(seconds):
     return time.isoformat(timespec="milliseconds") + "Z"
 
 
-def total(rows, key, hosts):
+def total_of_hosts(rows, key, hosts):
     """None where one is None, or a host has no row."""
     if any(row[key] is None for row in rows) or not hosts <= {row["host"] for row in rows}:
         return None
@@ -1460,10 +1460,10 @@ def check_energy(result, record, config, vflops):
     for row in meters:
         by_kind.setdefault(METERS[row["name"].split(":")[0]], []).append(row)
     kinds = [kind for kind in ("NVML", "RAPL") if any(row["joules"] is not None for row in by_kind.get(kind, []))]
-    sums = [total(by_kind[kind], "joules", hosts) for kind in kinds]
+    sums = [total_of_hosts(by_kind[kind], "joules", hosts) for kind in kinds]
     told_apart = len(hosts) == len({(place["host"], place["node"]) for place in places})
     joules = sum(sums, 0.0) if kinds and None not in sums and told_apart else None
-    sent = total(interfaces, "sent_bytes", hosts) if told_apart and interfaces else None
+    sent = total_of_hosts(interfaces, "sent_bytes", hosts) if told_apart and interfaces else None
     watts = joules / (end - begin) if joules is not None and ends and end > begin else None
     per_watt = vflops / watts if vflops is not None and watts else None
     for key, stored, expected in (("energy.source", energy["source"], " and ".join(kinds)),
