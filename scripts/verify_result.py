@@ -1606,11 +1606,14 @@ def check_series(directory):
     order = [0, 7, 9, 4, 5]
     worst = 0
     for number, row in enumerate(rows, 1):
+        worst = max(worst, row["exit_code"], key=lambda one: order.index(one) if one in order else len(order))
+        folder = os.path.join(directory, f"repetition_{number}")
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            find(f"repetition_{number}", "is missing; repetitions.json lists it")
+            continue
         FOLDER[0] = f"repetition_{number}/"
-        record, manifest = check_run(os.path.join(directory, f"repetition_{number}"))
+        record, manifest = check_run(folder)
         FOLDER[0] = ""
-        code = row["exit_code"]
-        worst = max(worst, code, key=lambda one: order.index(one) if one in order else len(order))
         if record is None:
             continue
         for key, value in (("name", record["name"]), ("program_version", record["program_version"])):

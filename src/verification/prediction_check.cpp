@@ -118,7 +118,7 @@ private:
     /// Of a file that has been read as a whole before.
     void add_rows(const std::string& name, std::size_t first, std::size_t count,
                   std::vector<float>& rows) const {
-        const auto path = inspector_.directory() / name;
+        const auto path = inspector_.path_of(name);
         const auto width = static_cast<std::size_t>(classes());
         const std::size_t all = static_cast<std::size_t>(samples()) * width * sizeof(float);
         const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;

@@ -25,18 +25,19 @@ std::string first_config(const RunRecord& record, std::size_t index) {
 
 using VerifyRun = std::function<Verification(const fs::path&)>;
 
-void check_runs(const RepetitionsRecord& record, const VerifyRun& verify_run,
-                SeriesVerification& series, Inspector& inspector) {
+void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVerification& series,
+                Inspector& inspector) {
+    const RepetitionsRecord& record = *series.record;
     std::optional<std::string> first;
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;
         std::error_code error;
-        if (!fs::is_directory(inspector.directory() / name, error)) {
+        if (!fs::is_directory(fs::symlink_status(directory / name, error))) {
             inspector.find(name, "is missing; {} lists it", kRepetitionsName);
             series.runs.emplace_back();
             continue;
         }
-        Verification& run = series.runs.emplace_back(verify_run(inspector.directory() / name));
+        Verification& run = series.runs.emplace_back(verify_run(directory / name));
         for (const Finding& one : run.findings)
             inspector.find(name + "/" + one.file, "{}", one.text);
         if (!run.record) continue;
@@ -64,12 +65,13 @@ RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerif
 }
 
 /// A run that did not end may have left files behind.
-void check_entries(const RepetitionsRecord& record, Inspector& inspector) {
+void check_entries(const fs::path& directory, const RepetitionsRecord& record,
+                   Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName};
     for (const RepetitionRecord& one : record.repetitions) known.insert(one.directory);
     const auto runs = static_cast<int>(record.repetitions.size());
     if (!record.stopped.empty()) known.insert(repetition_name(runs + 1));
-    for (const auto& entry : fs::directory_iterator(inspector.directory())) {
+    for (const auto& entry : fs::directory_iterator(directory)) {
         const std::string name = entry.path().filename().string();
         if (!known.contains(name)) {
             inspector.find(printable(name), "is there; {} does not list it", kRepetitionsName);
@@ -87,14 +89,16 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
     SeriesVerification series;
     Inspector inspector(directory);
     const auto text = inspector.text_of(kRepetitionsName);
-    series.record =
-        inspector.attempt(kRepetitionsName, [&] { return read_repetitions(directory); });
-    if (text) series.digest = storage::sha256_hex(storage::bytes_of(*text));
-    if (text && series.record) {
+    if (text) {
+        series.digest = storage::sha256_hex(storage::bytes_of(*text));
+        series.record =
+            inspector.attempt(kRepetitionsName, [&] { return read_repetitions(directory); });
+    }
+    if (series.record) {
         const RepetitionsRecord& record = *series.record;
         inspector.compare_lines(kRepetitionsName, *text, report::to_json(record));
-        check_entries(record, inspector);
-        check_runs(record, verify_run, series, inspector);
+        check_entries(directory, record, inspector);
+        check_runs(directory, verify_run, series, inspector);
         inspector.compare_keys(kRepetitionsName, report::to_json(record),
                                report::to_json(expected_of(record, series)),
                                [](const std::string&) { return "by the runs' result.json"; });
