@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include <hpcai/base/process_memory.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
