@@ -111,13 +111,13 @@ TEST_F(CountersOfARun, NeverMakeAnAbsentMeterAZero) {
 TEST_F(CountersOfARun, AreVerified) {
     expect_verified(result());
     const std::vector<Edit> edits{
-        {"end of the core phase", "result.json",
+        {"end of the core phase", "result.json", "energy.core_end_utc is",
          [](const ResultCopy& copy) {
              copy.set("result.json", "/energy/core_end_utc", "2038-01-19T03:14:08.000Z");
          }},
-        {"source of an energy", "result.json",
+        {"source of an energy", "result.json", "energy.source is",
          [](const ResultCopy& copy) { copy.set("result.json", "/energy/source", "RAPL"); }},
-        {"made-up energy", "result.json",
+        {"made-up energy", "result.json", "energy.average_watts",
          [](const ResultCopy& copy) {
              copy.change_json("result.json", "/energy", [](Json energy) {
                  energy["average_watts"] = 1;
@@ -125,7 +125,7 @@ TEST_F(CountersOfARun, AreVerified) {
                  return energy;
              });
          }},
-        {"made-up bytes", "result.json",
+        {"made-up bytes", "result.json", "communication.counted_sent_bytes",
          [](const ResultCopy& copy) {
              copy.change_json("result.json", "/communication", [](Json communication) {
                  communication["counted_sent_bytes"] = 1234567;
@@ -133,16 +133,16 @@ TEST_F(CountersOfARun, AreVerified) {
                  return communication;
              });
          }},
-        {"time of the first step", kRecord,
+        {"time of the first step", kRecord, "counters",
          [](const ResultCopy& copy) {
              copy.change_json(kRecord, "/counters/0/readings/0/utc_seconds",
                               [](const Json& value) { return value.get<double>() - 100; });
          }},
-        {"steps of a group", kRecord,
+        {"steps of a group", kRecord, "counters",
          [](const ResultCopy& copy) { copy.set(kRecord, "/counters/0/readings/1/value", 1000.0); }},
-        {"removed counters", kRecord,
+        {"removed counters", kRecord, "counters has no readings of",
          [](const ResultCopy& copy) { copy.set(kRecord, "/counters", Json::array()); }},
-        {"reading of a meter that was not there", "result.json",
+        {"reading of a meter that was not there", kRecord, "energy.meters",
          [](const ResultCopy& copy) {
              const Json reading{{"utc_seconds", 1e9}, {"value", 0.5}};
              const Json later{{"utc_seconds", 1e9 + 1.5}, {"value", 100.5}};
@@ -154,7 +154,8 @@ TEST_F(CountersOfARun, AreVerified) {
                                      {"readings", Json::array({reading, later})}});
                  return counters;
              });
-         }},
+         },
+         "result.json"},
     };
     for (const Edit& edit : edits) expect_told(result(), edit);
 }

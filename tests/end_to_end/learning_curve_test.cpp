@@ -61,12 +61,14 @@ TEST_F(LearningCurve, IsVerifiedDrawnAndLogged) {
         folder_.path(),
         {"python3", cli::source("scripts/check_mllog.py"), "result/mllog/result_0.txt"});
     EXPECT_EQ(check.exit_code, 0) << check.out;
-    expect_told(folder_ / "result",
-                {"seconds of an epoch", "groups/0/record.json", [](const ResultCopy& copy) {
-                     copy.increase("groups/0/record.json",
-                                   "/record/quality_by_epoch/0/training_seconds");
-                 }});
-    expect_told(folder_ / "result", {"time to quality", "result.json", [](const ResultCopy& copy) {
+    expect_told(folder_ / "result", {"seconds of an epoch", "groups/0/record.json",
+                                     "record.quality_by_epoch", [](const ResultCopy& copy) {
+                                         copy.increase(
+                                             "groups/0/record.json",
+                                             "/record/quality_by_epoch/0/training_seconds");
+                                     }});
+    expect_told(folder_ / "result", {"time to quality", "result.json",
+                                     "time.time_to_quality_seconds", [](const ResultCopy& copy) {
                                          copy.set("result.json", "/time/time_to_quality_seconds",
                                                   0.5);
                                      }});

@@ -81,38 +81,39 @@ TEST_F(Repetitions, AreVerifiedTogether) {
 
 TEST_F(Repetitions, AreToldWhereOneOrTheirSummaryWasChanged) {
     const std::vector<Edit> edits{
-        {"median", kSummary,
+        {"median", kSummary, "vflops",
          [](const ResultCopy& copy) { copy.increase(kSummary, "/vflops/median"); }},
-        {"deviation", kSummary,
+        {"deviation", kSummary, "training_seconds",
          [](const ResultCopy& copy) {
              copy.increase(kSummary, "/training_seconds/median_absolute_deviation");
          }},
-        {"number of a run", kSummary,
+        {"number of a run", kSummary, "repetitions[1].flops is",
          [](const ResultCopy& copy) { copy.increase(kSummary, "/repetitions/1/flops"); }},
-        {"exit code", kSummary,
+        {"exit code", kSummary, "exit_code is",
          [](const ResultCopy& copy) { copy.set(kSummary, "/exit_code", 7); }},
-        {"fewer runs than requested", kSummary,
+        {"fewer runs than requested", kSummary, "has",
          [](const ResultCopy& copy) { copy.set(kSummary, "/requested", 5); }},
-        {"score of a run", "repetition_2/result.json",
+        {"score of a run", "repetition_2/result.json", "scores.vflops is",
          [](const ResultCopy& copy) {
              copy.increase("repetition_2/result.json", "/scores/vflops");
          }},
-        {"removed run", "repetition_2",
+        {"removed run", "repetition_2", "is missing",
          [](const ResultCopy& copy) { fs::remove_all(copy.path() / "repetition_2"); }},
-        {"the first run twice", kSummary,
+        {"the first run twice", kSummary, "repetitions[1]",
          [](const ResultCopy& copy) {
              fs::remove_all(copy.path() / "repetition_2");
              fs::copy(copy.path() / "repetition_1", copy.path() / "repetition_2",
                       fs::copy_options::recursive);
          }},
-        {"added file", "notes.txt",
+        {"added file", "notes.txt", "is there",
          [](const ResultCopy& copy) { copy.put("notes.txt", "all was well"); }},
     };
     for (const Edit& edit : edits) {
         const ResultCopy copy(result(""));
         edit.apply(copy);
-        expect_found(verify_by_program(copy.path()), edit, "program");
-        expect_found(verify_by_script(copy.path()), edit, "script");
+        const std::string line = edit.file + ": " + edit.finding;
+        expect_found(verify_by_program(copy.path()), line, edit, "program");
+        expect_found(verify_by_script(copy.path()), line, edit, "script");
     }
 }
 
