@@ -22,7 +22,7 @@ Markup meters(const EnergyRecord& energy) {
 Markup core_phase(const EnergyRecord& energy) {
     if (energy.core_begin_utc.empty()) return {};
     return facts({{"core phase", text(energy.core_begin_utc + " to " + energy.core_end_utc),
-                   "of a meter beside the machine, hpcai500 energy takes the readings"}});
+                   "for the readings of a meter beside the machine: hpcai500 energy"}});
 }
 
 }  // namespace

@@ -39,9 +39,7 @@ constexpr std::array kKinds{
 
 constexpr const char* kHow =
     "read about every second from the start of a group's clock to its last step, of each node "
-    "while "
-    "one of its groups trained; power supplies, fans, disks, network and what other meters are "
-    "for are not in it";
+    "while one of its groups trained; power supplies, fans, disks and networks are not in it";
 constexpr const char* kLevel =
     "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which want the "
     "power of whole nodes over the core phase by a meter of their own";

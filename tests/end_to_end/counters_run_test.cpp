@@ -11,11 +11,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kRecord = "groups/1/record.json";
 
-const char* const kSynthetic = R"(run: {name: counters, seed: 3, roofline: off}
-workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 2}
-bagging: {M: 2, P_degree: 1, sampler: none, out_of_bag: false}
-data: {kind: synthetic, synthetic_samples: 32, synthetic_validation_samples: 8}
-training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs: 0, precision: fp32}
+// Small, and with a penalty of 1 whatever the quality.
+const char* const kWeather = R"(run: {name: counters, seed: 3, roofline: off}
+workload:
+  {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
+   channels: 16, target_quality: 0.35, penalty_exponent: 0, epochs: 1}
+detector:
+  {backbone_width: 8, pyramid_channels: 16, head_features: 32, anchor_samples: 32,
+   anchor_sizes: [16, 24, 40, 64, 96], region_samples: 16, training_proposals: 50,
+   inference_proposals: 50}
+bagging: {M: 2, P_degree: 1, sampler: none, aggregation: wbf, out_of_bag: false}
+data: {kind: climate_synthetic, synthetic_samples: 8, synthetic_validation_samples: 2}
+training: {batch_size: 2, learning_rate: 0.01, schedule: constant, warmup_epochs: 0, precision: fp32}
 device: {kind: cpu, threads: 1, autotune: false}
 )";
 
@@ -40,7 +47,7 @@ class CountersOfARun : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
-        write(*folder_ / "tiny.yaml", kSynthetic);
+        write(*folder_ / "tiny.yaml", kWeather);
         const Outcome outcome = run_ranks(folder_->path(), 2, {});
         ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     }
@@ -222,7 +229,7 @@ TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
 TEST_F(CountersOfARun, HaveTheEnergyOfGpus) {
     const char* stand_in = std::getenv("HPCAI500_STAND_IN");
     if (stand_in == nullptr || *stand_in == '\0') GTEST_SKIP() << "built without CUDA's headers";
-    Launch launch{folder_->path(), 2, {"device.kind=cuda"}};
+    Launch launch{folder_->path(), 2, {"device.kind=cuda", "data.synthetic_samples=2"}};
     launch.output = "gpu";
     launch.program = std::string(stand_in) + "/hpcai500";
     launch.options = {"-x", "LD_LIBRARY_PATH=" + std::string(stand_in)};
