@@ -203,7 +203,10 @@ def check_manifest(result):
 SETTINGS = {  # all keys of the configuration, by section
     "run":
         "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
-        "roofline",
+        "roofline meters evaluate_epochs repeat",
+    "submission":
+        "system_name organization contact hardware operating_system communication_libraries "
+        "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
     "workload":
         "kind model classes image_size image_width channels target_quality penalty_exponent epochs",
     "detector":
