@@ -1285,7 +1285,8 @@ def check_log(result, record, group, quality):
         said.setdefault(event["key"], []).append(event)
     if [event["value"] for event in said.get("seed", [])] != [record["workload"]["seed"]]:
         find(name, f"is not what result.json gives: seed must be {record['workload']['seed']}")
-    wanted = [quality] if not group["failure"] and quality is not None else []
+    wanted = [one["quality"] for one in group["quality_by_epoch"] if one["epoch"] < record["workload"]["epochs"]]
+    wanted += [quality] if not group["failure"] and quality is not None else []
     if [event["value"] for event in said.get("eval_accuracy", [])] != wanted:
         find(name, f"is not what result.json gives: eval_accuracy must be {wanted}")
     status = "aborted" if group["failure"] else "success"
