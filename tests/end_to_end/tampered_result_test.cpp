@@ -193,7 +193,8 @@ TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
              copy.put("evaluation/samples.txt", text.substr(text.find('\n') + 1));
          }},
         increased("interval", "quality.confidence_interval.low"),
-        increased("interval over members", "quality.members_interval.high"),
+        {"interval over members", kResult, "quality.members_interval",
+         [](const ResultCopy& copy) { copy.increase(kResult, "/quality/members_interval/high"); }},
         {"bit of the weights", "groups/1/weights.safetensors", "training_digest is",
          [](const ResultCopy& copy) { copy.flip_bit("groups/1/weights.safetensors", 4000); },
          "groups/1/record.json"},

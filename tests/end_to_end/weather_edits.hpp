@@ -86,7 +86,10 @@ inline std::vector<Edit> edits_of_scores() {
         set_to("seconds of the sums", "communication.exposed_seconds", 0.001),
         set_to("time of the forward passes", "time_breakdown.forward.median", 1000.0),
         set_to("low ceiling", "roofline.ceiling_flops", 1.0),
-        set_to("who hands it in", "submission.organization", "somebody else"),
+        {"who hands it in", kResult, "submission",
+         [](const ResultCopy& copy) {
+             copy.set(kResult, "/submission/organization", "somebody else");
+         }},
         increased("interval of VFLOPS", "scores.vflops_interval.high"),
         {"what a rule found", kResult, "verdict.rules",
          [](const ResultCopy& copy) { copy.set(kResult, "/verdict/rules/0/found", "2"); }},
@@ -113,7 +116,12 @@ inline std::vector<Edit> edits_of_scores() {
         {"seconds in a group's record", record, "record.training_seconds is",
          [=](const ResultCopy& copy) { copy.increase(record, "/record/training_seconds"); }},
         {"verdict", kResult, "verdict.status is",
-         [=](const ResultCopy& copy) { copy.set(kResult, "/verdict", valid); }},
+         [=](const ResultCopy& copy) {
+             copy.change_json(kResult, "/verdict", [&](Json verdict) {
+                 verdict.update(valid);
+                 return verdict;
+             });
+         }},
         {"digest of a model", kResult, "training_digest",
          [](const ResultCopy& copy) {
              copy.set(kResult, "/training_digest/0", std::string(64, 'a'));
