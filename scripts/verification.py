@@ -52,11 +52,13 @@ class Page:
     def set_row(self, at, row):
         self.lines[at] = "| {} | {} | `{} {}` | {} | {} |".format(*row).replace("|  |", "| |")
 
+    def block(self, name):
+        """Where lines stand between the comments <!-- name --> and <!-- end of name -->."""
+        return slice(self.lines.index(f"<!-- {name} -->") + 1,
+                     self.lines.index(f"<!-- end of {name} -->"))
+
     def set_block(self, name, lines):
-        """Replaces what stands between the comments <!-- name --> and <!-- end of name -->."""
-        begin = self.lines.index(f"<!-- {name} -->") + 1
-        end = self.lines.index(f"<!-- end of {name} -->")
-        self.lines[begin:end] = lines
+        self.lines[self.block(name)] = lines
 
     def write(self):
         self.path.write_text("\n".join(self.lines) + "\n")
@@ -244,10 +246,16 @@ def fill(root, page, build):
     return problems
 
 
-def write_mutants(page, table):
-    rows = [line.split("\t") for line in table.read_text().splitlines()]
+def write_mutants(root, page, table):
+    """The rows of `table`, and of mutants that are still there and were not tried this time."""
+    rows = {line.split("\t")[0]: "| {} | {} | {} |".format(*line.split("\t"))
+            for line in table.read_text().splitlines()}
+    for line in page.lines[page.block("mutants")][2:]:
+        name = line.split("|")[1].strip()
+        if (root / "tests" / "mutants" / f"{name}.patch").exists():
+            rows.setdefault(name, line)
     page.set_block("mutants", ["| mutant | what is wrong | first killer |", "|---|---|---|",
-                               *("| {} | {} | {} |".format(*row) for row in rows)])
+                               *(row for _, row in sorted(rows.items()))])
     page.write()
 
 
@@ -263,7 +271,7 @@ def main():
     page = Page(root)
     problems = []
     if arguments.mutants:
-        write_mutants(page, arguments.mutants)
+        write_mutants(root, page, arguments.mutants)
     elif arguments.check:
         problems = check(root, page)
     else:

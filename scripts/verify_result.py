@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: scripts/verify_result.py DIR
 
-Checks a result directory without hpcai500: a second implementation of `hpcai500 verify` with
+Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second implementation of `hpcai500 verify` with
 nothing but Python's standard library. Prints the RESULT line and exits with 0 when all holds;
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's or a segmentation's quality; ledgers but table3; the layout of several nodes; the rows of the summary's
-parameters; keys of the JSON files that no number here needs.
+of a detector's or a segmentation's quality; that over members where it takes more than some ten million additions;
+ledgers but table3; how ranks lie on nodes, stages and parts; the summary but for its last line and its
+digest; legal values, order and spelling of the configuration's keys; and keys of the JSON files that no
+number here needs.
 """
 import array
-import ast
+import collections
+import datetime
 import functools
 import hashlib
 import itertools
@@ -25,17 +28,25 @@ import sys
 
 EPSILON = 2.0 ** -52
 FINDINGS = []
+FOLDER = [""]  # of the run that is checked, in that of several
 
 
 def find(file, text):
-    FINDINGS.append((file, text))
+    FINDINGS.append((FOLDER[0] + file, text))
 
 
 def must_be(file, key, stored, expected, source=""):
     """Equal, or a finding; two numbers to the last bit."""
-    if stored != expected or isinstance(stored, bool) != isinstance(expected, bool):
+    if stored != expected or type(stored) is not type(expected):
         show = lambda value: json.dumps(value)[:100]
         find(file, f"{key} is {show(stored)}; must be {show(expected)}" + (f", by {source}" if source else ""))
+
+
+def printable(text):
+    """What a terminal shows as it stands."""
+    escapes = {"\n": "\\n", "\t": "\\t"}
+    return "".join(escapes.get(letter, f"\\x{ord(letter):02x}") if letter < " " or letter == "\x7f" else letter
+                   for letter in text)
 
 
 class Broken(Exception):
@@ -43,13 +54,22 @@ class Broken(Exception):
 
 
 class Result:
+    """The files of a directory that are there at the start; none is read through a link."""
+
     def __init__(self, directory):
         self.directory = directory
+        self.counters = {}  # of groups that finished: what each read of its nodes
+        self.present, self.regular = files_below(directory)
 
-    def read(self, name):
-        path = os.path.join(self.directory, name)
-        if not os.path.isfile(path) or os.path.islink(path):
+    def read(self, name, most=1 << 30):
+        """At most so many bytes."""
+        if name not in self.present:
             raise Broken(f"{name}: is missing")
+        if name not in self.regular:
+            raise Broken(f"{name}: is no regular file")
+        path = os.path.join(self.directory, name)
+        if os.path.getsize(path) > most:
+            raise Broken(f"{name}: has {os.path.getsize(path)} bytes; must have at most {most}")
         with open(path, "rb") as file:
             return file.read()
 
@@ -66,9 +86,27 @@ def sha256(data):
 
 # --- JSON -------------------------------------------------------------------------------------
 
+def layout_of(digits, point):
+    """0.`digits` x 10^`point`, as the program writes it."""
+    if len(digits) <= point <= 15:
+        return digits + "0" * (point - len(digits)) + ".0"
+    if 0 < point <= 15:
+        return digits[:point] + "." + digits[point:]
+    if -4 < point <= 0:
+        return "0." + "0" * -point + digits
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{mantissa}e{'-' if point < 1 else '+'}{abs(point - 1):02}"
+
+
 def canonical_float(text):
-    if not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text) or re.search(r"\.\d+0($|e)", text) \
-            or len(re.sub(r"[eE].*|\D", "", text).strip("0")) > 17:
+    """The shortest digits that give the number, or 17 where its printer has found no shorter ones."""
+    match = re.fullmatch(r"-?(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text, re.ASCII)
+    whole, fraction, exponent = match.groups("") if match else ("", "", "")
+    leading = (whole + fraction).lstrip("0")
+    digits = leading.rstrip("0") or "0"
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(leading)) if leading else 1
+    shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
+    if not match or text.lstrip("-") != layout_of(digits, point) or (digits != shortest and len(digits) != 17):
         raise Broken(f"the number {text} is not as the program writes it")
     return float(text)
 
@@ -106,32 +144,51 @@ def read_json(result, name, checks_layout=True):
 
 # --- the manifest -----------------------------------------------------------------------------
 
-def check_manifest(result):
-    present = set()
-    for folder, folders, files in os.walk(result.directory):
+def files_below(directory):
+    """All that is no folder, and which of it are regular files."""
+    present, regular = set(), set()
+
+    def refuse(error):
+        find(os.path.relpath(error.filename, directory), f"cannot be listed: {error.strerror}")
+
+    for folder, folders, files in os.walk(directory, onerror=refuse):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in files + links:
-            present.add(os.path.relpath(os.path.join(folder, name), result.directory))
-    present -= {"manifest.sha256", "summary.txt"}
+            path = os.path.join(folder, name)
+            present.add(os.path.relpath(path, directory))
+            if os.path.isfile(path) and not os.path.islink(path):
+                regular.add(os.path.relpath(path, directory))
+    return present, regular
+
+
+def check_manifest(result):
+    present = result.present - {"manifest.sha256", "summary.txt"}
     data = result.read("manifest.sha256")
-    listed = {}
-    for line in data.decode("utf-8", "surrogateescape").splitlines():
-        match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line)
-        if not match:
-            raise Broken("manifest.sha256: has a line that is no SHA-256 sum")
+    listed, names = {}, []
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    if lines.pop() != "":
+        find("manifest.sha256", "ends without the end of a line")
+    for number, line in enumerate(lines, 1):
+        match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line, re.DOTALL)
+        if not match or (match[1] == "\\") != ("\\" in match[3]) or "\r" in line:
+            raise Broken(f"manifest.sha256: line {number} is none that the program writes")
         name = match[3]
         if match[1]:
             name = re.sub(r"\\([\\nr])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), name)
+        if os.path.normpath(name) != name:
+            raise Broken(f"manifest.sha256: line {number} has a path that the program does not write")
         listed[name] = match[2]
+        names.append(os.fsencode(name))
+    if names != sorted(set(names)):
+        find("manifest.sha256", "lists a file twice or not in the order of the names")
     for name, digest in sorted(listed.items()):
-        path = os.path.join(result.directory, name)
         if name not in present:
             find(name, "is missing; manifest.sha256 lists it")
-        elif os.path.islink(path) or not os.path.isfile(path):
+        elif name not in result.regular:
             find(name, "is no regular file; manifest.sha256 lists one")
         else:
             hashed = hashlib.sha256()
-            with open(path, "rb") as file:
+            with open(os.path.join(result.directory, name), "rb") as file:
                 while piece := file.read(1 << 22):
                     hashed.update(piece)
             if hashed.hexdigest() != digest:
@@ -143,34 +200,83 @@ def check_manifest(result):
 
 # --- configuration ----------------------------------------------------------------------------
 
+SETTINGS = {  # all keys of the configuration, by section
+    "run":
+        "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
+        "roofline meters evaluate_epochs repeat",
+    "submission":
+        "system_name organization contact hardware operating_system communication_libraries "
+        "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
+    "workload":
+        "kind model classes image_size image_width channels target_quality penalty_exponent epochs",
+    "detector":
+        "normalization trained_stages backbone_width pyramid_channels head_features anchor_sizes "
+        "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
+        "score_threshold fusion_overlap",
+    "bagging":
+        "M P_degree sampler subsample_fraction aggregation out_of_bag",
+    "parallel":
+        "mode data_degree pipeline_degree model_degree micro_batches schedule",
+    "data":
+        "kind path validation_path on_bad_sample max_boxes synthetic_samples "
+        "synthetic_validation_samples image_path validation_image_path training_split validation_split "
+        "class_names random_area_minimum flip_probability vertical_flip_probability climate_augmentation "
+        "climate_precision mean standard_deviation prefetch_batches decode_threads decoded_cache_mib "
+        "resident_mib staging staging_directory staging_cleanup staging_pack_mib staging_reserve_mib",
+    "training":
+        "batch_size batch_norm_samples optimizer learning_rate learning_rate_batch schedule "
+        "schedule_epochs schedule_factor schedule_power final_learning_rate warmup_epochs warmup_start "
+        "momentum nesterov momentum_correction beta1 beta2 epsilon trust_coefficient weight_decay "
+        "weight_decay_on_norm_and_bias label_smoothing zero_gamma batch_norm_momentum precision "
+        "loss_scale fusion initial_weights",
+    "communication":
+        "backend algorithm precision torus_columns ranks_per_node bucket_mib overlap",
+    "device":
+        "kind threads layout autotune plan_cache",
+}
+
+
 def parse_config(text):
     """What config::to_yaml writes: sections of `key: value`."""
     config, section = {}, ""
-    for line in text.splitlines():
+    lines = text.split("\n")
+    if lines.pop() != "":
+        raise Broken("result.json: config ends without the end of a line")
+    for line in lines:
         if match := re.fullmatch(r"(\w+):", line):
             section = match[1]
         elif match := re.fullmatch(r"  (\w+): (.*)", line):
             value = match[2]
             quoted = value.startswith('"')
+            if f"{section}.{match[1]}" in config:
+                raise Broken(f"result.json: config has {section}.{match[1]} twice")
             config[f"{section}.{match[1]}"] = json.loads(value) if quoted else value
         else:
-            raise Broken(f"config: the line {line!r} is not as the program writes it")
+            raise Broken(f"result.json: config has the line {line!r}, which the program does not write")
+    for key in config:
+        if key.partition(".")[2] not in SETTINGS.get(key.partition(".")[0], "").split():
+            raise Broken(f"result.json: config has {key}, which is no key")
+    for key in (f"{section}.{name}" for section, names in SETTINGS.items() for name in names.split()):
+        if key not in config:
+            raise Broken(f"result.json: config has no {key}")
     return config
 
 
 # --- arrays, tables, weights ------------------------------------------------------------------
 
+HEADER_BYTES = 1 << 16
+
+
 def read_npy(result, name, code, shape):
-    data = result.read(name)
+    data = result.read(name, 4 * math.prod(shape) + HEADER_BYTES)
     if data[:8] != b"\x93NUMPY\x01\x00" or len(data) < 10:
         raise Broken(f"{name}: is not an npy file of version 1.0")
     size = struct.unpack("<H", data[8:10])[0]
-    try:
-        header = ast.literal_eval(data[10:10 + size].decode("latin-1"))
-    except (ValueError, SyntaxError) as error:
-        raise Broken(f"{name}: has a broken npy header") from error
-    if header != {"descr": "<f4" if code == "f" else "<i4", "fortran_order": False, "shape": shape}:
-        raise Broken(f"{name}: has the header {header}; must have the shape {shape}")
+    extents = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    kind = "<f4" if code == "f" else "<i4"
+    wanted = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents}), }}"
+    if not re.fullmatch(re.escape(wanted) + " *\n", data[10:10 + size].decode("latin-1")):
+        raise Broken(f"{name}: has another npy header; must have {wanted}")
     values = array.array(code)
     if len(data) - 10 - size != 4 * math.prod(shape):
         raise Broken(f"{name}: has {len(data) - 10 - size} bytes of elements; must have {4 * math.prod(shape)}")
@@ -184,45 +290,192 @@ COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds
            "backward_seconds,communication_seconds,optimizer_seconds,other_seconds")
 
 
-def read_steps(result, name):
-    """(samples, end_seconds) of each step."""
+Step = collections.namedtuple("Step", COLUMNS.split(","))
+PHASES = Step._fields[6:]
+ROUNDING = 1e-6  # seconds
+PAUSE = 5.0  # seconds, by which the end of an epoch may be read late
+
+
+def number_in(cell):
+    """Of a table; None in an empty cell."""
+    number = float(cell) if cell else None
+    if number is not None and (not math.isfinite(number) or repr(number).removesuffix(".0") != cell):
+        raise ValueError
+    return number
+
+
+def whole_number_in(cell):
+    if not re.fullmatch("0|[1-9][0-9]*", cell):
+        raise ValueError
+    return int(cell)
+
+
+def read_table(result, name, columns, row_of):
+    """row_of(cells) of each line behind the header."""
     lines = result.text(name).split("\n")
-    if lines[0] != COLUMNS or lines[-1] != "":
+    if lines[0] != columns or lines[-1] != "":
         raise Broken(f"{name}: has another header or was cut off")
-    steps = []
-    for number, line in enumerate(lines[1:-1]):
+    rows = []
+    for number, line in enumerate(lines[1:-1], 2):
         cells = line.split(",")
+        if len(cells) != columns.count(",") + 1:
+            raise Broken(f"{name}: line {number} has {len(cells)} cells")
         try:
-            step, _, samples = (int(cell) for cell in cells[:3])
-            numbers = [float(cell) for cell in cells[3:] if cell]
-            end = numbers[0]
-        except (ValueError, IndexError) as error:
-            raise Broken(f"{name}:{number + 2}: a cell is no number") from error
-        if len(cells) != 12 or step != number or samples < 0 or not all(map(math.isfinite, numbers)):
-            raise Broken(f"{name}:{number + 2}: is no step {number}")
-        if steps and end < steps[-1][1]:
-            raise Broken(f"{name}:{number + 2}: end_seconds goes back")
-        steps.append((samples, end))
+            rows.append(row_of(cells))
+        except ValueError as error:
+            raise Broken(f"{name}: line {number} has a cell that is no number as the program writes it") from error
+    return rows
+
+
+def read_steps(result, name):
+    steps = read_table(result, name, COLUMNS,
+                       lambda cells: Step(*map(whole_number_in, cells[:3]), *map(number_in, cells[3:])))
+    for number, step in enumerate(steps):
+        if step.step != number or step.end_seconds is None or step.learning_rate is None:
+            raise Broken(f"{name}: line {number + 2} is no step {number}")
+        if number and step.end_seconds < steps[number - 1].end_seconds:
+            raise Broken(f"{name}: line {number + 2}: end_seconds goes back")
     return steps
 
 
+def total(numbers):
+    """From the left, as the program adds; sum() of a later Python rounds less."""
+    return functools.reduce(operator.add, numbers, 0.0)
+
+
+def shown(number):
+    """As the program prints it."""
+    return "nan" if number is None else repr(number).removesuffix(".0")
+
+
+def phases_of(step):
+    return total(getattr(step, phase) for phase in PHASES if getattr(step, phase) is not None)
+
+
+def lengths_of(steps):
+    return [step.end_seconds - (steps[index - 1].end_seconds if index else 0) for index, step in enumerate(steps)]
+
+
+def learning_rate(config, step, per_epoch):
+    """training.schedule behind its warm-up; steps count from 0."""
+    def setting(name):
+        return float(config["training." + name])
+
+    scale = setting("batch_size") / setting("learning_rate_batch")
+    peak, final = setting("learning_rate") * scale, setting("final_learning_rate") * scale
+    warm, last = math.floor(setting("warmup_epochs") * per_epoch + 0.5), int(config["workload.epochs"]) * per_epoch
+
+    def after(at):
+        share = min(max((at - warm) / (last - warm), 0), 1) if last > warm else 1
+        kind = config["training.schedule"]
+        if kind == "step":
+            passed = sum(at >= epoch * per_epoch for epoch in json.loads(config["training.schedule_epochs"]))
+            return peak * setting("schedule_factor") ** passed
+        if kind == "cosine":
+            return final + (peak - final) * (1 + math.cos(math.pi * share)) / 2
+        if kind == "polynomial":
+            return final + (peak - final) * (1 - share) ** setting("schedule_power")
+        return peak
+
+    if step >= warm:
+        return after(step)
+    start = setting("warmup_start")
+    return after(warm) * (start + (1 - start) * (step + 1) / warm)
+
+
+def check_steps(config, group, steps, folder):
+    """Samples, epochs, learning rates and phases of the steps, and the group's clock of the epochs."""
+    name, batch = folder + "steps.csv", int(config["training.batch_size"])
+    per_epoch = max(group["samples_drawn"] // batch, 1)
+    for key, wanted, source in (("samples", lambda step: batch, "training.batch_size"),
+                                ("epoch", lambda step: step.step // per_epoch, "samples_drawn")):
+        wrong = next((step for step in steps if getattr(step, key) != wanted(step)), None)
+        if wrong:
+            find(name, f"{key} of step {wrong.step} is {getattr(wrong, key)}; must be {wanted(wrong)}, by {source}")
+    allowed = 1e-12 * float(config["training.learning_rate"]) * batch / float(config["training.learning_rate_batch"])
+    for step in steps:
+        wanted = learning_rate(config, step.step, per_epoch)
+        if abs(step.learning_rate - wanted) > allowed:
+            find(name, f"learning_rate of step {step.step} is {shown(step.learning_rate)}; must be {wanted}, by training.schedule")
+            break
+    for step, length in zip(steps, lengths_of(steps)):
+        if step.input_wait_seconds is not None and phases_of(step) > length + ROUNDING:
+            find(name, f"phases of step {step.step} take {phases_of(step)} s; must take {length} s or less, by end_seconds")
+            break
+    epochs = int(config["workload.epochs"])
+    if len(group["epoch_seconds"]) != epochs:
+        find(folder + "record.json", f"record.epoch_seconds has {len(group['epoch_seconds'])} epochs; must have {epochs}, by config")
+        return
+    before = 0.0
+    for epoch, seconds in enumerate(group["epoch_seconds"]):
+        ends = [step.end_seconds for step in steps if step.epoch == epoch]
+        if not ends:
+            return
+        least, most = ends[-1] - ends[0], ends[-1] - before + PAUSE
+        if not least - ROUNDING <= seconds <= most:
+            find(folder + "record.json", f"record.epoch_seconds[{epoch}] is {seconds}; must be {least} to {most}, by {name}")
+            return
+        before = ends[-1]
+
+
+RANK_COLUMNS = ("group_rank,world_rank,host,steps,median_step_seconds,p99_step_seconds,longest_step_seconds,"
+                + ",".join(PHASES) + ",hidden_communication_seconds,peak_memory_bytes")
+Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
+
+
+def read_ranks(result, name):
+    return read_table(result, name, RANK_COLUMNS,
+                      lambda cells: Rank(*map(whole_number_in, cells[:2]), cells[2], whole_number_in(cells[3]),
+                                         *map(number_in, cells[4:])))
+
+
+def median(values):
+    values, middle = sorted(values), len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def nearest_rank(ordered, share):
+    return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+def check_leader(leader, steps, folder):
+    """The row of the rank that has stored the steps."""
+    def compare(column, wanted, allowed):
+        stored = getattr(leader, column)
+        if stored != wanted and (None in (stored, wanted) or not abs(stored - wanted) <= allowed):
+            find(folder + "ranks.csv", f"{column} of rank 0 is {shown(stored)}; must be {shown(wanted)}, by {folder}steps.csv")
+
+    for phase in PHASES:
+        known = [getattr(step, phase) for step in steps if getattr(step, phase) is not None]
+        compare(phase, total(known) / len(known) if known else None, 0)
+    if any(step.input_wait_seconds is None for step in steps):
+        return  # a GPU's clock, which does not show how long a step took
+    begins = [not index or steps[index - 1].epoch != step.epoch for index, step in enumerate(steps)]
+    lengths = sorted(phases_of(step) if begin else length for step, begin, length in zip(steps, begins, lengths_of(steps)))
+    compare("median_step_seconds", median(lengths), ROUNDING)
+    compare("p99_step_seconds", nearest_rank(lengths, 0.99), ROUNDING)
+    compare("longest_step_seconds", lengths[-1], ROUNDING)
+
+
 def weights_digest(result, name, model, batches):
-    data = result.read(name)
+    elements = sum(math.prod(shape) for _, *shape in model.parameters) + sum(3 * size for _, size in model.statistics)
+    data = result.read(name, 8 * elements + 100_000_000)
     try:
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + size])
     except (ValueError, struct.error) as error:
         raise Broken(f"{name}: is no safetensors file") from error
     header.pop("__metadata__", None)
-    digest = hashlib.sha256()
+    digest, spans = hashlib.sha256(), []
 
     def bytes_of(tensor, kind, count):
         entry = header.pop(tensor, None)
         if entry is None or entry["dtype"] != kind:
             raise Broken(f"{name}: has no {tensor} of {kind}")
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        if end - begin != count * (8 if kind == "I64" else 4) or end > len(data):
+        if end - begin != count * (8 if kind == "I64" else 4) or end > len(data) or begin < 8 + size:
             raise Broken(f"{name}: tensor {tensor} has another size")
+        spans.append((begin, end))
         return data[begin:end]
 
     for tensor, rows, channels, pixels in model.parameters:
@@ -241,6 +494,9 @@ def weights_digest(result, name, model, batches):
         must_be(name, norm + ".num_batches_tracked", steps, batches)
     if header:
         raise Broken(f"{name}: has tensors that the model has not: {sorted(header)[:3]}")
+    spans.sort()
+    if [begin for begin, _ in spans] + [len(data)] != [8 + size] + [end for _, end in spans]:
+        raise Broken(f"{name}: has bytes between or behind its tensors")
     return digest.hexdigest()
 
 
@@ -388,12 +644,20 @@ class Classification:
 
     def __init__(self, result, record, config, cells=1, classes=None):
         self.result, self.config = result, config
-        samples, self.classes = record["workload"]["validation_samples"], classes or int(config["workload.classes"])
-        self.rows = samples * cells
+        self.samples, self.classes = record["workload"]["validation_samples"], classes or int(config["workload.classes"])
+        self.rows = self.samples * cells
         self.row_name = "sample" if cells == 1 else "cell"
         self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.rows,))
-        must_be("evaluation/samples.txt", "the number of lines", result.text("evaluation/samples.txt").count("\n"), samples)
-        self.soft, self.votes, self.members = None, None, 0
+        self.unscored = list(self.labels).count(-1) // cells
+        if self.unscored and config["data.on_bad_sample"] != "skip":
+            self.find_unscored("none, by data.on_bad_sample")
+        lines = result.text("evaluation/samples.txt").count("\n")
+        if lines != self.samples:
+            find("evaluation/samples.txt", f"has {lines} lines; must have {self.samples}, one a sample")
+        self.soft, self.votes, self.members, self.member_values = None, None, 0, []
+
+    def find_unscored(self, wanted):
+        find("evaluation/labels.npy", f"has {self.unscored} samples that do not count; must have {wanted}")
 
     def read(self, name):
         return read_npy(self.result, name, "f", (self.rows, self.classes))
@@ -409,6 +673,7 @@ class Classification:
         self.soft = array.array("f", map(operator.add, self.soft or zeros, values))
         self.votes = array.array("f", map(operator.add, self.votes or zeros, votes))
         self.members += 1
+        self.member_values.append(values)
         return self.judge_member(values), digest
 
     def judge_member(self, values):
@@ -448,6 +713,45 @@ class Classification:
                    "ensemble_ap10": None, "categories": [], "ensemble_pixel_accuracy": None, "segments": []}
         return quality, wilson_interval(first, scored)
 
+    def members_interval(self, seed):
+        """(low, high); False where it would take too long here, and for what hpcai500 objects to."""
+        scored = [sample for sample, label in enumerate(self.labels) if label != -1]
+        replicates = range(1000)
+        draws = []
+        for replicate in replicates:
+            stream, weights = Stream(seed, 7, replicate, 1), [0] * self.members
+            for _ in range(self.members):
+                weights[stream.below(self.members)] += 1
+            draws.append(tuple(weights))
+        if len(scored) * self.classes * self.members * len(set(draws)) > 10 ** 7 or 1000 * len(scored) > 2 * 10 ** 6:
+            return False
+        if not scored:
+            return None
+        right = {weights: self.right(weights, scored) for weights in set(draws)}
+        shares = []
+        for replicate, weights in zip(replicates, draws):
+            stream, mine = Stream(seed, 7, replicate, 2), right[weights]
+            shares.append(sum(mine[stream.below(len(scored))] for _ in scored) / len(scored))
+        shares.sort()
+        return shares[25], shares[-26]
+
+    def right(self, weights, scored):
+        """Whether the members, with these weights, say the label of each sample."""
+        by_majority, found = self.config["bagging.aggregation"] == "majority", []
+        for sample in scored:
+            scores = [0.0] * self.classes
+            for weight, rows in zip(weights, self.member_values):
+                row = rows[sample * self.classes:(sample + 1) * self.classes]
+                if weight and by_majority:
+                    choice = predicted(row)
+                    row = [float(index == choice) for index in range(self.classes)]
+                if weight:
+                    scores = [score + weight * value for score, value in zip(scores, row)]
+            mine, label = scores[self.labels[sample]], self.labels[sample]
+            found.append(not (by_majority and mine == 0) and all(
+                score < mine if index < label else score <= mine for index, score in enumerate(scores)))
+        return found
+
 
 # --- segmentation -----------------------------------------------------------------------------
 
@@ -459,7 +763,7 @@ class Segmentation(Classification):
         height, width = config["workload.image_size"], config["workload.image_width"]
         cells = math.prod(-(-int(side) // 8) for side in (height, height if width == "auto" else width))
         super().__init__(result, record, config, cells, int(config["workload.classes"]) + 1)
-        self.names = result.text("evaluation/classes.txt").splitlines()
+        self.names = result.text("evaluation/classes.txt").split("\n")[:-1]
         must_be("evaluation/classes.txt", "the number of lines", len(self.names), self.classes)
 
     def segments(self, values):
@@ -476,6 +780,9 @@ class Segmentation(Classification):
                 counts[said][1] += 1
                 counts[said][2] += said == label
         return counts
+
+    def members_interval(self, seed):
+        return None
 
     def mean_iou(self, counts):
         ious = [share(hits, cells + said - hits) for cells, said, hits in counts]
@@ -494,6 +801,36 @@ class Segmentation(Classification):
         return {"ensemble": mean, "ensemble_top_5": None, "ensemble_majority": self.mean_iou(self.segments(majority))[1],
                 "ensemble_voc_ap50": None, "ensemble_ap10": None, "categories": [],
                 "ensemble_pixel_accuracy": accuracy, "segments": rows}, None
+
+
+class Stream:
+    """The numbers of (seed, purpose, a, b): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
+
+    def __init__(self, seed, purpose, a, b):
+        self.key, self.name, self.block, self.words = (seed & 0xFFFFFFFF, seed >> 32), (purpose << 24, a, b, 0), 0, []
+
+    def next(self):
+        if not self.words:
+            first = self.name[0] | self.block
+            counter, key = (first, *self.name[1:]), self.key
+            for _ in range(10):
+                one, two = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+                counter = ((two >> 32) ^ counter[1] ^ key[0], two & 0xFFFFFFFF,
+                           (one >> 32) ^ counter[3] ^ key[1], one & 0xFFFFFFFF)
+                key = (key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF
+            self.words = list(reversed(counter))
+            self.block += 1
+        return self.words.pop()
+
+    def below(self, n):
+        """Lemire's method with rejection."""
+        if n < 2:
+            return 0
+        product = self.next() * n
+        if product & 0xFFFFFFFF < n:
+            while product & 0xFFFFFFFF < 2 ** 32 % n:
+                product = self.next() * n
+        return product >> 32
 
 
 def wilson_interval(correct, samples):
@@ -574,7 +911,7 @@ class Detection:
                 raise Broken(f"{name}: has a crowd, which this program does not know")
             self.boxes.setdefault((box["category_id"], self.images[box["image_id"]]), []).append(box["bbox"])
         self.pooled = {}
-        self.members = 0
+        self.members = self.unscored = 0
 
     def read(self, name):
         """(image, category, score, box) by image."""
@@ -597,7 +934,7 @@ class Detection:
             found = precisions(ranked, positives) if positives else None
             rows.append((positives, len(ranked), sum(hit for _, hit in ranked), found))
         counted = [row[3] for row in rows if row[3]]
-        means = [sum(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
+        means = [total(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
         return rows, means
 
     def judge(self, name):
@@ -675,78 +1012,105 @@ DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "
             "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
 
 
-def broken_rules(config, record, bad_samples):
-    """docs/RULES.md."""
-    broken, workload = [], record["workload"]
+def rules_of(config, record, bad_samples):
+    """docs/RULES.md, 1 to 7: (number, what, required, found, kept, what to say when it is broken)."""
+    rules, workload = [], record["workload"]
     if config["run.level"] == "custom":
-        return broken
+        return rules
+
+    def rule(number, what, required, found, kept, broken=None):
+        rules.append((number, what, str(required), str(found), kept,
+                      broken or f"rule {number}: {what} must be {required}, is {found}"))
 
     def equal(number, what, required, found):
-        if str(required) != str(found):
-            broken.append(f"rule {number}: {what} must be {required}, is {found}")
+        rule(number, what, required, found, str(required) == str(found))
+
+    def key(number, name, required, kept):
+        rule(number, name, required, config[name] or "empty", kept)
 
     kind = config["workload.kind"]
     if kind == "image_classification":
-        if config["data.kind"] != "image_folder":
-            broken.append("rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k")
+        key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config["data.kind"] == "image_folder")
         equal(1, "the number of training samples", 1281167, workload["training_samples"])
         equal(1, "the number of validation samples", 50000, workload["validation_samples"])
-        for number, key, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
-                                      (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
-            equal(number, "workload." + key, required, config["workload." + key])
+        for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
+                                       (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
+            equal(number, "workload." + name, required, config["workload." + name])
     elif kind == "extreme_weather":
-        if config["data.kind"] != "climate_hdf5":
-            broken.append("rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data")
+        key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config["data.kind"] == "climate_hdf5")
         for what in ("training", "validation"):
-            if workload[what + "_samples"] < 1460:
-                broken.append(f"rule 1: the number of {what} samples must be 1460 or more, is {workload[what + '_samples']}")
+            found = workload[what + "_samples"]
+            rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460)
         objections = workload["data_objections"]
-        if objections:
-            more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
-            broken.append(f"rule 1: {objections[0]}{more}")
+        more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+        found = objections[0] + more if objections else "none"
+        rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
         width = config["workload.image_width"]
         equal(1, "workload.classes", 4, config["workload.classes"])
         equal(2, "workload.image_size", 768, config["workload.image_size"])
         equal(2, "workload.image_width", 1152, config["workload.image_size"] if width == "auto" else width)
-        for number, key, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
-                                      (4, "penalty_exponent", 10)):
-            equal(number, "workload." + key, required, config["workload." + key])
-        for key, required in DETECTOR.items():
-            equal(2, "detector." + key, required, config["detector." + key])
+        for number, name, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
+                                       (4, "penalty_exponent", 10)):
+            equal(number, "workload." + name, required, config["workload." + name])
+        for name, required in DETECTOR.items():
+            equal(2, "detector." + name, required, config["detector." + name])
     else:
-        broken.append("rule 1: workload.kind must be image_classification or extreme_weather, is " + kind)
-    if config["bagging.sampler"] not in ("bootstrap", "poisson"):
-        broken.append("rule 5: bagging.sampler must be bootstrap or poisson")
-    if config["training.initial_weights"]:
-        broken.append("rule 6: training.initial_weights must be empty")
+        key(1, "workload.kind", "image_classification or extreme_weather", False)
+    key(5, "bagging.sampler", "bootstrap or poisson", config["bagging.sampler"] in ("bootstrap", "poisson"))
+    key(6, "training.initial_weights", "empty", not config["training.initial_weights"])
     equal(7, "the number of bad samples", 0, bad_samples)
-    return broken
+    return rules
+
+
+SUBMISSION = ("system_name", "organization", "contact", "hardware", "operating_system", "communication_libraries",
+              "acceleration_libraries", "framework", "parallel_mode", "algorithm", "hyper_parameters", "problem")
+
+
+def submission_of(config):
+    """As the configuration tells, and what a ranking lacks in it."""
+    submission = {key: config["submission." + key] for key in SUBMISSION}
+    missing = [key for key in SUBMISSION if key != "contact" and not submission[key].strip(" \t\r\n")]
+    return {**submission, "missing": missing}
 
 
 def judge(config, record, groups):
-    """status, reasons, exit_code, rankable."""
+    """The whole verdict."""
     failures = [f"group {index}: {group['failure']}" for index, (group, _) in enumerate(groups) if group["failure"]]
     diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group, _ in groups)
-    reasons = []
-    if diverged:
-        reasons.append(f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not")
+    rules = rules_of(config, record, sum(bad for _, bad in groups))
+    broken = [rule[5] for rule in rules if not rule[4]]
+    eighth = f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not"
+    rules.append((8, "groups whose ranks held different models", "0", str(diverged), not diverged, eighth))
+    names = ("number", "what", "required", "found", "kept")
+
+    def verdict(status, reasons, code, rankable=False):
+        return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
+                "rules": [dict(zip(names, rule)) for rule in rules]}
+
+    reasons = [eighth] if diverged else []
     if len(failures) == len(groups):
         stored = record["verdict"]["exit_code"]  # nothing else in the record says why they failed
-        return "INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5, False
+        return verdict("INVALID", reasons + failures, 9 if diverged else 4 if stored == 4 else 5)
     if record["scores"]["vflops"] is None:
         reasons.append("the score is not a number")
-    reasons += broken_rules(config, record, sum(bad for _, bad in groups))
+    reasons += broken
     if reasons:
-        return "INVALID", reasons + failures, 9, False
+        return verdict("INVALID", reasons + failures, 9)
     if failures:
         finished = len(groups) - len(failures)
-        return "PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7, False
+        return verdict("PARTIAL", [f"{finished} of {len(groups)} groups finished"] + failures, 7)
     if config["run.level"] == "custom":
-        return "CUSTOM", ["run.level is custom: not rankable"], 0, False
-    return "VALID", [], 0, True
+        return verdict("CUSTOM", ["run.level is custom: not rankable"], 0)
+    missing = submission_of(config)["missing"]
+    lacks = [f"not rankable: the section submission lacks {', '.join(missing)}"] if missing else []
+    return verdict("VALID", lacks, 0, not missing)
 
 
 # --- the numbers ------------------------------------------------------------------------------
+
+def result_directory(arguments):
+    return next((one.directory for one in arguments if isinstance(one, Result)), ".")
+
 
 def attempt(function, *arguments):
     """The function's result; a finding and None where a file is not what it must be."""
@@ -755,40 +1119,139 @@ def attempt(function, *arguments):
     except Broken as error:
         name, _, text = str(error).partition(": ")
         find(name, text)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, OverflowError) as error:
+    except OSError as error:
+        find(os.path.relpath(error.filename or result_directory(arguments), result_directory(arguments)),
+             f"cannot be read: {error.strerror}")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error, ArithmeticError,
+            RecursionError, MemoryError) as error:
         find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
     return None
 
 
+def learning_curve(config, steps, group, quality):
+    """Of a group that finished; what its model was worth before the last epoch nobody else knows."""
+    every, last, stored = int(config["run.evaluate_epochs"]), int(config["workload.epochs"]), group["quality_by_epoch"]
+    if not every or quality is None:
+        return []
+    curve = []
+    for index, epoch in enumerate(range(every, last, every)):
+        seconds = max([0.0] + [step.end_seconds for step in steps if step.epoch < epoch])
+        said = stored[index]["quality"] if index < len(stored) else 0.0
+        curve.append({"epoch": epoch, "training_seconds": seconds, "quality": said})
+    return curve + [{"epoch": last, "training_seconds": group["training_seconds"], "quality": quality}]
+
+
+def time_to_quality(config, record, groups):
+    """The longest time of all groups that finished until the first quality of at least the target."""
+    times = []
+    for group in groups if int(config["run.evaluate_epochs"]) else []:
+        reached = [one["training_seconds"] for one in group["quality_by_epoch"]
+                   if one["quality"] >= record["quality"]["target"]]
+        if not group["failure"] and not reached:
+            return None
+        times += reached[:1] if not group["failure"] else []
+    return max(times, default=None)
+
+
+def stragglers_of(number, ranks):
+    """Ranks of one stage whose work takes more than 1.2 times its median."""
+    if any(None in rank[7:10] for rank in ranks) or len(ranks) < 2:
+        return []
+    works = [rank.input_wait_seconds + rank.forward_seconds + rank.backward_seconds for rank in ranks]
+    middle, found = median(works), []
+    for rank, work in zip(ranks, works):
+        if middle and work / middle > 1.2:
+            excess = [getattr(rank, phase) - median([getattr(one, phase) for one in ranks]) for phase in PHASES[:3]]
+            slow = PHASES[excess.index(max(excess))].removesuffix("_seconds")
+            found.append({"group": number, "group_rank": rank.group_rank, "world_rank": rank.world_rank,
+                          "host": rank.host, "phase": slow, "ratio": work / middle})
+    return found
+
+
+SPREAD = ("minimum", "median", "p99", "maximum")
+
+
+def check_breakdown(stored, ranks, folder):
+    """time_breakdown of a group, but for the stragglers."""
+    def compare(key, is_, wanted):
+        must_be(folder + "record.json", "record.time_breakdown." + key, is_, wanted, folder + "ranks.csv")
+
+    for column in (*PHASES, "hidden_communication_seconds"):
+        values, name = [getattr(rank, column) for rank in ranks], column.removesuffix("_seconds")
+        ordered = sorted(values) if None not in values else None
+        spread = (ordered[0], median(ordered), nearest_rank(ordered, 0.99), ordered[-1]) if ordered else (None,) * 4
+        for key, value in zip(SPREAD, spread):
+            compare(f"{name}.{key}", stored[name][key], value)
+    medians = [rank.median_step_seconds for rank in ranks]
+    compare("step_seconds", stored["step_seconds"], None if None in medians else median(medians))
+
+
+def check_ranks(group, ranks, steps, folder, places, has_stages):
+    if len(ranks) != group["ranks"]:
+        find(folder + "ranks.csv", f"has {len(ranks)} ranks; must have {group['ranks']}")
+        return
+    for number, rank in enumerate(ranks):
+        place = next(one for one in places if one["group"] == group["group"] and one["group_rank"] == number)
+        host = re.sub('[^!-~]|[,"]', "_", place["host"].encode().decode("latin-1"))
+        for key, wanted in (("group_rank", number), ("world_rank", place["world_rank"]), ("host", host),
+                            ("steps", group["iterations"])):
+            if getattr(rank, key) != wanted:
+                find(folder + "ranks.csv", f"{key} of rank {number} is {getattr(rank, key)}; must be {wanted}")
+    if steps:
+        check_leader(ranks[0], steps, folder)
+    check_breakdown(group["time_breakdown"], ranks, folder)
+    if not has_stages:
+        must_be(folder + "record.json", "record.time_breakdown.stragglers", group["time_breakdown"]["stragglers"],
+                stragglers_of(group["group"], ranks), folder + "ranks.csv")
+
+
 def check_group(result, number, listed, record, model, predictions, config):
-    """The group's record as it must be, its bad samples and its quality."""
+    """The group's record as it must be, all that is stored of it, its quality and its digest."""
     folder = f"groups/{number}/"
     name = folder + "record.json"
     if listed["failure"] and not os.path.exists(os.path.join(result.directory, name)):
-        return listed, 0, None, ""
+        return listed, {}, None, ""
     stored = attempt(read_json, result, name)
     if stored is None:
-        return listed, 0, None, ""
+        return listed, {}, None, ""
     group = dict(stored["record"])
     must_be(name, "record.group", group["group"], number, "its folder")
     must_be(name, "record.ranks", group["ranks"], record["topology"]["degree"], "result.json")
     hosts = sorted({place["host"] for place in record["topology"]["map"] if place["group"] == number})
     must_be(name, "record.hosts", group["hosts"], hosts, "topology.map in result.json")
+    audit, counts = group["audit"], ("samples_drawn", "samples_trained", "iterations", "skipped_steps")
+    for key, count in (("bad_samples", stored["bad_samples"]), *(("record." + key, group[key]) for key in counts),
+                       *(("record.audit." + key, audit[key]) for key in ("passed", "diverged_at_step"))):
+        if count < 0:
+            find(name, f"{key} is {count}; must be 0 or more")
     quality, digest = stored["quality"], stored["training_digest"]
     if not group["failure"]:
+        must_be(name, "record.audit.diverged_at_step", audit["diverged_at_step"], 0, "a group that finished")
+        if config["bagging.sampler"] == "poisson":
+            usual = record["workload"]["training_samples"]
+            if abs(group["samples_drawn"] - usual) > 10 * math.sqrt(usual):
+                find(name, f"record.samples_drawn is {group['samples_drawn']}; must be near {usual}, by the sampler")
         steps = attempt(read_steps, result, folder + "steps.csv")
         if steps is not None:
             wanted = int(config["workload.epochs"]) * (group["samples_drawn"] // int(config["training.batch_size"]))
-            must_be(folder + "steps.csv", "the number of steps", len(steps), wanted, "record.json")
-            samples, seconds = sum(step[0] for step in steps), steps[-1][1] if steps else None
+            if len(steps) != wanted or not steps:
+                find(folder + "steps.csv", f"has {len(steps)} steps; must have {wanted}, those of all epochs")
+            check_steps(config, group, steps, folder)
+            samples, seconds = sum(step.samples for step in steps), steps[-1].end_seconds if steps else None
             for key, value in (("samples_trained", samples), ("iterations", len(steps)), ("training_seconds", seconds)):
                 must_be(name, "record." + key, group[key], value, folder + "steps.csv")
                 group[key] = value
+        ranks = attempt(read_ranks, result, folder + "ranks.csv")
+        if ranks is not None:
+            has_stages = config["parallel.mode"] in ("pipeline", "mixed")
+            check_ranks(group, ranks, steps or [], folder, record["topology"]["map"], has_stages)
         if group["training_seconds"]:
             for key, work in (("images_per_second", 1), ("flops", 3 * model.flops)):
                 value = float(group["samples_trained"]) * float(work) / group["training_seconds"]
                 must_be(name, "record." + key, group[key], value, folder + "steps.csv")
                 group[key] = value
+        if predictions and not listed["failure"] and predictions.unscored > stored["bad_samples"]:
+            predictions.find_unscored(f"at most {stored['bad_samples']}, the bad_samples of {name}")
         judged = attempt(predictions.judge, folder + predictions.files[0]) if predictions and not listed["failure"] else None
         if judged:
             for key, value in judged[0].items():
@@ -797,17 +1260,25 @@ def check_group(result, number, listed, record, model, predictions, config):
             quality, group["predictions_sha256"] = judged[0]["quality"], judged[1]
         elif predictions and not listed["failure"]:
             predictions.members = -10 ** 9  # no ensemble without this member
+        if steps:
+            curve = learning_curve(config, steps, group, quality)
+            must_be(name, "record.quality_by_epoch", group["quality_by_epoch"], curve, folder + "steps.csv")
+            group["quality_by_epoch"] = curve
         batches = group["iterations"] * int(config["parallel.micro_batches"])
         found = attempt(weights_digest, result, folder + "weights.safetensors", model, batches)
         if found:
             must_be(name, "training_digest", digest, found, folder + "weights.safetensors")
             digest = found
+        check_steps_counter(name, stored["counters"], group, folder + "steps.csv")
+        if not listed["failure"]:
+            result.counters[number] = stored["counters"]
         group["failure"] = listed["failure"]
-    return group, stored["bad_samples"], quality, digest
+    return group, {**stored, "record": group}, quality, digest
 
 
 def check_numbers(result, record, config):
     must_be("result.json", "name", record["name"], config["run.name"], "config")
+    must_be("result.json", "submission", record["submission"], submission_of(config), "config")
     workload = record["workload"]
     for key, source in (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
                         ("classes", "workload.classes"), ("image_size", "workload.image_size"),
@@ -816,6 +1287,9 @@ def check_numbers(result, record, config):
                         ("aggregation", "bagging.aggregation"), ("seed", "run.seed"), ("data_kind", "data.kind")):
         stored = workload[key]
         must_be("result.json", "workload." + key, str(stored), config[source], "config")
+    if config["data.kind"] in ("synthetic", "climate_synthetic"):
+        for key, source in (("training", "data.synthetic_samples"), ("validation", "data.synthetic_validation_samples")):
+            must_be("result.json", f"workload.{key}_samples", workload[key + "_samples"], int(config[source]), "config")
     if config["training.precision"] != "auto":
         must_be("result.json", "workload.precision", workload["precision"], config["training.precision"], "config")
     topology, rows = record["topology"], record["work"]["groups"]
@@ -830,18 +1304,75 @@ def check_numbers(result, record, config):
         must_be("result.json", "flops.training_per_sample", one["training_per_sample"], 3 * model.flops, "the model's layers")
     voted = [row for row in rows if not row["failure"]]
     predictions = attempt(predictions_of(config), result, record, config) if voted else None
-    groups, members, digests = [], [], []
+    groups, results, members, digests = [], [], [], []
     for number, row in enumerate(rows):
         checked = attempt(check_group, result, number, row, record, model, predictions, config)
         if checked is None:
             return
-        group, bad, quality, digest = checked
+        group, stored, quality, digest = checked
         must_be("result.json", f"work.groups[{number}]", row, group, f"groups/{number}/record.json and what it is made of")
-        groups.append((group, bad))
+        groups.append((group, stored.get("bad_samples", 0)))
+        results.append(stored)
         members.append(quality if not group["failure"] else None)
         digests.append(digest if not group["failure"] else "")
     must_be("result.json", "training_digest", record["training_digest"], digests, "groups/<m>/weights.safetensors")
     check_scores(result, record, config, groups, members, predictions)
+    check_parameters(record, config, sum(bad for _, bad in groups))
+    check_ceiling(record, config)
+    for (group, _), quality in zip(groups, members):
+        attempt(check_log, result, record, group, quality)
+    check_extremes(record, config, [group for group, _ in groups], results)
+
+
+# Rows of the summary that say what is in force, not what was set.
+IN_FORCE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples", "parallel.data_degree",
+            "parallel.pipeline_degree", "parallel.model_degree", "parallel.micro_batches")
+
+
+def check_parameters(record, config, bad_samples):
+    """The rows of the summary's parameters, but for their meanings."""
+    rows = [(row["key"], row["value"]) for row in record["parameters"]]
+    settings = [row for row in rows if row[0] in config]
+    facts = [row for row in rows if row[0] not in config]
+    for key, value in settings:
+        if key not in IN_FORCE:
+            must_be("result.json", f"parameters has {key}, which", value, config[key], "config")
+    must_be("result.json", "parameters has rows twice, which", len(set(dict(rows))), len(rows))
+    for key, wanted in (("bagging.M", record["topology"]["groups"]), ("bagging.P_degree", record["topology"]["degree"])):
+        must_be("result.json", f"parameters has {key}, which", dict(rows).get(key), str(wanted), "topology")
+    must_be("result.json", "parameters has training.precision, which", dict(rows).get("training.precision"),
+            record["workload"]["precision"], "workload.precision")
+    wanted = ["staged"] if record["staging"]["scope"] != "none" else []
+    wanted += ["bad samples"] if bad_samples > 0 else []
+    must_be("result.json", "parameters has besides settings what", [key for key, _ in facts], wanted, "staging and work.groups")
+    if bad_samples > 0:
+        must_be("result.json", "parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples), "work.groups")
+
+
+def check_ceiling(record, config):
+    ceiling, source = record["roofline"], config["run.roofline"]
+    wanted = "measured before training" if source == "measure" else source
+    must_be("result.json", "roofline.source", ceiling["source"], wanted, "config")
+    must_be("result.json", "roofline.precision", ceiling["precision"], record["workload"]["precision"], "workload.precision")
+    parts = [ceiling[key] for key in ("gemm_flops", "model_convolution_flops") if ceiling[key] is not None]
+    must_be("result.json", "roofline.ceiling_flops", ceiling["ceiling_flops"], max(parts, default=None), "the larger of its parts")
+
+
+def check_log(result, record, group, quality):
+    """What a log for MLPerf says of a group's seed, quality and end; `verify` compares all of it."""
+    name, said = f"mllog/result_{group['group']}.txt", {}
+    for line in result.text(name).split("\n")[:-1]:
+        event = json.loads(line.removeprefix(":::MLLOG "))
+        said.setdefault(event["key"], []).append(event)
+    if [event["value"] for event in said.get("seed", [])] != [record["workload"]["seed"]]:
+        find(name, f"is not what result.json gives: seed must be {record['workload']['seed']}")
+    wanted = [one["quality"] for one in group["quality_by_epoch"] if one["epoch"] < record["workload"]["epochs"]]
+    wanted += [quality] if not group["failure"] and quality is not None else []
+    if [event["value"] for event in said.get("eval_accuracy", [])] != wanted:
+        find(name, f"is not what result.json gives: eval_accuracy must be {wanted}")
+    status = "aborted" if group["failure"] else "success"
+    if [event["metadata"]["status"] for event in said.get("run_stop", [])] != [status]:
+        find(name, f"is not what result.json gives: the status of run_stop must be {status}")
 
 
 def check_scores(result, record, config, groups, members, predictions):
@@ -864,17 +1395,25 @@ def check_scores(result, record, config, groups, members, predictions):
         if interval:
             for key, value in zip(("low", "high"), interval):
                 must_be("result.json", "quality.confidence_interval." + key, quality["confidence_interval"][key], value, source)
+    if ensemble and kind is Classification:
+        found = predictions.members_interval(int(config["run.seed"]))
+        stored = quality["members_interval"]
+        if found is not False and "are too many" not in stored.get("low_reason", ""):
+            must_be("result.json", "quality.members_interval", [stored["low"], stored["high"]],
+                    list(found) if found else [None, None], "groups/<m>/" + kind.files[0])
     if all(group["failure"] for group, _ in groups):
         must_be("result.json", "quality.ensemble", quality["ensemble"], None, "groups that all failed")
     if predictions:
         must_be("result.json", "quality.labels_sha256", quality["labels_sha256"], predictions.labels_sha256, "evaluation/" + kind.files[2])
     finished = [member for (group, _), member in zip(groups, members) if not group["failure"]]
     achieved = quality["ensemble"]
-    mean = math.fsum([]) if not finished else sum(member or 0 for member in finished) / len(finished)
+    mean = 0.0 if not finished else total(member or 0 for member in finished) / len(finished)
     has_mean = finished and achieved is not None
     must_be("result.json", "quality.members_mean", quality["members_mean"], mean if has_mean else None, "quality.members")
     must_be("result.json", "quality.ensemble_gain", quality["ensemble_gain"], achieved - mean if has_mean else None, "quality")
     check_work(record, [group for group, _ in groups])
+    must_be("result.json", "time.time_to_quality_seconds", record["time"]["time_to_quality_seconds"],
+            time_to_quality(config, record, [group for group, _ in groups]), "work.groups")
     penalty = None
     if achieved is not None:
         penalty = (achieved / quality["target"]) ** quality["exponent"]
@@ -883,8 +1422,17 @@ def check_scores(result, record, config, groups, members, predictions):
     must_be("result.json", "scores.penalty_coefficient", scores["penalty_coefficient"], penalty, "eq. 8")
     vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
     must_be("result.json", "scores.vflops", scores["vflops"], vflops, "eq. 7")
-    verdict = dict(zip(("status", "reasons", "exit_code", "rankable"), judge(config, record, groups)))
-    for key, value in verdict.items():
+    has_members = quality["members_interval"]["low"] is not None
+    interval = quality["members_interval" if has_members else "confidence_interval"]
+    for key in ("low", "high"):
+        end, stored = None, scores["vflops_interval"][key]
+        if interval[key] is not None and scores["flops"] is not None:
+            end = scores["flops"] * (interval[key] / quality["target"]) ** quality["exponent"]
+            if stored is not None and abs(stored - end) <= 2e-15 * end:
+                end = stored
+        must_be("result.json", "scores.vflops_interval." + key, stored, end, "eq. 7 and 8")
+    check_energy(result, record, config, vflops)
+    for key, value in judge(config, record, groups).items():
         must_be("result.json", "verdict." + key, record["verdict"][key], value, "docs/RULES.md")
 
 
@@ -908,6 +1456,158 @@ def check_work(record, groups):
     must_be("result.json", "scores.flops", record["scores"]["flops"], flops, "eq. 6")
 
 
+# --- energy and interfaces --------------------------------------------------------------------
+
+METERS = {"nvml": "NVML", "nvml-power": "NVML", "rapl": "RAPL"}
+
+
+def check_steps_counter(name, counters, group, source):
+    """That of the leader: when the core phase began, and when the last step ended."""
+    steps = next((one for one in counters if one["name"] == "training:steps"), None)
+    if steps is None or not steps["readings"]:
+        raise Broken(f"{name}: counters has no readings of training:steps")
+    begin = steps["readings"][0]["utc_seconds"]
+    expected = [{"utc_seconds": begin, "value": 0.0},
+                {"utc_seconds": begin + group["training_seconds"], "value": float(group["iterations"])}]
+    must_be(name, "counters training:steps", steps["readings"], expected, source)
+
+
+def value_at(readings, when, read_then):
+    """What another group read then, if that lies between two readings, else on the straight line."""
+    for left, right in zip(readings, readings[1:]):
+        if left["utc_seconds"] <= when < right["utc_seconds"]:
+            if read_then is not None and left["value"] <= read_then <= right["value"]:
+                return read_then
+            rise = (right["value"] - left["value"]) * (when - left["utc_seconds"])
+            return left["value"] + rise / (right["utc_seconds"] - left["utc_seconds"])
+    return readings[0 if when < readings[0]["utc_seconds"] else -1]["value"]
+
+
+def growth(series):
+    """Of one counter that several groups read: each stretch of time once."""
+    if any(one["failure"] or not one["readings"] for one in series):
+        return None
+    spans = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"], one["readings"]) for one in series]
+    now, total, read_last = min(begin for begin, _, _ in spans), 0.0, None
+    while any(end > now for _, end, _ in spans):
+        covering = [span for span in spans if span[0] <= now < span[1]]
+        if not covering:
+            return None
+        _, end, readings = max(covering, key=lambda span: span[1])  # the first of those that end last
+        total += readings[-1]["value"] - value_at(readings, now, read_last)
+        now = end
+        if not series[0]["name"].startswith("nvml-power:"):
+            read_last = readings[-1]["value"]
+    return total
+
+
+def utc_text(seconds):
+    milliseconds = math.floor(seconds * 1000)
+    time = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=milliseconds)
+    return time.isoformat(timespec="milliseconds") + "Z"
+
+
+def total_of_hosts(rows, key, hosts):
+    """None where one is None, or a host has no row."""
+    if any(row[key] is None for row in rows) or not hosts <= {row["host"] for row in rows}:
+        return None
+    return sum((row[key] for row in rows), 0.0)
+
+
+def check_energy(result, record, config, vflops):
+    series = {}
+    for number in sorted(result.counters):
+        for one in result.counters[number]:
+            series.setdefault((one["host"], one["name"]), []).append(one)
+    energy, communication, source = record["energy"], record["communication"], "counters in groups/<m>/record.json"
+    ends = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"])
+            for (_, name), some in series.items() if name == "training:steps" for one in some]
+    if int(config["run.evaluate_epochs"]):  # evaluations between the steps are nobody's core phase
+        ends = []
+    begin, end = min((pair[0] for pair in ends), default=None), max((pair[1] for pair in ends), default=None)
+    for key, when in (("core_begin_utc", begin), ("core_end_utc", end)):
+        must_be("result.json", "energy." + key, energy[key], "" if when is None else utc_text(when), source)
+    meters, interfaces = [], []
+    for (host, name), some in sorted(series.items(), key=lambda item: [part.encode() for part in item[0]]):
+        if name.split(":")[0] in METERS:
+            meters.append({"host": host, "name": name, "joules": growth(some)})
+        elif name.startswith(("net:", "ib:")) and name.endswith(":sent"):
+            received = series.get((host, name[:-len("sent")] + "received"))
+            interfaces.append({"host": host, "name": name[:-len(":sent")], "sent_bytes": growth(some),
+                               "received_bytes": received and growth(received)})
+    for key, stored, expected in (("energy.meters", energy["meters"], meters),
+                                  ("communication.interfaces", communication["interfaces"], interfaces)):
+        must_be("result.json", key, [{name: value for name, value in row.items() if not name.endswith("_reason")}
+                                     for row in stored], expected, source)
+    places = record["topology"]["map"]
+    hosts = {place["host"] for place in places}
+    by_kind = {}
+    for row in meters:
+        by_kind.setdefault(METERS[row["name"].split(":")[0]], []).append(row)
+    kinds = [kind for kind in ("NVML", "RAPL") if any(row["joules"] is not None for row in by_kind.get(kind, []))]
+    sums = [total_of_hosts(by_kind[kind], "joules", hosts) for kind in kinds]
+    told_apart = len(hosts) == len({(place["host"], place["node"]) for place in places})
+    joules = sum(sums, 0.0) if kinds and None not in sums and told_apart else None
+    sent = total_of_hosts(interfaces, "sent_bytes", hosts) if told_apart and interfaces else None
+    watts = joules / (end - begin) if joules is not None and ends and end > begin else None
+    per_watt = vflops / watts if vflops is not None and watts else None
+    for key, stored, expected in (("energy.source", energy["source"], " and ".join(kinds)),
+                                  ("energy.joules", energy["joules"], joules),
+                                  ("energy.average_watts", energy["average_watts"], watts),
+                                  ("scores.vflops_per_watt", record["scores"]["vflops_per_watt"], per_watt),
+                                  ("communication.counted_sent_bytes", communication["counted_sent_bytes"], sent)):
+        must_be("result.json", key, stored, expected, source)
+
+
+def check_extremes(record, config, groups, results):
+    """The largest or least of the groups."""
+    def compare(section, key, wanted, source="work.groups"):
+        must_be("result.json", f"{section}.{key}", record[section][key], wanted, source)
+
+    def known(values):
+        return [value for value in values if value is not None]
+
+    flops, ceiling = record["scores"]["flops"], record["roofline"]["ceiling_flops"]
+    per_rank = None if flops is None else flops / record["topology"]["ranks"]
+    compare("utilization", "flops_per_rank", per_rank, "scores.flops")
+    compare("utilization", "fraction", None if None in (per_rank, ceiling) else per_rank / ceiling, "roofline.ceiling_flops")
+    finished = [group["time_breakdown"] for group in groups if not group["failure"]]
+    compare("time_breakdown", "step_seconds", max(known(one["step_seconds"] for one in finished), default=None))
+    for name in (*(phase.removesuffix("_seconds") for phase in PHASES), "hidden_communication"):
+        for key in SPREAD:
+            wanted = max(known(one[name][key] for one in finished), default=None)
+            must_be("result.json", f"time_breakdown.{name}.{key}", record["time_breakdown"][name][key], wanted, "work.groups")
+    compare("time_breakdown", "stragglers", [row for one in finished for row in one["stragglers"]])
+    for key in ("algorithm", "precision"):
+        compare("communication", key, config["communication." + key], "config")
+    backends = sorted({one["sum_backend"] for one in results if one.get("sum_backend")})
+    compare("communication", "backend", " and ".join(backends) or "none")
+    for key in ("gradient_bytes", "buckets", "statistics_sums_per_step", "statistics_bytes_per_step"):
+        compare("communication", key, max(one.get(key, 0) for one in results))
+    for key in ("sent_bytes_per_step", "between_nodes_bytes_per_step", "out_of_node_bytes_per_step", "statistics_seconds"):
+        compare("communication", key, max(known(one.get(key) for one in results), default=None))
+    bandwidths = known(one.get("bandwidth_bytes_per_second") for one in results)
+    compare("communication", "bandwidth_bytes_per_second", min(bandwidths, default=None))
+    exposed = [(group["communication_seconds"], group["iterations"]) for group in groups]
+    exposed = [one for one in exposed if one[0] is not None]
+    compare("communication", "exposed_seconds", max((seconds for seconds, _ in exposed), default=None))
+    compare("communication", "exposed_seconds_per_step", max((seconds / steps for seconds, steps in exposed if steps), default=None))
+    parallel = record["parallel"]
+    stages, parts, batches = (parallel[key] for key in ("pipeline_degree", "model_degree", "micro_batches"))
+    for key in ("mode", "schedule"):
+        compare("parallel", key, config["parallel." + key], "config")
+    compare("parallel", "micro_batches", int(config["parallel.micro_batches"]), "config")
+    degree = record["topology"]["degree"]
+    must_be("result.json", "parallel.data_degree", parallel["data_degree"], degree // (stages * parts), "topology.degree")
+    compare("parallel", "bubble_fraction", (stages - 1) / (batches + stages - 1) if stages > 1 else None)
+    for section, ranks in (("message", stages), ("part", parts)):
+        waits = known(one.get(section + "_wait_seconds") for one in results)
+        compare("parallel", section + "_wait_seconds", max(waits, default=None) if ranks > 1 else None)
+    sent = max(one.get("message_bytes_per_step", 0) for one in results)
+    compare("parallel", "message_bytes_per_step", sent if stages > 1 else 0)
+    compare("parallel", "part_bytes_per_step", max(one.get("part_bytes_per_step", 0) for one in results))
+
+
 # --- the summary ------------------------------------------------------------------------------
 
 def result_line(record, manifest):
@@ -921,19 +1621,14 @@ def result_line(record, manifest):
 def check_summary(result, record, manifest):
     text = result.text("summary.txt")
     body, mark, digest = text.rpartition("manifest=")
-    must_be("summary.txt", "its last line", (text.splitlines() or [""])[-1], result_line(record, manifest), "result.json and manifest.sha256")
+    must_be("summary.txt", "its last line", (text.rstrip("\n").split("\n"))[-1], result_line(record, manifest), "result.json and manifest.sha256")
     must_be("summary.txt", "what stands behind the last manifest=", digest, manifest + "\n")
     must_be("summary.txt", "its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()), record["summary_sha256"], "result.json")
 
 
-def main(arguments):
-    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
-        print(__doc__.strip())
-        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    if not os.path.isdir(arguments[0]):
-        print(f"verify_result.py: {arguments[0]}: expected the directory of a result", file=sys.stderr)
-        return 2
-    result = Result(arguments[0])
+def check_run(directory):
+    """The record as stored, or None, and the manifest's SHA-256."""
+    result = Result(directory)
     manifest = attempt(check_manifest, result)
     record = attempt(read_json, result, "result.json")
     if record is not None:
@@ -947,10 +1642,99 @@ def main(arguments):
         config = attempt(lambda: parse_config(record["config"]))
         if config is not None:
             attempt(check_numbers, result, record, config)
+    return record, manifest or ""
+
+
+# --- several runs -----------------------------------------------------------------------------
+
+SPREADS = ("flops", "vflops", "quality", "training_seconds")
+
+
+def check_spread(summary, key):
+    values = [one[key] for one in summary["repetitions"] if one["counted"] and one[key] is not None]
+    names = ("median", "minimum", "maximum", "median_absolute_deviation")
+    wanted = [None] * 4
+    if values:
+        middle = median(values)
+        wanted = [middle, min(values), max(values), median([abs(value - middle) for value in values])]
+    must_be("repetitions.json", key, [summary[key][name] for name in names], wanted, "the runs")
+
+
+def check_repetition(number, row, record, manifest, first):
+    """The row of repetitions.json against the run's own record; the configuration with the first seed."""
+    failed = any(group["failure"] for group in record["work"]["groups"])
+    expected = {"directory": f"repetition_{number}", "seed": record["workload"]["seed"],
+                "status": record["verdict"]["status"], "exit_code": record["verdict"]["exit_code"],
+                "counted": not failed, "flops": record["scores"]["flops"], "vflops": record["scores"]["vflops"],
+                "quality": record["quality"]["ensemble"],
+                "training_seconds": record["time"]["training_seconds"], "manifest": manifest}
+    for key, value in expected.items():
+        must_be("repetitions.json", f"repetitions[{number - 1}].{key}", row[key], value, f"repetition_{number}/result.json")
+    config = parse_config(record["config"])
+    config["run.seed"] = str(int(config["run.seed"]) - number + 1)
+    for key in sorted(config.keys() | (first or config).keys()):
+        if first and first.get(key) != config.get(key):
+            find(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
+    return first or config
+
+
+def check_series(directory):
+    summary = attempt(read_json, Result(directory), "repetitions.json")
+    if summary is None:
+        return None
+    rows, first = summary["repetitions"], None
+    known = {"repetitions.json"} | {f"repetition_{number}" for number in range(1, len(rows) + bool(summary["stopped"]) + 1)}
+    for name in sorted(set(os.listdir(directory)) - known):
+        find(name, "is there; repetitions.json does not list it")
+    if len(rows) > summary["requested"] or (len(rows) == summary["requested"]) == bool(summary["stopped"]):
+        find("repetitions.json", "has too many runs, or no reason why there are fewer")
+    order = [0, 7, 9, 4, 5]
+    worst = 0
+    for number, row in enumerate(rows, 1):
+        worst = max(worst, row["exit_code"], key=lambda one: order.index(one) if one in order else len(order))
+        folder = os.path.join(directory, f"repetition_{number}")
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            find(f"repetition_{number}", "is missing; repetitions.json lists it")
+            continue
+        FOLDER[0] = f"repetition_{number}/"
+        record, manifest = check_run(folder)
+        FOLDER[0] = ""
+        if record is None:
+            continue
+        for key, value in (("name", record["name"]), ("program_version", record["program_version"])):
+            must_be("repetitions.json", key, summary[key], value, f"repetition_{number}/result.json")
+        first = check_repetition(number, row, record, manifest, first)
+    must_be("repetitions.json", "exit_code", summary["exit_code"], worst, "the runs")
+    for key in SPREADS:
+        check_spread(summary, key)
+    return summary
+
+
+def repetitions_line(summary, digest):
+    number = lambda key, form: "n/a" if summary[key]["median"] is None else format(summary[key]["median"], form)
+    return (f"REPETITIONS {len(summary['repetitions'])} of {summary['requested']}  FLOPS={number('flops', '.3e')} "
+            f"VFLOPS={number('vflops', '.3e')} quality={number('quality', '.4f')} sha256={digest}")
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
+    directory = arguments[0]
+    if not os.path.isdir(directory):
+        print(f"verify_result.py: {directory}: expected the directory of a result", file=sys.stderr)
+        return 2
+    is_series = os.path.lexists(os.path.join(directory, "repetitions.json"))
+    if is_series:
+        summary = attempt(check_series, directory)
+    else:
+        record, manifest = check_run(directory)
     for file, text in FINDINGS:
-        print(f"{file}: {text}")
+        print(printable(f"{file}: {text}"))
     if not FINDINGS:
-        print(result_line(record, manifest))
+        print(repetitions_line(summary, sha256(Result(directory).read("repetitions.json"))) if is_series
+              else result_line(record, manifest))
     return 10 if FINDINGS else 0
 
 

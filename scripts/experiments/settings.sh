@@ -30,6 +30,7 @@ declare -A settings=(
     [fp32]="training.precision=fp32"
     [bf16]="training.precision=bf16"
     [int8]="training.precision=int8"
+    [warmup_none]="training.warmup_epochs=0"
     [lars]="training.optimizer=lars training.learning_rate=2 training.nesterov=false"
     [lamb]="training.optimizer=lamb training.learning_rate=0.004 training.weight_decay=0.01
         training.nesterov=false"
@@ -48,9 +49,9 @@ declare -A settings=(
     [pipeline_gpipe]="parallel.mode=pipeline parallel.micro_batches=4 parallel.schedule=gpipe"
     [model]="parallel.mode=model"
 )
-order=(fp32 bf16 int8 lars lamb adam adamw adagrad torus_2d hierarchical communication_bf16
-    communication_fp16 communication_int8 micro_batches batch_norm_all pipeline_1f1b pipeline_gpipe
-    model)
+order=(fp32 bf16 int8 warmup_none lars lamb adam adamw adagrad torus_2d hierarchical
+    communication_bf16 communication_fp16 communication_int8 micro_batches batch_norm_all
+    pipeline_1f1b pipeline_gpipe model)
 
 options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
 legal+=([only]='.*' [ranks]=$parts_of_32 [seeds]='[1-9]' [pictures]=$small_number

@@ -145,6 +145,20 @@ std::int64_t BaseModel::training_flops_per_sample() const {
 
 BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> samples,
                                          comm::Communicator& group) {
+    return predict_with(*store_, std::move(samples), group);
+}
+
+BaseModel::Evaluation BaseModel::predict_in_training(std::shared_ptr<const data::SampleSet> samples,
+                                                     comm::Communicator& group) {
+    if (stages_.empty()) return predict(std::move(samples), group);
+    graph::ParameterStore whole(graph_, *start_.device, 0);
+    training::collect_stages(group, start_.controller.layout(), stages_, *store_, whole);
+    return predict_with(whole, std::move(samples), group);
+}
+
+BaseModel::Evaluation BaseModel::predict_with(graph::ParameterStore& store,
+                                              std::shared_ptr<const data::SampleSet> samples,
+                                              comm::Communicator& group) {
     const std::int64_t block = (samples->samples() + group.size() - 1) / std::max(1, group.size());
     data::SourceSettings settings;
     settings.batch_size =
@@ -165,7 +179,7 @@ BaseModel::Evaluation BaseModel::predict(std::shared_ptr<const data::SampleSet> 
                                             .tf32 = start_.precision.tf32};
         graph::Network network(
             start_.config.training.fusion ? graph::fuse_for(graph, *start_.device, options) : graph,
-            *start_.device, *store_, options);
+            *start_.device, store, options);
         evaluation.predictions =
             training::predict(network, source, make_workload(start_)->outputs_per_sample());
         evaluation.bad_samples = source.bad_samples();

@@ -63,8 +63,15 @@ public:
     /// Predicts `samples` with the present weights. Collective in the group; a failure on one rank
     /// is thrown on all.
     Evaluation predict(std::shared_ptr<const data::SampleSet> samples, comm::Communicator& group);
+    /// The same before drop_training() and collect(), which it does not replace. Takes memory
+    /// beside the training's.
+    Evaluation predict_in_training(std::shared_ptr<const data::SampleSet> samples,
+                                   comm::Communicator& group);
 
 private:
+    Evaluation predict_with(graph::ParameterStore& store,
+                            std::shared_ptr<const data::SampleSet> samples,
+                            comm::Communicator& group);
     void cut();
     void build_networks();
 

@@ -16,9 +16,23 @@ private:
         return {samples.begin(), samples.end()};
     }
 
-    /// The out-of-bag vote.
+    void bootstrap_members(const training::Predictions& mine, comm::Communicator& leaders,
+                           QualityRecord& quality) const {
+        evaluation::MemberBootstrap bootstrap = verification::member_bootstrap_of(
+            start_.config, leaders.size(), static_cast<std::int64_t>(mine.labels.size()));
+        const std::string objection = bootstrap.objection();
+        std::optional<evaluation::Interval> interval;
+        if (objection.empty()) {
+            interval = evaluation::bootstrap_over_members(leaders, mine.outputs, mine.labels,
+                                                          std::move(bootstrap));
+        }
+        quality.members_interval = verification::members_interval_of(objection, interval);
+    }
+
+    /// The interval over members, and the out-of-bag vote.
     void add_quality(const GroupOutcome& mine, comm::Communicator& leaders,
                      QualityRecord& quality) const override {
+        bootstrap_members(mine.validation, leaders, quality);
         if (!start_.config.bagging.out_of_bag) return;
         const data::SampleSet& samples = *start_.samples.training;
         std::vector<std::int32_t> labels;

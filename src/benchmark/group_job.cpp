@@ -19,8 +19,10 @@
 #include <hpcai/verification/judge.hpp>
 
 #include "connect_gradients.hpp"
+#include "core_counters.hpp"
 #include "divergence.hpp"
 #include "epoch_source.hpp"
+#include "learning_curve.hpp"
 #include "progress_reporter.hpp"
 #include "split_stages.hpp"
 #include "step_times.hpp"
@@ -146,8 +148,9 @@ struct Training {
     comm::Communicator& replicas;  // the ranks of this one's slice
     comm::GradientReducer& reducer;
     Logger& log;
-    const Stopwatch& since_start_up;
+    TrainingClock& clock;
     training::StepLog& steps;
+    CoreCounters& counters;
 };
 
 /// Also of a training that failed.
@@ -160,7 +163,7 @@ void count_steps(const training::StepLog& steps, GroupRecord& record) {
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, watch, steps] = training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -188,11 +191,13 @@ StepTimes train(const Training& training, GroupResult& result) {
         record.final_training_loss = {report.mean_loss, ""};
         record.audit.passed = trainer.audit().passed();
         record.skipped_steps = trainer.skipped_steps();
+        evaluate_between({start, model, group, trainer, clock, steps}, epoch + 1, record);
         if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                  config.workload.epochs, report.mean_loss, report.seconds,
                  static_cast<double>(report.samples) / report.seconds);
     }
+    const std::vector<CounterRecord> readings = counters.finish();
     count_steps(steps, record);
     const double seconds = steps.steps().back().end_seconds;
     progress.finish();
@@ -217,6 +222,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     }
     record_traffic(start, group, reducer, statistics, result);
     record_messages(group, trainer.messages(), result);
+    result.counters = counters.gather(group, readings, record);
     StepTimes times = gather_step_times(
         start, group, steps, hidden_seconds_per_step(sums, replicas.size(), is_device_sum));
     record.time_breakdown = std::move(times.breakdown);
@@ -253,6 +259,7 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     make_workload(start)->judge(outcome.validation, outcome.result);
+    end_learning_curve(start, outcome.result);
 }
 
 /// The leader's files, each whole or not at all; the record comes last.
@@ -333,8 +340,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     const int number = start.place.group;
     GroupRecord& record = outcome.result.record;
     describe_group(start, record);
-    const Stopwatch watch;
-    training::StepLog steps = make_step_log(start, watch);
+    TrainingClock clock;
+    CoreCounters counters(start);
+    training::StepLog steps = make_step_log(start, clock);
     Ranks ranks{group, nullptr};
     try {
         ranks.stage = split_stages(start, group);
@@ -345,8 +353,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times =
-            train({start, model, group, replicas, *reducer, log, watch, steps}, outcome.result);
+        const StepTimes times = train(
+            {start, model, group, replicas, *reducer, log, clock, steps, counters}, outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
@@ -364,7 +372,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     } catch (const std::exception& error) {
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
-    if (!record.training_seconds.value) record.training_seconds = {watch.seconds(), ""};
+    if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (group.rank() == 0) store_failure(start, outcome.result, steps, log);

@@ -31,6 +31,17 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
     return found;
 }
 
+/// Whether nobody was lost: of a group that failed by a watchdog a rank is, or hangs.
+bool all_answer(const comm::EndGameDecision& decision) {
+    return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
+        return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
+    });
+}
+
+comm::Afterwards afterwards(const RunEnd& end) {
+    return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
+}
+
 /// A leader's log is a file: what went wrong at the end belongs before the user too.
 ExitCode complain(const std::exception& error, Logger& log) {
     log.error("{}", error.what());
@@ -41,24 +52,25 @@ ExitCode complain(const std::exception& error, Logger& log) {
 
 }  // namespace
 
-ExitCode JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream& out) {
+RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
     if (start_.place.group_rank != 0) {
-        world_.await_release(start_.controller.leader(group), world_.patience_seconds());
-        return ExitCode::ok;
+        const auto next =
+            world_.await_release(start_.controller.leader(group), world_.patience_seconds());
+        return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
-    ExitCode code = ExitCode::internal;
+    RunEnd end{ExitCode::internal, false};
     try {
-        code = lead(mine, log, out);
+        end = lead(mine, log, out);
     } catch (const std::exception& error) {
-        code = complain(error, log);
+        end = {complain(error, log), false};
     }
     std::vector<int> others;
     for (int rank = 1; rank < start_.controller.layout().degree; ++rank) {
         others.push_back(start_.controller.world_rank_of(group, rank));
     }
-    world_.release(others);
-    return code;
+    world_.release(others, afterwards(end));
+    return end;
 }
 
 /// Groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
@@ -69,7 +81,7 @@ double JobController::patience_seconds(const GroupOutcome& mine) const {
     return std::max(kLeastSeconds, 0.5 * seconds);
 }
 
-ExitCode JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
+RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
     std::vector<int> leaders;
     for (int one = 0; one < start_.controller.layout().groups; ++one) {
@@ -80,41 +92,44 @@ ExitCode JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream
     deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
     if (!ballot.decision.agreed) {
-        return complain(
-            Error(ExitCode::partial,
-                  fmt::format("group {} is on its own: the other leaders are silent or went on "
-                              "without it; its predictions are stored",
-                              group)),
-            log);
+        const Error alone(ExitCode::partial,
+                          fmt::format("group {} is on its own: the other leaders are silent or "
+                                      "went on without it; its predictions are stored",
+                                      group));
+        return {complain(alone, log), false};
     }
-    ExitCode code = ExitCode::ok;
+    RunEnd end;
     try {
-        code = vote_and_write(ballot, mine, out);
+        end = vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
-        code = complain(error, log);
+        end = {complain(error, log), false};
         // The other leaders may wait for this one in the vote.
-        if (ballot.leaders != nullptr) ballot.leaders->announce_failure(Error(code, error.what()));
+        if (ballot.leaders != nullptr) {
+            ballot.leaders->announce_failure(Error(end.code, error.what()));
+        }
     }
     const int writer = ballot.decision.writer();
     if (group == writer) {
-        world_.release(living_leaders(ballot.decision, leaders));
+        world_.release(living_leaders(ballot.decision, leaders), afterwards(end));
     } else {
         // Until the result is whole: an end of this rank could end the writer.
-        world_.await_release(leaders[static_cast<std::size_t>(writer)], world_.patience_seconds());
+        const auto next = world_.await_release(leaders[static_cast<std::size_t>(writer)],
+                                               world_.patience_seconds());
+        end.another = next == comm::Afterwards::another_run;
     }
-    return code;
+    return end;
 }
 
-ExitCode JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
-                                       std::ostream& out) {
+RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
+                                     std::ostream& out) {
     const bool writes = ballot.decision.writer() == start_.place.group;
     Vote vote;
     if (ballot.leaders != nullptr) vote = hold_vote(*make_workload(start_), mine, *ballot.leaders);
-    return writes ? write_result(ballot, vote, out) : ExitCode::ok;
+    return writes ? write_result(ballot, vote, out) : RunEnd{};
 }
 
-ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
-                                     std::ostream& out) {
+RunEnd JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
+                                   std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
     const Closing closing{request_, groups, startup_seconds_, since_start_.seconds()};
     RunRecord record = make_record(start_, vote, closing);
@@ -129,7 +144,8 @@ ExitCode JobController::write_result(const comm::Ballot& ballot, const Vote& vot
     out << summary << std::flush;  // whatever has become of the files
     if (failure) std::rethrow_exception(failure);
     storage::write_file_durably(start_.output / report::kSummaryName, summary);
-    return record.verdict.exit_code;
+    if (start_.repetitions == 1) return {record.verdict.exit_code, false};
+    return close_repetition(start_, {record, manifest, all_answer(ballot.decision)}, out);
 }
 
 /// All that the manifest lists, and the manifest; returns its SHA-256.

@@ -9,6 +9,7 @@
 #include <hpcai/comm/mpi_world.hpp>
 
 #include "group_job.hpp"
+#include "repetitions.hpp"
 #include "start.hpp"
 #include "vote.hpp"
 
@@ -29,16 +30,16 @@ public:
 
     /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
     /// it. The leader that writes the result then prints the summary to `out`, whether it could
-    /// be written or not; it returns the verdict's exit code, a leader left alone
-    /// ExitCode::partial, all others ok. Never throws: what goes wrong is told on standard error
-    /// and becomes the exit code.
-    ExitCode finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    /// be written or not; its code is the verdict's (behind the last of several runs the worst of
+    /// all, before that ok), that of a leader left alone ExitCode::partial, all others' ok. Every
+    /// rank hears alike whether another run follows. Never throws: what goes wrong is told on
+    /// standard error and becomes the exit code.
+    RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
-    ExitCode lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
-    ExitCode vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
-                            std::ostream& out);
-    ExitCode write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
+    RunEnd lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
+    RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
     std::string write_files(const Vote& vote, RunRecord& record);
     double patience_seconds(const GroupOutcome& mine) const;
 

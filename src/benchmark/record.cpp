@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <hpcai/base/units.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "determinism.hpp"
 #include "environment.hpp"
@@ -72,13 +71,6 @@ void add_quality(const Start& start, const Vote& vote, const std::vector<GroupRe
     verification::derive_members(start.config, groups, record.quality);
 }
 
-void add_energy(RunRecord& record) {
-    const std::string no_meter = "this machine shows no energy meter to the program";
-    record.scores.vflops_per_watt = {std::nullopt, no_meter};
-    record.energy.joules = {std::nullopt, no_meter};
-    record.energy.average_watts = {std::nullopt, no_meter};
-}
-
 void add_staging(const data::SampleSets& samples, RunRecord& record) {
     record.staging = samples.staging;
     if (record.staging.scope == "none") {
@@ -87,12 +79,6 @@ void add_staging(const data::SampleSets& samples, RunRecord& record) {
         return;
     }
     record.time.staging_seconds = {samples.staging_seconds, ""};
-    const auto text = [](std::int64_t bytes) {
-        return format_bytes(static_cast<std::uint64_t>(bytes));
-    };
-    record.parameters.push_back({"staged", text(record.staging.copied_bytes),
-                                 fmt::format("copied to the nodes' disks; {} were there",
-                                             text(record.staging.reused_bytes))});
 }
 
 void add_verdict(const Start& start, const Closing& closing, const std::vector<GroupResult>& groups,
@@ -103,10 +89,7 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
         facts.failure_codes.push_back(closing.groups[index].exit_code);
     }
     record.verdict = verification::judge(start.config, facts);
-    if (facts.bad_samples > 0) {
-        record.parameters.push_back({"bad samples", std::to_string(facts.bad_samples),
-                                     "damaged files met by the groups; their logs name them"});
-    }
+    verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
 }  // namespace
@@ -121,6 +104,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.topology = topology(start);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
+    record.submission = verification::describe_submission(start.config);
     record.flops = verification::flops_of_model(start.config);
     record.time.started_utc = start.started_utc;
     record.time.startup_seconds = {closing.startup_seconds - start.samples.staging_seconds, ""};
@@ -131,12 +115,13 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_work(groups, record);
     add_quality(start, vote, groups, record);
     verification::derive_scores(record);
-    add_energy(record);
+    verification::derive_time_to_quality(start.config, record);
     record.roofline = start.ceiling;
     record.utilization =
         verification::utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
     const plan::Layout& layout = start.controller.layout();
     verification::derive_communication(start.config, start.controller, groups, record);
+    verification::derive_energy(start.config.run, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);
     verification::derive_time_breakdown(record);
     record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,

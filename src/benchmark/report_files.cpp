@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
@@ -138,6 +139,30 @@ void renew_report_files(const fs::path& directory) {
         }
     }
     write_report_files(directory, record);
+}
+
+verification::Verification verify_result(const fs::path& directory) {
+    verification::Verification verification = verification::verify(directory);
+    const auto find = [&](const std::string& file, const std::string& text) {
+        verification.findings.push_back({printable(file), printable(text)});
+    };
+    const auto is_file = [&](const std::string& name) {
+        std::error_code error;
+        return fs::is_regular_file(fs::symlink_status(directory / name, error));
+    };
+    if (!verification.record) return verification;
+    try {
+        for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
+            if (!is_file(name)) {
+                find(name, "is missing or no regular file");
+            } else if (text_of_file(directory / name, kRecordLimitBytes) != text) {
+                find(name, "is not what result.json and groups/<m>/steps.csv give");
+            }
+        }
+    } catch (const Error& error) {
+        find("report.html", error.what());
+    }
+    return verification;
 }
 
 }  // namespace hpcai::benchmark

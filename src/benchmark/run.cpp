@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <list>
 #include <memory>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/units.hpp>
@@ -10,10 +13,12 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "base_model.hpp"
 #include "ceiling.hpp"
+#include "core_counters.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
 #include "in_world.hpp"
@@ -40,6 +45,10 @@ void print_start(const Start& start, std::ostream& log) {
         if (settings.node_names.size() <= node) settings.node_names.resize(node + 1);
         settings.node_names[node] = start.hostnames[rank];
     }
+    if (start.repetitions > 1) {
+        log << fmt::format("repetition {} of {}, seed {}\n", start.repetition, start.repetitions,
+                           start.config.run.seed);
+    }
     log << plan::draw_group_map(start.controller, settings)
         << "device of rank 0: " << start.ranks.front().device << "; computing in "
         << name_of(start.precision) << start.device_note
@@ -48,6 +57,8 @@ void print_start(const Start& start, std::ostream& log) {
          verification::broken_rules(start.config, facts_at_start(start))) {
         log << "the result will be INVALID: " << rule << "\n";
     }
+    const std::string incomplete = verification::what_submission_lacks(start.config);
+    if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
     log << std::flush;
 }
 
@@ -68,11 +79,28 @@ struct Session {
     std::unique_ptr<comm::GradientReducer> reducer;
 };
 
-ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& session,
-                   std::ostream& out) {
+void leave_stage(const Start& start, bool is_success, int world_rank, Logger& log) {
+    if (start.samples.stage == nullptr) return;
+    if (const std::int64_t lost = start.samples.stage->lost_copies(); lost > 0) {
+        log.warn("rank {} read {} from their sources, as their staged copies were lost or damaged",
+                 world_rank, counted(lost, "sample"));
+    }
+    start.samples.stage->leave(is_success);
+}
+
+struct Invocation {
+    comm::MpiWorld& world;
+    const RunRequest& request;
+    std::ostream& out;
+};
+
+/// One run of `series`. Behind one of which all went well MPI is done with the session.
+RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>& sessions) {
+    comm::MpiWorld& world = invocation.world;
     const Stopwatch since_start;
+    Session& session = sessions.emplace_back();
     comm::StartUp start_up = world.start_up();
-    Start& start = session.start.emplace(agree_on_start(request, start_up));
+    Start& start = session.start.emplace(agree_on_start(invocation.request, start_up, series));
     start.ceiling = find_ceiling(start, start_up.everyone());
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
@@ -80,27 +108,46 @@ ExitCode run_ranks(comm::MpiWorld& world, const RunRequest& request, Session& se
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
     if (world.rank() == 0) print_start(start, std::cerr);
-    const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
-    JobController controller(start, request, world, since_start);
-
-    const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
-    if (start.samples.stage != nullptr) {
-        if (const std::int64_t lost = start.samples.stage->lost_copies(); lost > 0) {
-            log->warn(
-                "rank {} read {} from their sources, as their staged copies were lost or damaged",
-                world.rank(), counted(lost, "sample"));
-        }
-        start.samples.stage->leave(outcome.status.state == comm::GroupState::completed);
+    start.counters = find_counters(start);
+    RunEnd end;
+    bool is_success = false;
+    {
+        const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
+        JobController controller(start, invocation.request, world, since_start);
+        const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
+        is_success = outcome.status.state == comm::GroupState::completed;
+        leave_stage(start, is_success, world.rank(), *log);
+        end = controller.finish(outcome, *log, invocation.out);
     }
-    return controller.finish(outcome, *log, out);
+    if (end.another && is_success) sessions.pop_back();
+    return end;
+}
+
+/// All runs of run.repeat, as long as every rank is there. What ends a start ends them.
+ExitCode run_series(const Invocation& invocation, std::list<Session>& sessions) {
+    Series series;
+    while (true) {
+        try {
+            const RunEnd end = run_once(invocation, series, sessions);
+            if (!end.another) return end.code;
+        } catch (const Error& error) {
+            if (series.number > 1 && invocation.world.rank() == 0) {
+                note_stop(series.folder, fmt::format("repetition {} could not start: {}",
+                                                     series.number, error.what()));
+            }
+            throw;
+        }
+        ++series.number;
+    }
 }
 
 }  // namespace
 
 ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
-    Session session;
-    return in_world(request.command_line,
-                    [&](comm::MpiWorld& world) { return run_ranks(world, request, session, out); });
+    std::list<Session> sessions;
+    return in_world(request.command_line, [&](comm::MpiWorld& world) {
+        return run_series({world, request, out}, sessions);
+    });
 }
 
 }  // namespace hpcai::benchmark

@@ -15,6 +15,7 @@
 #include <hpcai/prediction/model_check.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/verification/repetitions.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -83,12 +84,26 @@ void require_new_or_empty(const fs::path& wanted) {
             wanted.string());
 }
 
+/// That of this run: one of several has its own seed and is told as a run by itself.
+config::Config config_of(const Series& series) {
+    config::Config config = *series.config;
+    config.run.seed += static_cast<std::uint64_t>(series.number) - 1;
+    config.run.repeat = 1;
+    return config;
+}
+
+fs::path output_of(const Series& series) {
+    if (series.config->run.repeat == 1) return series.folder;
+    return series.folder / verification::repetition_name(series.number);
+}
+
 /// Makes the directory, which must be new or empty, with what belongs in it from the start, or
 /// leaves things as they were.
 void make_output(const fs::path& wanted, const std::string& config) {
     require_new_or_empty(wanted);
     std::error_code error;
     const bool exists = fs::exists(wanted, error);
+    const bool has_folder = wanted.parent_path().empty() || fs::exists(wanted.parent_path(), error);
     try {
         fs::create_directories(wanted / "groups");
         fs::create_directories(wanted / "evaluation");
@@ -98,6 +113,7 @@ void make_output(const fs::path& wanted, const std::string& config) {
             fs::remove(wanted / name, error);
         }
         if (!exists) fs::remove(wanted, error);
+        if (!has_folder) fs::remove(wanted.parent_path(), error);
         throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be made: {}",
                                                  wanted.string(), failure.what()));
     }
@@ -172,10 +188,14 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
     return sharing;
 }
 
-Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
+Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series& series) {
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = broadcast_text(everyone, utc_now());
-    config::Config config = agree_on_config(request, everyone);
+    if (!series.config) {
+        series.config = agree_on_config(request, everyone);
+        series.folder = broadcast_text(everyone, output_of(request, series.config->run));
+    }
+    config::Config config = config_of(series);
 
     const std::vector<int>& nodes = start_up.node_of_world_rank();
     const plan::Layout layout = plan::make_layout(config.bagging, config.training, config.parallel,
@@ -209,9 +229,9 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
     const int threads =
         device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
 
-    const fs::path output = broadcast_text(everyone, output_of(request, config.run));
+    const fs::path output = output_of(series);
     comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
-        if (everyone.rank() == 0) require_new_or_empty(output);
+        if (everyone.rank() == 0) require_new_or_empty(series.number == 1 ? series.folder : output);
     });
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
@@ -226,7 +246,9 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up) {
             started,
             threads,
             std::move(opened.note),
-            {}};
+            {},
+            series.number,
+            series.config->run.repeat};
 }
 
 void make_result_directory(const Start& start, comm::Communicator& everyone) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,19 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 #include "devices.hpp"
 
 namespace hpcai::benchmark {
+
+/// The runs of one invocation: what they share, as the first has agreed on it.
+struct Series {
+    std::optional<config::Config> config;
+    std::filesystem::path folder;  // of the only run's result, or of those of all
+    int number = 1;                // of the run that starts, from 1
+};
 
 /// Everything all ranks know before they part into groups.
 struct Start {
@@ -33,6 +42,9 @@ struct Start {
     int threads = 1;          // of the host, for this rank
     std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
     CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
+    int repetition = 1;       // of `repetitions`, from 1
+    int repetitions = 1;      // run.repeat
+    std::vector<meters::Counter> counters = {};  // that this rank reads while its group trains
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
@@ -43,10 +55,11 @@ config::Config agree_on_config(const RunRequest& request, comm::Communicator& ev
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone);
 
-/// Agrees on the configuration (read by rank 0), the layout (eq. 5), the data and the devices.
+/// Agrees on the configuration (read by rank 0 for the first run of `series`, which keeps it), the
+/// layout (eq. 5), the data and the devices. Each run has a seed of its own, one above the last.
 /// Writes nothing but the copies that data.staging asks for. Throws Error(usage) when the result
 /// directory is there and not empty. Collective; a failure on one rank is thrown on all.
-Start agree_on_start(const RunRequest& request, comm::StartUp& start_up);
+Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series& series);
 
 /// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
 /// behind. Throws Error(usage), on all ranks, when the directory is not empty (any more) or cannot

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include <hpcai/base/process_memory.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
@@ -21,7 +22,8 @@ constexpr std::size_t kAlignments = 9;
 /// A rank's numbers, as one message.
 constexpr double RankRecord::*kNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
-    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication};
+    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
+    &RankRecord::peak_memory_bytes};
 using Message = std::array<double, std::size(kNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
 
 Message pack(const RankRecord& record) {
@@ -118,9 +120,9 @@ std::string gather_trace(const Start& start, comm::Communicator& group,
 
 }  // namespace
 
-training::StepLog make_step_log(const Start& start, const Stopwatch& since_start_up) {
+training::StepLog make_step_log(const Start& start, const TrainingClock& clock) {
     const config::RunConfig& run = start.config.run;
-    return {{.now = [&since_start_up] { return since_start_up.seconds(); },
+    return {{.now = [&clock] { return clock.seconds(); },
              .measure_phases = run.measure_phases,
              .trace_steps = run.trace ? run.trace_steps : 0},
             *start.device};
@@ -142,6 +144,7 @@ StepTimes gather_step_times(const Start& start, comm::Communicator& group,
     StepTimes times;
     RankRecord mine = metrics::summarize(steps.steps(), steps.step_seconds());
     mine.hidden_communication = hidden_seconds.value.value_or(PhaseSeconds::kUnknown);
+    mine.peak_memory_bytes = peak_resident_bytes().value_or(PhaseSeconds::kUnknown);
     times.ranks = gather_ranks(start, group, mine);
     std::vector<int> stages;
     for (int rank = 0; rank < group.size(); ++rank) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/base/step_record.hpp>
 #include <hpcai/comm/communicator.hpp>
@@ -13,6 +12,7 @@
 #include <hpcai/training/step_log.hpp>
 
 #include "start.hpp"
+#include "training_clock.hpp"
 
 namespace hpcai::benchmark {
 
@@ -23,8 +23,8 @@ struct StepTimes {
     std::string trace;  // the text of trace.json, at the leader; empty where none was asked for
 };
 
-/// Of this rank's steps, as the configuration asks for; `since_start_up` outlives it.
-training::StepLog make_step_log(const Start& start, const Stopwatch& since_start_up);
+/// Of this rank's steps, as the configuration asks for; `clock` outlives it.
+training::StepLog make_step_log(const Start& start, const TrainingClock& clock);
 
 /// How long a step's sums of gradients were under way while the rank computed, as far as
 /// `accounting` of this rank knows: with `is_device_sum` by the device's clock.

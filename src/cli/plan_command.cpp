@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -16,6 +17,7 @@
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "commands.hpp"
 
@@ -123,6 +125,8 @@ ExitCode plan(const Options& options, std::ostream& out) {
     look_at_samples(config.data, request);
     const prediction::Estimate estimate = prediction::estimate(config, request);
     out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
+    const std::string incomplete = verification::what_submission_lacks(config);
+    if (!incomplete.empty()) std::cerr << "the result will be " << incomplete << '\n';
     return ExitCode::ok;
 }
 

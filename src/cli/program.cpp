@@ -31,6 +31,7 @@ void add_commands(CLI::App& program, Context& context) {
     add_compare_command(program, context);
     add_rank_command(program, context);
     add_report_command(program, context);
+    add_energy_command(program, context);
     add_data_command(program, context);
     add_config_command(program, context);
 }

@@ -3,8 +3,9 @@
 #include <ostream>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/verification/ranking.hpp>
-#include <hpcai/verification/verify.hpp>
+#include <hpcai/verification/repetitions.hpp>
 
 #include "commands.hpp"
 
@@ -17,17 +18,33 @@ struct Options {
     bool unverified = false;
 };
 
+/// Whether nothing was found. Throws where that is not enough.
+bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
+                 bool may_be_taken) {
+    if (findings.empty()) return true;
+    const verification::Finding& first = findings.front();
+    require(may_be_taken, ExitCode::mismatch,
+            "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them, "
+            "--unverified takes it all the same",
+            printable(directory), findings.size(), first.file, first.text);
+    return false;
+}
+
 verification::Submission read(const std::string& directory, bool unverified) {
-    const verification::Verification checked = verification::verify(directory);
-    const bool is_verified = checked.findings.empty();
-    if (!is_verified) {
-        const verification::Finding& first = checked.findings.front();
-        require(unverified && checked.record, ExitCode::mismatch,
-                "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them, "
-                "--unverified takes it all the same",
-                printable(directory), checked.findings.size(), first.file, first.text);
+    if (!verification::has_repetitions(directory)) {
+        const verification::Verification checked = benchmark::verify_result(directory);
+        const bool is_whole =
+            is_verified(directory, checked.findings, unverified && checked.record.has_value());
+        return {directory, *checked.record, is_whole, checked.manifest};
     }
-    return {directory, *checked.record, is_verified, checked.manifest};
+    const verification::SeriesVerification series =
+        verification::verify_repetitions(directory, benchmark::verify_result);
+    const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
+    const bool can_be_read = index < series.runs.size() && series.runs[index].record;
+    const bool is_whole = is_verified(directory, series.findings, unverified && can_be_read);
+    const verification::Verification& median = series.runs[index];
+    return {directory, *median.record, is_whole, median.manifest,
+            static_cast<int>(series.runs.size())};
 }
 
 ExitCode rank(const Options& options, std::ostream& out) {
@@ -52,7 +69,10 @@ void add_rank_command(CLI::App& parent, Context& context) {
                  "others below.",
                  {"hpcai500 rank results/site-a results/site-b",
                   "hpcai500 rank results/* --format html --unverified"}});
-    command.add_option("DIR", options->directories, "result directories")->required();
+    command
+        .add_option("DIR", options->directories,
+                    "result directories, of runs or of several runs each")
+        ->required();
     command
         .add_option_function<std::string>(
             "--format",

@@ -303,6 +303,11 @@ public:
     }
 
     void check_run() const {
+        constexpr std::uint64_t kLastSeed = 9007199254740991;
+        const auto further = static_cast<std::uint64_t>(config_.run.repeat) - 1;
+        check(config_.run.seed <= kLastSeed - further, "run.seed",
+              fmt::format("at most {}, as run.repeat is {}", kLastSeed - further,
+                          config_.run.repeat));
         check(!config_.run.trace || config_.run.measure_phases, "run.trace",
               "false, as run.measure_phases is false");
     }

@@ -162,6 +162,7 @@ private:
 
 /// The rows of the table, one function per file of rows.
 std::vector<Key> run_keys();
+std::vector<Key> submission_keys();
 std::vector<Key> workload_keys();
 std::vector<Key> detector_keys();
 std::vector<Key> bagging_keys();

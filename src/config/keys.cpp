@@ -14,9 +14,11 @@ bool Bounds::contain(double value) const noexcept {
 
 const std::vector<Section>& sections() {
     static const std::vector<Section> table = {
-        {"run",
-         "What this run is called, where it writes and how it may be ranked.",
-         {"repeat", "submission"}},
+        {"run", "What this run is called, where it writes and how it may be ranked.", {}},
+        {"submission",
+         "Who hands the result in, and the nine layers of the system in words; a ranking needs all "
+         "but contact.",
+         {}},
         {"workload", "What is trained: model, picture format, target quality and length.", {}},
         {"detector", "Sizes of the detector, where workload.model is one.", {}},
         {"bagging",
@@ -36,8 +38,9 @@ const std::vector<Section>& sections() {
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (auto make : {run_keys, workload_keys, detector_keys, bagging_keys, parallel_keys,
-                          data_keys, training_keys, communication_keys, device_keys}) {
+        for (auto make :
+             {run_keys, submission_keys, workload_keys, detector_keys, bagging_keys, parallel_keys,
+              data_keys, training_keys, communication_keys, device_keys}) {
             for (Key& key : make()) all.push_back(std::move(key));
         }
         return all;

@@ -61,6 +61,57 @@ std::vector<Key> run_keys() {
             {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
                         "seconds before training, outside of every clock that scores; off has "
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
+        run.integer("evaluate_epochs", &RunConfig::evaluate_epochs,
+                    {.meaning = "Epochs between two evaluations of each model on the test samples "
+                                "in the course of its training, on a clock that stands still; 0 "
+                                "is none but the one at the end. Costs memory beside the "
+                                "training's.",
+                     .unit = "epochs",
+                     .bounds = between(0, 65535)}),
+        run.integer("repeat", &RunConfig::repeat,
+                    {.meaning = "Complete runs in one invocation, with the seeds seed, seed + 1, "
+                                "...: each in repetition_1, repetition_2, ... of the result "
+                                "directory, with medians and spread in repetitions.json.",
+                     .unit = "runs",
+                     .bounds = between(1, 100)}),
+        run.choice<Meters>(
+            "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
+            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
+                        "network interfaces are read while the run trains, where nodes show them: "
+                        "once a second, on each node by the first rank of each group there."}),
+    };
+}
+
+std::vector<Key> submission_keys() {
+    const SectionBuilder<SubmissionConfig> submission("submission", &Config::submission);
+    using S = SubmissionConfig;
+    return {
+        submission.text("system_name", &S::system_name, {.meaning = "Name of the system."}),
+        submission.text("organization", &S::organization,
+                        {.meaning = "Who runs the system and hands the result in."}),
+        submission.text("contact", &S::contact,
+                        {.meaning = "Whom to ask about the result; part of the published files."}),
+        submission.text("hardware", &S::hardware,
+                        {.meaning = "Layer 1: nodes, processors, accelerators, memory, network, "
+                                    "storage."}),
+        submission.text("operating_system", &S::operating_system,
+                        {.meaning = "Layer 2: system, kernel, drivers, containers."}),
+        submission.text("communication_libraries", &S::communication_libraries,
+                        {.meaning = "Layer 3: MPI, NCCL and what they run over."}),
+        submission.text("acceleration_libraries", &S::acceleration_libraries,
+                        {.meaning = "Layer 4: libraries of kernels, such as cuDNN or oneDNN."}),
+        submission.text("framework", &S::framework,
+                        {.meaning = "Layer 5: what trains the models; this program, or what was "
+                                    "changed in it."}),
+        submission.text("parallel_mode", &S::parallel_mode,
+                        {.meaning = "Layer 6: how ranks share the training, and why so."}),
+        submission.text("algorithm", &S::algorithm,
+                        {.meaning = "Layer 7: the model and what was changed in it."}),
+        submission.text("hyper_parameters", &S::hyper_parameters,
+                        {.meaning = "Layer 8: learning-rate policy, batch size and the rest."}),
+        submission.text("problem", &S::problem,
+                        {.meaning = "Layer 9, which no level changes: data set, target quality, "
+                                    "epochs."}),
     };
 }
 

@@ -113,8 +113,12 @@ std::vector<std::uint16_t> DataSampler::counts(std::uint32_t model) const {
 }
 
 std::uint64_t DataSampler::in_bag_size(std::uint32_t model) const {
-    const auto counted = counts(model);
-    return std::accumulate(counted.begin(), counted.end(), std::uint64_t{0});
+    if (sampler_ == config::Sampler::subsample) return subsample_size_;
+    if (sampler_ != config::Sampler::poisson) return samples_;
+    Draws draws(seed_, RandomPurpose::bootstrap, model, 0);
+    std::uint64_t size = 0;
+    for (std::uint32_t sample = 0; sample < samples_; ++sample) size += poisson(draws.next());
+    return size;
 }
 
 std::vector<std::uint8_t> DataSampler::out_of_bag(std::uint32_t model) const {

@@ -103,7 +103,8 @@ public:
         fill_work();
         const ModelParts parts = cut_model(config_, layout());
         estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
-        estimate_.memory = estimate_memory(config_, layout(), parts, exchange_bytes());
+        estimate_.memory =
+            estimate_memory(config_, layout(), parts, exchange_bytes(), estimate_.data.samples);
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "

@@ -101,6 +101,7 @@ ordered_json json_of(const MemoryEstimate& memory, int ranks_of_fullest_node) {
             {"activation_bytes", number(memory.activations)},
             {"input_bytes", number(memory.input)},
             {"exchange_bytes", number(memory.exchange)},
+            {"program_bytes", number(memory.program)},
             {"evaluation_bytes", number(memory.evaluation)},
             {"total_bytes", number(memory.total())},
             {"fullest_node_bytes", number(memory.total() * ranks_of_fullest_node)}};

@@ -178,6 +178,7 @@ void print_memory(Page& page, const Estimate& estimate) {
     if (memory.exchange > 0) {
         line("exchange", memory.exchange, "messages on their way; with int8 also residuals");
     }
+    if (memory.program > 0) line("program", memory.program, "code, libraries, MPI");
     line("evaluation", memory.evaluation, values + ", the network that predicts, after training");
     line("total", memory.total(), "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), counted(ranks, "rank"));

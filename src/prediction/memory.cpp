@@ -17,6 +17,9 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 constexpr double kMebibyte = 1024 * 1024;
+/// Resident of a rank with no model, as measured: its own code and data, the pages of oneDNN, Open
+/// MPI and HDF5 that it touches, and MPI's buffers.
+constexpr double kProgramBytes = 60e6;
 
 /// What one node's backward pass reads: whole values, and bytes that only it keeps.
 struct BackwardReads {
@@ -171,13 +174,19 @@ double sample_bytes(const graph::Graph& graph) {
     return sample;
 }
 
-/// The prefetched batches and the one that is computed on, and what is cached.
-double input_bytes(const config::Config& config, const graph::Graph& graph, int samples) {
+/// The prefetched batches and the one that is computed on, and what is cached, of no more samples
+/// than there are. Decoded photographs are larger than what a model reads of them, fields are not.
+double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
+                   const Quantity& training_samples) {
     const double sample = sample_bytes(graph);
     const bool has_cache = config.data.kind != config::DataKind::climate_hdf5;
-    const double cache = has_cache ? config.data.decoded_cache_mib : 0;
-    return sample * samples * (config.data.prefetch_batches + 1) +
-           (cache + config.data.resident_mib) * kMebibyte;
+    double cache = has_cache ? config.data.decoded_cache_mib * kMebibyte : 0;
+    if (config.data.kind == config::DataKind::climate_synthetic && training_samples.value) {
+        const double samples = *training_samples.value + config.data.synthetic_validation_samples;
+        cache = std::min(cache, samples * sample);
+    }
+    return sample * rows * (config.data.prefetch_batches + 1) + cache +
+           config.data.resident_mib * kMebibyte;
 }
 
 /// Two doubles a channel in each direction, of one micro-batch.
@@ -242,7 +251,8 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
 }
 
 MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts, const std::vector<double>& exchange) {
+                               const ModelParts& parts, const std::vector<double>& exchange,
+                               const Quantity& training_samples) {
     const int samples = layout.rows(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
@@ -259,8 +269,10 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             .working_copies = working_copies(graph, precision),
             .activations = samples * parts.in_flight[stage] * kept_for_backward(graph, precision)};
         memory.exchange = exchange[stage];
+        memory.program = config.device.kind == config::DeviceKind::cuda ? 0 : kProgramBytes;
         if (stage == 0)
-            memory.input = input_bytes(config, parts.whole, samples * layout.micro_batches);
+            memory.input =
+                input_bytes(config, parts.whole, samples * layout.micro_batches, training_samples);
         for (const graph::NormStatistics& statistics : graph.statistics()) {
             memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
@@ -272,6 +284,10 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             const double slice_bytes = memory.gradients + memory.optimizer_state + bytes;
             memory.evaluation =
                 std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
+        }
+        if (config.run.evaluate_epochs > 0) {  // beside all that trains
+            memory.evaluation += memory.working_copies + memory.activations;
+            if (layout.slices() > 1) memory.evaluation += gradient_copies * bytes + states * bytes;
         }
         if (memory.total() > most.total()) most = memory;
     }
@@ -342,7 +358,7 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
 }
 
 double MemoryEstimate::total() const {
-    return parameters + gradients + optimizer_state + statistics + input + exchange +
+    return parameters + gradients + optimizer_state + statistics + input + exchange + program +
            std::max(working_copies + activations, evaluation);
 }
 

@@ -42,7 +42,8 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
 /// Memory of a rank of the stage that takes most; `exchange` [stage] are the bytes of its messages.
 MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts, const std::vector<double>& exchange);
+                               const ModelParts& parts, const std::vector<double>& exchange,
+                               const Quantity& training_samples);
 
 PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
                                    const ModelParts& parts);

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/models/make_model.hpp>
 
@@ -111,6 +113,12 @@ private:
                    : std::string("no training steps of this model in this precision were measured: "
                                  "the time is that of its operations by themselves, one sample's "
                                  "share of it"));
+        const std::string optimizer = config::value_text(config_, "training.optimizer");
+        const std::string& measured = roofline_.calibration.optimizer;
+        if (is_calibrated() && measured != optimizer) {
+            assume(fmt::format("steps were measured with {}; those with {} take as long",
+                               printable(measured), optimizer));
+        }
         return slowdown_ * whole * estimate_.pipeline.largest_share /
                (1 - estimate_.pipeline.bubble_fraction);
     }

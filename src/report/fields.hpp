@@ -6,6 +6,7 @@
 
 #include <hpcai/base/run_record.hpp>
 
+#include "energy_fields.hpp"
 #include "roofline_fields.hpp"
 
 /// Every key of `result.json`, once: the writer and the reader are two kinds of `fields`.
@@ -22,11 +23,36 @@ inline constexpr std::array kStatuses{StatusRow{Status::valid, "VALID", ExitCode
                                       StatusRow{Status::partial, "PARTIAL", ExitCode::partial},
                                       StatusRow{Status::custom, "CUSTOM", ExitCode::ok}};
 
+void describe(auto& fields, Any<RuleRecord> auto& rule) {
+    fields("number", rule.number);
+    fields("what", rule.what);
+    fields("required", rule.required);
+    fields("found", rule.found);
+    fields("kept", rule.kept);
+}
+
 void describe(auto& fields, Any<VerdictRecord> auto& verdict) {
     fields("status", verdict.status);
     fields("reasons", verdict.reasons);
     fields("exit_code", verdict.exit_code);
     fields("rankable", verdict.rankable);
+    fields("rules", verdict.rules);
+}
+
+void describe(auto& fields, Any<SubmissionRecord> auto& submission) {
+    fields("system_name", submission.system_name);
+    fields("organization", submission.organization);
+    fields("contact", submission.contact);
+    fields("hardware", submission.hardware);
+    fields("operating_system", submission.operating_system);
+    fields("communication_libraries", submission.communication_libraries);
+    fields("acceleration_libraries", submission.acceleration_libraries);
+    fields("framework", submission.framework);
+    fields("parallel_mode", submission.parallel_mode);
+    fields("algorithm", submission.algorithm);
+    fields("hyper_parameters", submission.hyper_parameters);
+    fields("problem", submission.problem);
+    fields("missing", submission.missing);
 }
 
 void describe(auto& fields, Any<ParameterRecord> auto& parameter) {
@@ -128,6 +154,12 @@ void describe(auto& fields, Any<TimeBreakdownRecord> auto& time) {
     fields("stragglers", time.stragglers);
 }
 
+void describe(auto& fields, Any<EpochQualityRecord> auto& one) {
+    fields("epoch", one.epoch);
+    fields("training_seconds", one.training_seconds);
+    fields("quality", one.quality);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -148,6 +180,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("audit", group.audit);
     fields("predictions_sha256", group.predictions_sha256);
     fields("time_breakdown", group.time_breakdown);
+    fields("quality_by_epoch", group.quality_by_epoch);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {
@@ -172,6 +205,7 @@ void describe(auto& fields, Any<GroupResult> auto& result) {
     fields("statistics_sums_per_step", result.statistics_sums_per_step);
     fields("statistics_bytes_per_step", result.statistics_bytes_per_step);
     fields("statistics_seconds", result.statistics_seconds);
+    fields("counters", result.counters);
 }
 
 void describe(auto& fields, Any<WorkRecord> auto& work) {
@@ -186,6 +220,7 @@ void describe(auto& fields, Any<TimeRecord> auto& time) {
     fields("staging_seconds", time.staging_seconds);
     fields("training_seconds", time.training_seconds);
     fields("epoch_seconds", time.epoch_seconds);
+    fields("time_to_quality_seconds", time.time_to_quality_seconds);
     fields("vote_seconds", time.vote_seconds);
     fields("total_seconds", time.total_seconds);
 }
@@ -204,18 +239,19 @@ void describe(auto& fields, Any<ThroughputRecord> auto& throughput) {
     fields("per_rank", throughput.per_rank);
 }
 
-void describe(auto& fields, Any<ScoresRecord> auto& scores) {
-    fields("flops", scores.flops);
-    fields("vflops", scores.vflops);
-    fields("penalty_coefficient", scores.penalty_coefficient);
-    fields("vflops_per_watt", scores.vflops_per_watt);
-}
-
 void describe(auto& fields, Any<IntervalRecord> auto& interval) {
     fields("low", interval.low);
     fields("high", interval.high);
     fields("level", interval.level);
     fields("method", interval.method);
+}
+
+void describe(auto& fields, Any<ScoresRecord> auto& scores) {
+    fields("flops", scores.flops);
+    fields("vflops", scores.vflops);
+    fields("penalty_coefficient", scores.penalty_coefficient);
+    fields("vflops_per_watt", scores.vflops_per_watt);
+    fields("vflops_interval", scores.vflops_interval);
 }
 
 void describe(auto& fields, Any<CategoryRecord> auto& category) {
@@ -249,6 +285,7 @@ void describe(auto& fields, Any<QualityRecord> auto& quality) {
     fields("out_of_bag", quality.out_of_bag);
     fields("out_of_bag_samples", quality.out_of_bag_samples);
     fields("confidence_interval", quality.confidence_interval);
+    fields("members_interval", quality.members_interval);
     fields("ensemble_voc_ap50", quality.ensemble_voc_ap50);
     fields("ensemble_ap10", quality.ensemble_ap10);
     fields("categories", quality.categories);
@@ -276,6 +313,8 @@ void describe(auto& fields, Any<CommunicationRecord> auto& communication) {
     fields("statistics_sums_per_step", communication.statistics_sums_per_step);
     fields("statistics_bytes_per_step", communication.statistics_bytes_per_step);
     fields("statistics_seconds", communication.statistics_seconds);
+    fields("counted_sent_bytes", communication.counted_sent_bytes);
+    fields("interfaces", communication.interfaces);
 }
 
 void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
@@ -292,12 +331,6 @@ void describe(auto& fields, Any<ParallelRecord> auto& parallel) {
     fields("part_wait_seconds", parallel.part_wait_seconds);
 }
 
-void describe(auto& fields, Any<EnergyRecord> auto& energy) {
-    fields("source", energy.source);
-    fields("joules", energy.joules);
-    fields("average_watts", energy.average_watts);
-}
-
 void describe(auto& fields, Any<DeterminismRecord> auto& determinism) {
     fields("requested", determinism.requested);
     fields("guarantee", determinism.guarantee);
@@ -309,6 +342,7 @@ void describe(auto& fields, Any<RunRecord> auto& record) {
     fields("program_version", record.program_version);
     fields("name", record.name);
     fields("verdict", record.verdict);
+    fields("submission", record.submission);
     fields("scores", record.scores);
     fields("roofline", record.roofline);
     fields("utilization", record.utilization);

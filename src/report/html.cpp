@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -19,21 +19,54 @@ std::string counted(std::int64_t count, std::string_view name) {
     return fmt::format("{} {}{}", format_count(count), name, count == 1 ? "" : "s");
 }
 
+/// Why a run without a usable score is INVALID.
+std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
+    const auto is_broken = [](const RuleRecord& rule) { return !rule.kept; };
+    if (verdict.exit_code != ExitCode::invalid) return "No base model finished; there is no score.";
+    if (std::ranges::any_of(verdict.rules, is_broken)) {
+        return "The run broke the rules below; its score may not be used.";
+    }
+    return "The run has no score that is a number.";
+}
+
 /// What a verdict says, for who has not read the rules.
 std::string_view meaning_of(const VerdictRecord& verdict) {
-    struct Row {
-        Status status;
-        std::string_view meaning;
-    };
-    static constexpr std::array kMeanings{
-        Row{Status::valid, "The run kept every rule of its level."},
-        Row{Status::invalid, "The run broke the rules below; its score may not be used."},
-        Row{Status::partial, "Some base models are missing from the ensemble."},
-        Row{Status::custom, "The run finished outside the rules of any level."}};
-    for (const Row& row : kMeanings) {
-        if (row.status == verdict.status) return row.meaning;
+    switch (verdict.status) {
+        case Status::valid:
+            return "The run kept every rule of its level.";
+        case Status::invalid:
+            return meaning_of_invalid(verdict);
+        case Status::partial:
+            return "Some base models are missing from the ensemble.";
+        case Status::custom:
+            return "The run finished outside the rules of any level.";
     }
     return "";
+}
+
+/// The rules that the run had to keep, broken ones first.
+Markup rules(const VerdictRecord& verdict) {
+    if (verdict.rules.empty()) return {};
+    Table rows;
+    rows.columns = {{"rule"},
+                    {"what", Align::left},
+                    {"required", Align::left},
+                    {"found", Align::left},
+                    {"", Align::left}};
+    rows.unfolded = verdict.rules.size();
+    std::size_t broken = 0;
+    for (const bool kept : {false, true}) {
+        for (const RuleRecord& rule : verdict.rules) {
+            if (rule.kept != kept) continue;
+            broken += kept ? 0 : 1;
+            rows.rows.push_back({text(std::to_string(rule.number)), text(rule.what),
+                                 text(rule.required), text(rule.found),
+                                 text(kept ? "kept" : "broken")});
+        }
+    }
+    const std::string title = fmt::format("{} of docs/RULES.md, {} broken",
+                                          counted(std::ssize(verdict.rules), "condition"), broken);
+    return folded(title, table(rows));
 }
 
 Markup reasons(const std::vector<std::string>& lines) {
@@ -93,14 +126,30 @@ Markup verdict_section(const RunRecord& record) {
     const std::string state =
         fmt::format("{} It {} be ranked. Exit code {}.", meaning_of(verdict),
                     verdict.rankable ? "can" : "cannot", static_cast<int>(verdict.exit_code));
-    return element(fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
-                               word),
-                   {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
-                    reasons(verdict.reasons),
-                    element(R"(p class="result-line")",
-                            {element("code", {text(result_line(record))})})}) +
+    return element(
+               fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
+                           word),
+               {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
+                reasons(verdict.reasons),
+                element(R"(p class="result-line")", {element("code", {text(result_line(record))})}),
+                rules(verdict)}) +
            Markup{"\n"};
 }
+
+namespace {
+
+std::string vote_of(const RunRecord& record) {
+    const auto finished = std::ranges::count_if(
+        record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
+    const std::string& way = record.workload.aggregation;
+    if (finished == 0) return "None finished.";
+    if (finished == record.topology.groups) {
+        return fmt::format("Their votes were combined by {}.", way);
+    }
+    return fmt::format("The votes of the {} that finished were combined by {}.", finished, way);
+}
+
+}  // namespace
 
 Markup headline(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
@@ -109,13 +158,12 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string story = fmt::format(
-        "{} ({}) were trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
-        "of "
-        "{} in batches of {}, computed in {}. Their votes were combined by {}.",
+        "{} ({}), trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
+        "of {} in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, work.aggregation);
+        work.batch_size, work.precision, vote_of(record));
     return element(
                R"(section id="headline" aria-label="Headline numbers")",
                {element(

@@ -49,6 +49,37 @@ Markup loss_curves(const PageContent& content) {
     return line_plot(plot);
 }
 
+/// What the models were worth in the course of their training.
+Markup quality_curves(const RunRecord& record) {
+    LinePlot plot;
+    int last = 0;
+    for (const GroupRecord& group : record.work.groups) {
+        Series one{fmt::format("group {}", group.group), {}};
+        for (const EpochQualityRecord& point : group.quality_by_epoch) {
+            one.points.push_back({static_cast<double>(point.epoch), point.quality});
+            last = std::max(last, point.epoch);
+        }
+        if (!one.points.empty()) plot.series.push_back(std::move(one));
+    }
+    if (plot.series.empty()) return {};
+    plot.title = "Quality by epoch";
+    plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
+                                   record.quality.metric, plot.series.size(), last);
+    plot.x_name = "epochs done";
+    plot.x_format = [](double x) { return format_count(std::llround(x)); };
+    plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
+    if (plot.series.size() > kLines) {
+        Spread spread = spread_of(plot.series, kBins);
+        plot.bands.push_back(std::move(spread.band));
+        plot.series = {std::move(spread.median)};
+    }
+    const double target = record.quality.target;
+    plot.series.push_back({"target", {{0, target}, {static_cast<double>(last), target}}});
+    return line_plot(plot) +
+           facts({{"time to quality", quantity(record.time.time_to_quality_seconds, "{:.2f}", "s"),
+                   "of training, until every model had the target"}});
+}
+
 /// The common scale of all qualities, with some room at its ends.
 class Scale {
 public:
@@ -142,11 +173,15 @@ Markup gain(const RunRecord& record) {
     return element(R"(div class="marks")", {table(marks)}) + note(scale.text());
 }
 
+Markup limits_of(const IntervalRecord& interval, std::string_view format) {
+    Markup limits = quantity(interval.low, format);
+    if (is_there(interval.low)) limits += text(" to ") + quantity(interval.high, format);
+    return limits;
+}
+
 Markup numbers(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
-    Markup limits = quantity(interval.low, "{:.4f}");
-    if (is_there(interval.low)) limits += text(" to ") + quantity(interval.high, "{:.4f}");
     std::vector<Fact> rows{
         {"ensemble", quantity(quality.ensemble, "{:.4f}"), quality.metric},
         {"target", text(quality_text({quality.target, ""}))},
@@ -155,8 +190,12 @@ Markup numbers(const RunRecord& record) {
                      number({quality.exponent, ""}, "{}"))},
         {"ensemble gain", quantity(quality.ensemble_gain, "{:+.4f}"),
          "over the members\xE2\x80\x99 mean"},
-        {number({100 * interval.level, ""}, "{:.0f}") + "\xC2\xA0% interval", limits,
-         interval.method},
+        {number({100 * interval.level, ""}, "{:.0f}") + "\xC2\xA0% interval",
+         limits_of(interval, "{:.4f}"), interval.method},
+        {"with the choice of members", limits_of(quality.members_interval, "{:.4f}"),
+         quality.members_interval.method},
+        {"interval of VFLOPS", limits_of(record.scores.vflops_interval, "{:.3e}"),
+         record.scores.vflops_interval.method},
         {"out of bag", quantity(quality.out_of_bag, "{:.4f}"),
          fmt::format("on {} training samples", format_count(quality.out_of_bag_samples))}};
     if (!quality.categories.empty()) {
@@ -180,6 +219,7 @@ Markup quality_section(const PageContent& content) {
                      ? "There is no learning curve: the groups\xE2\x80\x99 steps have no loss."
                      : "There is no learning curve: the groups left no records of their steps.");
     }
+    curves += quality_curves(content.record);
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
     return section("learning", "Learning", curves + remarks) +

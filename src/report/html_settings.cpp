@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
 
@@ -109,6 +111,33 @@ Markup environment(const RunRecord& record) {
     return section("environment", "Environment", facts(rows) + staging(record.staging));
 }
 
+/// Nothing where the configuration tells nothing.
+Markup submission(const SubmissionRecord& record) {
+    const std::array<std::pair<const char*, const std::string*>, 12> said{
+        {{"system", &record.system_name},
+         {"organization", &record.organization},
+         {"contact", &record.contact},
+         {"1 hardware", &record.hardware},
+         {"2 operating system", &record.operating_system},
+         {"3 communication libraries", &record.communication_libraries},
+         {"4 acceleration libraries", &record.acceleration_libraries},
+         {"5 framework", &record.framework},
+         {"6 parallel mode", &record.parallel_mode},
+         {"7 algorithm", &record.algorithm},
+         {"8 hyper-parameters", &record.hyper_parameters},
+         {"9 problem", &record.problem}}};
+    std::vector<Fact> rows;
+    for (const auto& [name, value] : said) {
+        if (!value->empty()) rows.push_back({name, text(*value)});
+    }
+    if (rows.empty()) return {};
+    const Markup lacking =
+        record.missing.empty()
+            ? Markup{}
+            : note(fmt::format("A ranking lacks {}.", fmt::join(record.missing, ", ")));
+    return section("submission", "Submission", facts(rows) + lacking);
+}
+
 Markup parameters(const RunRecord& record) {
     Table rows;
     rows.caption = "Parameters in force";
@@ -127,9 +156,9 @@ Markup parameters(const RunRecord& record) {
 }  // namespace
 
 Markup communication_section(const RunRecord& record) {
-    return section(
-        "communication", "Communication",
-        sums(record.communication) + statistics(record.communication) + stages(record.parallel));
+    return section("communication", "Communication",
+                   sums(record.communication) + statistics(record.communication) +
+                       stages(record.parallel) + interfaces(record.communication));
 }
 
 Markup flops_section(const PageContent& content) {
@@ -137,7 +166,7 @@ Markup flops_section(const PageContent& content) {
 }
 
 Markup settings_sections(const RunRecord& record) {
-    return environment(record) + parameters(record);
+    return submission(record.submission) + environment(record) + parameters(record);
 }
 
 }  // namespace hpcai::report

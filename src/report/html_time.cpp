@@ -96,8 +96,9 @@ Markup phases_of_groups(const GroupSteps& steps) {
         std::vector<Markup> row{text(std::to_string(group)),
                                 share_bar(shares, fmt::format("phases of group {}", group))};
         row.insert(row.end(), cells.begin(), cells.end());
-        const double step = sum / static_cast<double>(steps[group].size());
-        row.push_back(text(fmt::format("{:.3g}", 1000 * step)));
+        const double milliseconds = 1000 * sum / static_cast<double>(steps[group].size());
+        row.push_back(text(milliseconds < 100 ? fmt::format("{:.3g}", milliseconds)
+                                              : fmt::format("{:.0f}", milliseconds)));
         rows.rows.push_back(std::move(row));
     }
     if (rows.rows.empty()) return {};
@@ -208,23 +209,6 @@ Markup utilization_section(const PageContent& content) {
                     quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
                    {"of a rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
             note(which));
-}
-
-Markup energy_section(const RunRecord& record) {
-    const EnergyRecord& energy = record.energy;
-    const bool measured = is_there(energy.joules) || is_there(energy.average_watts);
-    if (!measured) {
-        const std::string& why = energy.joules.reason;
-        return section(
-            "energy", "Energy",
-            paragraph(fmt::format("No meter: {}.", why.empty() ? "energy was not measured" : why)));
-    }
-    return section(
-        "energy", "Energy",
-        facts({{"meters", text(energy.source)},
-               {"energy", quantity(energy.joules, "{:.4g}", "J")},
-               {"mean power", quantity(energy.average_watts, "{:.4g}", "W")},
-               {"VFLOPS per watt", quantity(record.scores.vflops_per_watt, "{:.3e}", "FLOPS/W")}}));
 }
 
 }  // namespace hpcai::report

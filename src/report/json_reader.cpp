@@ -4,9 +4,10 @@
 #include <limits>
 
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
-#include "fields.hpp"
+#include "repetitions_fields.hpp"
 
 namespace hpcai::report {
 namespace {
@@ -162,6 +163,21 @@ void check_consistency(const RunRecord& record, const Place& place) {
     }
 }
 
+/// Sums over groups must not hide one's counts behind another's.
+void check_counts(const GroupResult& result, const Place& place) {
+    const GroupRecord& record = result.record;
+    for (const auto& [key, count] :
+         {std::pair{"bad_samples", result.bad_samples},
+          {"record.samples_drawn", record.samples_drawn},
+          {"record.samples_trained", record.samples_trained},
+          {"record.iterations", record.iterations},
+          {"record.skipped_steps", record.skipped_steps},
+          {"record.audit.passed", record.audit.passed},
+          {"record.audit.diverged_at_step", record.audit.diverged_at_step}}) {
+        if (count < 0) place.key(key).fail("0 or more", count);
+    }
+}
+
 void require_positive(double value, const Place& place) {
     if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
 }
@@ -211,6 +227,25 @@ void check_numbers(const RooflineRecord& record, const Place& place) {
     }
 }
 
+/// Energy is formed by differences of neighbours.
+void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
+    constexpr double kYear10000 = 253402300800.0;
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+        CounterReading before;
+        for (std::size_t j = 0; j < counters[i].readings.size(); ++j) {
+            const CounterReading& reading = counters[i].readings[j];
+            const Place at = place.index(i).key("readings").index(j);
+            if (!(reading.utc_seconds >= before.utc_seconds && reading.utc_seconds < kYear10000)) {
+                at.key("utc_seconds").fail("a time not before the last one", reading.utc_seconds);
+            }
+            if (!(reading.value >= before.value && std::isfinite(reading.value))) {
+                at.key("value").fail("a number not below the last one", reading.value);
+            }
+            before = reading;
+        }
+    }
+}
+
 }  // namespace
 
 RooflineRecord roofline_from_json(std::string_view text, std::string_view name) {
@@ -235,6 +270,16 @@ RunRecord from_json(std::string_view text, std::string_view name) {
     return record;
 }
 
+RepetitionsRecord repetitions_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    RepetitionsRecord record;
+    check_schema(in, place, record.schema);
+    const Reader fields(in, place);
+    describe(fields, record);
+    return record;
+}
+
 GroupResult group_from_json(std::string_view text, std::string_view name) {
     const json in = storage::parse_strict_json(text, name);
     const Place place(name);
@@ -242,6 +287,8 @@ GroupResult group_from_json(std::string_view text, std::string_view name) {
     check_schema(in, place, result.schema);
     const Reader fields(in, place);
     describe(fields, result);
+    check_counters(result.counters, place.key("counters"));
+    check_counts(result, place);
     return result;
 }
 

@@ -4,9 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "fields.hpp"
+#include "repetitions_fields.hpp"
 
 namespace hpcai::report {
 namespace {
@@ -112,6 +113,10 @@ std::string environment_to_json(const std::map<std::string, std::string>& enviro
 }
 
 std::string to_json(const RooflineRecord& record) {
+    return text_of(record);
+}
+
+std::string to_json(const RepetitionsRecord& record) {
     return text_of(record);
 }
 

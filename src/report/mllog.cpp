@@ -106,7 +106,12 @@ void add_submission(const RunRecord& record, const GroupRecord& group, Log& log)
     const Quantity none{std::nullopt, "the configuration does not tell"};
     log.point("submission_benchmark", record.workload.model);
     log.point("submission_division", record.workload.level);
-    log.point("submission_org", none);
+    const std::string& organization = record.submission.organization;
+    if (organization.empty()) {
+        log.point("submission_org", none);
+    } else {
+        log.point("submission_org", ordered_json(organization));
+    }
     log.point("submission_platform", platform(record, group.group));
     log.point("submission_status", none);
 }
@@ -129,7 +134,17 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
     }
 }
 
-void add_epochs(const GroupRecord& group, Log& log) {
+/// Between two epochs, while the clock of the training stood still.
+void add_evaluation_of(const EpochQualityRecord& one, const RunRecord& record, Log& log) {
+    const ordered_json epoch{{"epoch_num", one.epoch}};
+    ordered_json metadata = epoch;
+    metadata["metric"] = record.quality.metric;
+    log.begin("eval_start", epoch);
+    log.point("eval_accuracy", Quantity{one.quality, ""}, metadata);
+    log.end("eval_stop", epoch);
+}
+
+void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
     double known = 0;
     for (std::size_t epoch = 0; epoch < group.epoch_seconds.size(); ++epoch) {
         const ordered_json number{{"epoch_num", epoch + 1}};
@@ -137,6 +152,10 @@ void add_epochs(const GroupRecord& group, Log& log) {
         log.advance({group.epoch_seconds[epoch], ""});
         log.end("epoch_stop", number);
         known += group.epoch_seconds[epoch];
+        if (epoch + 1 == group.epoch_seconds.size()) break;  // that of the run comes at the end
+        for (const EpochQualityRecord& one : group.quality_by_epoch) {
+            if (one.epoch == static_cast<int>(epoch) + 1) add_evaluation_of(one, record, log);
+        }
     }
     // Audits between epochs are part of the training, but of no epoch.
     const double training = group.training_seconds.value.value_or(0);
@@ -168,7 +187,7 @@ std::string mllog(const RunRecord& record, std::size_t group,
     log.advance(record.time.staging_seconds);
     log.end("init_stop");
     log.begin("run_start");
-    add_epochs(mine, log);
+    add_epochs(record, mine, log);
     add_evaluation(record, group, log);
     ordered_json status{{"status", mine.failure.empty() ? "success" : "aborted"}};
     if (!mine.failure.empty()) status["reason"] = mine.failure;

@@ -23,6 +23,7 @@ void describe(auto& columns, Any<RankRecord> auto& rank) {
     columns("optimizer_seconds", rank.mean.optimizer);
     columns("other_seconds", rank.mean.other);
     columns("hidden_communication_seconds", rank.hidden_communication);
+    columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 
 namespace {
@@ -46,6 +47,10 @@ RankRecord read_line(std::string_view line, std::size_t number, std::string_view
 }
 
 }  // namespace
+
+std::string table_name(const std::string& name) {
+    return csv_cell(name);
+}
 
 std::string ranks_to_csv(std::span<const RankRecord> ranks) {
     std::string text = csv_header(RankRecord()) + "\n";

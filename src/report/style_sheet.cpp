@@ -154,7 +154,7 @@ footer { margin-top: 4rem; border-top: 1px solid var(--hair); }
   h2 { margin-top: 1.6rem; break-after: avoid; }
   .caption, figcaption, .legend { break-after: avoid; }
   h2 + *, .legend, .wide { break-before: avoid; }
-  tr, figure, #verdict { break-inside: avoid; }
+  tr, table, figure, .bars, #verdict { break-inside: avoid; }
   figure:has(.raster) { break-inside: auto; }
   .wide, pre { overflow: visible; }
   pre { white-space: pre-wrap; }

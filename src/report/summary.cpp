@@ -32,6 +32,10 @@ std::string one_line(std::string_view text) {
     return result;
 }
 
+std::string or_none(std::string_view text) {
+    return text.empty() ? "not told" : one_line(text);
+}
+
 std::string bytes(const Quantity& quantity) {
     if (!quantity.value || !(*quantity.value >= 0 && *quantity.value < 1e18)) return "unknown";
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
@@ -111,6 +115,10 @@ void print_parameters(Page& page, const RunRecord& record) {
     page.rule('=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
+    const SubmissionRecord& by = record.submission;
+    if (!by.system_name.empty() || !by.organization.empty()) {
+        page.line("system {}, organization {}", or_none(by.system_name), or_none(by.organization));
+    }
     page.rule('-');
     page.line("The following parameter values were used:");
     page.line("");
@@ -148,8 +156,19 @@ void print_scores(Page& page, const RunRecord& record) {
     const IntervalRecord& interval = result.confidence_interval;
     page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
               quality(interval.low), quality(interval.high), one_line(interval.method));
+    const auto print_interval = [&](const char* name, const IntervalRecord& one, auto format) {
+        if (!one.low.value) return;
+        page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),
+                  one_line(one.method));
+    };
+    print_interval("with members", result.members_interval, "{:.4f}");
+    print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
     page.line("out of bag          : {} of {}", quality(result.out_of_bag),
               counted(result.out_of_bag_samples, "sample"));
+    if (record.time.time_to_quality_seconds.value) {
+        page.line("time to quality     : {} s of training, until every model had the target",
+                  number(record.time.time_to_quality_seconds, "{:.2f}"));
+    }
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
               quality(record.scores.penalty_coefficient), result.target, result.exponent);
 }
@@ -248,6 +267,22 @@ void print_utilization(Page& page, const RunRecord& record) {
               one_line(record.roofline.precision));
 }
 
+/// What meters and interfaces of the nodes counted, where they did.
+void print_counters(Page& page, const RunRecord& record) {
+    const EnergyRecord& energy = record.energy;
+    if (energy.joules.value) {
+        page.line("energy              : {} J, {} W by {}, components only; VFLOPS per watt {}",
+                  number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
+                  one_line(energy.source), flops(record.scores.vflops_per_watt));
+    } else if (!energy.joules.reason.empty()) {
+        page.line("energy              : not known: {}", one_line(energy.joules.reason));
+    }
+    const Quantity& sent = record.communication.counted_sent_bytes;
+    if (!sent.value) return;
+    page.line("interfaces          : {} sent by all programs on the nodes while training",
+              bytes(sent));
+}
+
 /// How sure it is that the ranks trained one model, and which.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
@@ -327,6 +362,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_scores(page, record);
     print_times(page, record);
     print_utilization(page, record);
+    print_counters(page, record);
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));

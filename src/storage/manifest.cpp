@@ -25,7 +25,6 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
                     fmt::format("cannot list '{}': {}", folder.string(), error.code().message()));
     }
     std::erase(names, kManifestName);
-    std::sort(names.begin(), names.end());
     return names;
 }
 
@@ -109,13 +108,19 @@ bool matches_manifest(const std::filesystem::path& file) {
     return true;
 }
 
+std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests) {
+    std::string text;
+    for (const auto& [name, digest] : digests) text += manifest_line(digest, name);
+    return text;
+}
+
 std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out) {
-    std::string text;
+    std::map<std::string, std::string, std::less<>> digests;
     for (const std::string& name : files_below(folder)) {
-        if (left_out.contains(name)) continue;
-        text += manifest_line(sha256_hex_of_file(folder / name), name);
+        if (!left_out.contains(name)) digests[name] = sha256_hex_of_file(folder / name);
     }
+    const std::string text = manifest_text(digests);
     write_file_durably(folder / kManifestName, text);
     return sha256_hex(bytes_of(text));
 }

@@ -19,9 +19,17 @@ constexpr const char* kRemedy =
 constexpr const char* kRemedyOfScale =
     "try a lower training.loss_scale, 0 to let it find itself, or a lower training.learning_rate";
 
-bool all_finite(std::span<const float> values) {
-    return std::all_of(values.begin(), values.end(),
-                       [](float value) { return std::isfinite(value); });
+/// Piece by piece, as a copy of all parameters may be what a GPU's host has no room for.
+bool all_finite(const graph::ParameterStore& store, std::span<const float> values) {
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
+        const std::size_t size = std::min(kPiece, values.size() - begin);
+        const std::vector<float> piece = store.read(values.subspan(begin, size));
+        if (!std::ranges::all_of(piece, [](float value) { return std::isfinite(value); })) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /// What each rank of the group holds of the model.
@@ -168,7 +176,7 @@ void Trainer::read_results(Epoch& epoch) {
 /// Which ranks hold parameters that are not finite. Where all that train the same do, numbers are
 /// the cause, and the bits of NaNs may differ between ranks that hold the same.
 Trainer::LostParameters Trainer::lost_parameters() {
-    const std::int64_t mine = all_finite(store_.read(store_.parameters())) ? 0 : 1;
+    const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
     group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
     const int my_slice = slices_[static_cast<std::size_t>(group_.rank())];
@@ -199,7 +207,7 @@ void Trainer::check_parameters(int epoch) {
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
-        require(all_finite(store_.read(store_.parameter(id))), ExitCode::internal,
+        require(all_finite(store_, store_.parameter(id)), ExitCode::internal,
                 "training diverged: {} is not finite after epoch {}; {}", parameters[index].name,
                 epoch + 1, kRemedy);
     }

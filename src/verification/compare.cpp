@@ -12,9 +12,11 @@
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/statistics.hpp>
 
 #include "compare_quality.hpp"
+#include "compare_repetitions.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -29,7 +31,7 @@ std::string text_of(const fs::path& path) {
     return std::string(storage::text_of(bytes));
 }
 
-StoredResult read(const fs::path& directory) {
+StoredResult read_run(const fs::path& directory) {
     const fs::path path = directory / "result.json";
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
@@ -37,6 +39,19 @@ StoredResult read(const fs::path& directory) {
     StoredResult result{directory, report::from_json(text_of(path), path.string()), {}};
     result.config = config::parse(result.record.config, path.string() + ": config", {});
     return result;
+}
+
+/// Several runs are known by the one with the median VFLOPS.
+struct Side {
+    StoredResult run;
+    std::optional<RepetitionsRecord> repetitions;
+};
+
+Side read(const fs::path& directory) {
+    if (!has_repetitions(directory)) return {read_run(directory), std::nullopt};
+    RepetitionsRecord record = read_repetitions(directory);
+    const auto& median = record.repetitions[median_repetition(record)];
+    return {read_run(directory / median.directory), std::move(record)};
 }
 
 std::vector<SettingDifference> differing(const std::map<std::string, std::string>& first,
@@ -97,7 +112,7 @@ StepSeconds step_seconds_of(const StoredResult& result) {
 MetricComparison compare_speed(MetricComparison metric,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "the steps of one were not stored, or are too few";
+        metric.why = "the steps of one were not stored, are too few or too uneven";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
@@ -151,7 +166,9 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
     const RunRecord& one = first.record;
     const RunRecord& other = second.record;
-    const auto ratio = time_ratio_95(step_seconds_of(first), step_seconds_of(second));
+    const StepSeconds steps_1 = step_seconds_of(first), steps_2 = step_seconds_of(second);
+    const auto ratio = !steps_1.empty() && steps_1 == steps_2 ? evaluation::Interval{1, 1}
+                                                              : time_ratio_95(steps_1, steps_2);
     // Of rates: the time of a sample, and of a FLOP.
     const double samples = static_cast<double>(one.work.samples_trained) /
                            static_cast<double>(other.work.samples_trained);
@@ -195,11 +212,15 @@ std::string_view word_of(Judgement judgement) {
 }
 
 Comparison compare(const fs::path& first, const fs::path& second) {
-    const StoredResult one = read(first), other = read(second);
+    const Side side_1 = read(first), side_2 = read(second);
+    const StoredResult &one = side_1.run, &other = side_2.run;
     Comparison comparison{one.record.name, other.record.name, {}, {}, {}};
     comparison.settings = differing(settings_of(one), settings_of(other));
     comparison.environment = differing(facts_of_run(one.record), facts_of_run(other.record));
     comparison.metrics = compare_metrics(one, other);
+    if (side_1.repetitions && side_2.repetitions) {
+        compare_repetitions(*side_1.repetitions, *side_2.repetitions, comparison.metrics);
+    }
     return comparison;
 }
 

@@ -35,8 +35,13 @@ Verdict mcnemar(const StoredResult& first, const StoredResult& second) {
     const auto said_1 = storage::read_npy(evaluation_file(first, files.ensemble));
     const auto said_2 = storage::read_npy(evaluation_file(second, files.ensemble));
     const auto classes = static_cast<std::size_t>(first.config.workload.classes);
+    require(labels.dtype() == tensor::DType::s32, ExitCode::data, "{}: has {}; must have {}",
+            files.labels, tensor::name_of(labels.dtype()), tensor::name_of(tensor::DType::s32));
     const auto truth = labels.as<std::int32_t>();
     for (const auto* said : {&said_1, &said_2}) {
+        require(said->dtype() == tensor::DType::f32, ExitCode::data, "{}: has {}; must have {}",
+                files.ensemble, tensor::name_of(said->dtype()),
+                tensor::name_of(tensor::DType::f32));
         require(said->as<float>().size() == truth.size() * classes, ExitCode::data,
                 "{} probabilities for {} labels of {} classes", said->as<float>().size(),
                 truth.size(), classes);

@@ -128,6 +128,27 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
+namespace {
+
+/// Eq. 7 and 8 of the ends of an interval of the quality.
+IntervalRecord vflops_interval_of(const RunRecord& record) {
+    const QualityRecord& quality = record.quality;
+    const bool has_members = quality.members_interval.low.value.has_value();
+    const IntervalRecord& from =
+        has_members ? quality.members_interval : quality.confidence_interval;
+    const auto vflops_of = [&](const Quantity& end) {
+        if (!end.value) return nothing(end.reason);
+        const auto penalty =
+            metrics::penalty_coefficient(*end.value, quality.target, quality.exponent);
+        return or_reason(metrics::vflops(record.scores.flops.value, penalty), "no speed to score");
+    };
+    return {vflops_of(from.low), vflops_of(from.high), from.level,
+            fmt::format("eq. 7 and 8 of quality.{}",
+                        has_members ? "members_interval" : "confidence_interval")};
+}
+
+}  // namespace
+
 void derive_scores(RunRecord& record) {
     std::optional<double> penalty;
     if (record.quality.ensemble.value) {
@@ -137,6 +158,7 @@ void derive_scores(RunRecord& record) {
     const std::string none = "no quality to score";
     record.scores.penalty_coefficient = or_reason(penalty, none);
     record.scores.vflops = or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
+    record.scores.vflops_interval = vflops_interval_of(record);
 }
 
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {

@@ -56,20 +56,53 @@ std::string_view next_line(std::string_view& text) {
 
 }  // namespace
 
-std::optional<std::string> Inspector::text_of(const std::string& file) {
-    std::error_code error;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(directory_ / file, error))) {
-        find(file, "is missing");
-        return std::nullopt;
+Inspector::Inspector(std::filesystem::path directory) : directory_(std::move(directory)) {
+    list(directory_);
+}
+
+void Inspector::list(const std::filesystem::path& folder) {
+    try {
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            const bool is_link = entry.is_symlink();
+            if (entry.is_directory() && !is_link) {
+                list(entry.path());
+            } else {
+                const auto name = entry.path().lexically_relative(directory_).generic_string();
+                entries_[name] = entry.is_regular_file() && !is_link;
+            }
+        }
+    } catch (const std::filesystem::filesystem_error& error) {
+        find(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
+             error.code().message());
     }
-    return attempt(file, [&] {
-        const auto bytes = storage::read_file_bytes(directory_ / file, kTextLimitBytes);
-        return std::string(storage::text_of(bytes));
-    });
+}
+
+std::filesystem::path Inspector::path_of(const std::string& file, std::size_t limit_bytes) const {
+    const auto found = entries_.find(file);
+    require(found != entries_.end(), ExitCode::data, "is missing");
+    require(found->second, ExitCode::data, "is no regular file");
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(directory_ / file, error);
+    require(error || bytes <= limit_bytes, ExitCode::data, "has {} bytes; must have at most {}",
+            bytes, limit_bytes);
+    return directory_ / file;
+}
+
+std::vector<std::byte> Inspector::bytes_of(const std::string& file, std::size_t limit_bytes) const {
+    return storage::read_file_bytes(path_of(file, limit_bytes), limit_bytes);
+}
+
+std::optional<std::string> Inspector::text_of(const std::string& file) {
+    return attempt(file,
+                   [&] { return std::string(storage::text_of(bytes_of(file, kTextLimitBytes))); });
 }
 
 void Inspector::note(const std::string& file, const Error& error) {
-    find(file, "{}", printable(error.what()));
+    add(file, error.what());
+}
+
+void Inspector::add(const std::string& file, const std::string& text) {
+    findings_.push_back({printable(file), printable(text)});
 }
 
 void Inspector::compare_lines(const std::string& file, std::string_view text,

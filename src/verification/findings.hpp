@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,16 +20,28 @@ namespace hpcai::verification {
 /// Looks into a result directory and notes what does not hold there.
 class Inspector {
 public:
-    explicit Inspector(std::filesystem::path directory) : directory_(std::move(directory)) {}
+    /// Lists the directory, through no link; what cannot be listed is a finding.
+    explicit Inspector(std::filesystem::path directory);
 
-    const std::filesystem::path& directory() const { return directory_; }
+    /// All that is no folder, by its path in the directory, and whether it is a regular file.
+    const std::map<std::string, bool>& entries() const { return entries_; }
+    bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take() { return std::move(findings_); }
 
     template <typename... Arguments>
     void find(const std::string& file, fmt::format_string<Arguments...> format,
               Arguments&&... arguments) {
-        findings_.push_back({file, fmt::format(format, std::forward<Arguments>(arguments)...)});
+        add(file, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
+
+    /// Where `file` lies. Throws Error(data) where it is missing, no regular file (no link is
+    /// followed) or has more than so many bytes.
+    std::filesystem::path path_of(
+        const std::string& file,
+        std::size_t limit_bytes = std::numeric_limits<std::size_t>::max()) const;
+
+    /// The bytes of `file`, at most so many. Throws Error(data).
+    std::vector<std::byte> bytes_of(const std::string& file, std::size_t limit_bytes) const;
 
     /// The text of `file`, or nothing and a finding where it cannot be read.
     std::optional<std::string> text_of(const std::string& file);
@@ -54,8 +68,12 @@ public:
 
 private:
     void note(const std::string& file, const Error& error);
+    /// In one line, whatever the names and texts are.
+    void add(const std::string& file, const std::string& text);
+    void list(const std::filesystem::path& folder);
 
     std::filesystem::path directory_;
+    std::map<std::string, bool> entries_;
     std::vector<Finding> findings_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <hpcai/metrics/step_statistics.hpp>
@@ -9,9 +10,10 @@
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "checks.hpp"
+#include "step_check.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -25,17 +27,18 @@ struct Model {
 class GroupCheck {
 public:
     GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
-        : claim_(claim), model_(model), inspector_(inspector), group_(group) {}
+        : claim_(claim),
+          model_(model),
+          inspector_(inspector),
+          group_(group),
+          files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
     /// The result as it must be.
     GroupResult check(PredictionCheck* predictions) {
         const std::string name = file("record.json");
         const GroupRecord& listed = claim_.record.work.groups[static_cast<std::size_t>(group_)];
         const bool voted = listed.failure.empty();
-        std::error_code error;
-        if (!voted && !std::filesystem::exists(inspector_.directory() / name, error)) {
-            return lost(listed);
-        }
+        if (!voted && !inspector_.has(name)) return lost(listed);
         const auto text = inspector_.text_of(name);
         const auto stored =
             !text ? std::nullopt
@@ -46,9 +49,11 @@ public:
         describe(expected.record);
         if (expected.record.failure.empty()) {
             take_steps(expected.record);
+            take_core_phase(expected);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
+            if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             take_weights(expected);
         }
         inspector_.compare_keys(name, report::to_json(*stored), report::to_json(expected),
@@ -79,9 +84,10 @@ private:
             hosts.insert(claim_.record.topology.map[static_cast<std::size_t>(world_rank)].host);
         }
         record.hosts.assign(hosts.begin(), hosts.end());
+        if (record.failure.empty()) record.audit.diverged_at_step = 0;
         const bool began = record.failure.empty() || record.samples_drawn > 0;
-        if (!began) return;
         const std::int64_t samples = claim_.record.workload.training_samples;
+        if (!began || !may_be_drawn(record.samples_drawn, samples)) return;
         inspector_.attempt("result.json", [&] {
             const plan::DataSampler sampler(claim_.config.bagging, claim_.config.run.seed,
                                             static_cast<std::uint32_t>(samples));
@@ -89,6 +95,18 @@ private:
                 static_cast<std::int64_t>(sampler.in_bag_size(static_cast<std::uint32_t>(group_)));
             return 0;
         });
+    }
+
+    /// Before as many numbers are drawn. That a Poisson sampler draws another size has a
+    /// probability of 1e-23.
+    bool may_be_drawn(std::int64_t drawn, std::int64_t samples) const {
+        if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
+        const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
+        if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
+        inspector_.find(files_.record,
+                        "record.samples_drawn is {}; must be near {}, by the sampler", drawn,
+                        samples);
+        return false;
     }
 
     void take_steps(GroupRecord& record) {
@@ -109,6 +127,19 @@ private:
         record.samples_trained = 0;
         for (const StepRecord& step : *steps) record.samples_trained += step.samples;
         if (!steps->empty()) record.training_seconds = {steps->back().end_seconds, ""};
+        check_steps(claim_, record, *steps, files_, inspector_);
+        check_epochs(claim_.config, record, *steps, files_, inspector_);
+        steps_ = *steps;
+    }
+
+    /// When it began is the record's own word.
+    void take_core_phase(GroupResult& result) {
+        const auto steps = std::ranges::find(result.counters, kStepsCounter, &CounterRecord::name);
+        if (steps == result.counters.end() || steps->readings.empty()) {
+            inspector_.find(file("record.json"), "counters has no readings of {}", kStepsCounter);
+            return;
+        }
+        *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
     }
 
     /// Why numbers are not there is the record's own word.
@@ -124,6 +155,8 @@ private:
             inspector_.find(name, "has {} ranks; must have {}", ranks->size(), record.ranks);
             return;
         }
+        check_places(*ranks, record.iterations);
+        if (!steps_.empty()) check_leader(ranks->front(), steps_, files_, inspector_);
         std::vector<int> stages;
         for (int rank = 0; rank < record.ranks; ++rank) {
             stages.push_back(claim_.controller.layout().stage_of(rank));
@@ -132,6 +165,25 @@ private:
         times = metrics::break_down(group_, *ranks, stages,
                                     {times.forward.minimum.reason, times.input_wait.minimum.reason,
                                      times.hidden_communication.minimum.reason});
+    }
+
+    /// Where the ranks are, by topology.map; a table has names without what would end a cell.
+    void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
+        for (const RankRecord& rank : ranks) {
+            RankRecord expected = rank;
+            expected.world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
+            expected.host = report::table_name(
+                claim_.record.topology.map[static_cast<std::size_t>(expected.world_rank)].host);
+            expected.steps = steps;
+            const auto compare = [&](const char* column, const auto& is, const auto& must) {
+                if (is == must) return;
+                inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
+                                rank.group_rank, is, must);
+            };
+            compare("world_rank", rank.world_rank, expected.world_rank);
+            compare("host", rank.host, expected.host);
+            compare("steps", rank.steps, expected.steps);
+        }
     }
 
     void take_weights(GroupResult& result) {
@@ -147,9 +199,10 @@ private:
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
         };
         if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
-                    "record.images_per_second", "record.flops"})) {
+                    "record.images_per_second", "record.flops", "record.quality_by_epoch"})) {
             return "by " + file("steps.csv");
         }
+        if (is_any({"counters"})) return "by " + file("steps.csv");
         if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
             return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";
@@ -163,6 +216,8 @@ private:
     const Model& model_;
     Inspector& inspector_;
     int group_;
+    GroupFiles files_;
+    std::vector<StepRecord> steps_;  // as stored; none where they cannot be read
 };
 
 }  // namespace

@@ -40,4 +40,23 @@ void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
     quality.confidence_interval.high = {interval.high, ""};
 }
 
+evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, int members,
+                                                std::int64_t samples) {
+    const bool by_majority = config.bagging.aggregation == config::Aggregation::majority;
+    return {{members, samples, config.workload.classes, config.run.seed},
+            by_majority ? evaluation::Vote::majority : evaluation::Vote::soft};
+}
+
+IntervalRecord members_interval_of(const std::string& objection,
+                                   const std::optional<evaluation::Interval>& interval) {
+    IntervalRecord record;
+    record.method = "bootstrap over members and test samples";
+    record.low = record.high = nothing(objection.empty() ? "no sample was scored" : objection);
+    if (interval) {
+        record.low = {interval->low, ""};
+        record.high = {interval->high, ""};
+    }
+    return record;
+}
+
 }  // namespace hpcai::verification

@@ -56,6 +56,8 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
         quality.categories.push_back(category_record(
             truth.categories[index], strict.categories[index], tolerant.categories[index]));
     }
+    const Quantity not_fused = nothing("detections are not fused anew for draws of members");
+    quality.members_interval = {not_fused, not_fused, 0.95, "none"};
     const auto interval =
         evaluation::bootstrap_interval_95(truth.truth, said, evaluation::kScoreThreshold);
     quality.confidence_interval = {nothing(kNoBox), nothing(kNoBox), 0.95,

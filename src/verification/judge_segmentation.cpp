@@ -41,6 +41,8 @@ void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_samp
     for (std::size_t index = 0; index < counts.size(); ++index) {
         quality.segments.push_back(segment_record(class_names.at(index), counts[index]));
     }
+    const Quantity no_members = nothing("cells depend on one another: they are not voted on anew");
+    quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval = {nothing(kNoCell), nothing(kNoCell), 0.95,
                                    "bootstrap over test samples"};
     const auto interval = cell_interval_95(counted, cells_per_sample, nullptr);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/judge.hpp>
@@ -13,7 +16,7 @@
 namespace hpcai::verification {
 namespace {
 
-constexpr std::size_t kArrayLimitBytes = std::size_t{1} << 36;
+constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
 /// Beyond this a sum over ranks was not the mean of the members. Two are added in one way only.
 float tolerance(int members) {
@@ -36,6 +39,7 @@ public:
           soft_(evaluation::Vote::soft, task_.classes),
           majority_(evaluation::Vote::majority, task_.classes) {
         labels_ = read<std::int32_t>(labels_name(), task_.label_shape(samples()), nullptr);
+        check_unscored();
         const auto lines = inspector.text_of("evaluation/samples.txt");
         const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : samples();
         if (count != samples()) {
@@ -45,6 +49,10 @@ public:
     }
 
     void add_member(int group, GroupResult& result) override {
+        if (unscored_ > result.bad_samples) {
+            find_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
+                                      result.bad_samples, group_prefix(group)));
+        }
         const std::string name = group_prefix(group) + names_.member;
         const auto values =
             read<float>(name, task_.shape(samples()), &result.record.predictions_sha256);
@@ -57,6 +65,7 @@ public:
                                result);
             return 0;
         });
+        member_names_.push_back(name);
         soft_.add(values->as<float>());
         majority_.add(values->as<float>());
         ++members_;
@@ -81,6 +90,11 @@ public:
             return 0;
         });
         if (claim_.config.bagging.out_of_bag) quality.out_of_bag = out_of_bag;
+        if (task_.cells > 0) return;
+        inspector_.attempt(labels_name(), [&] {
+            quality.members_interval = members_interval(labels);
+            return 0;
+        });
     }
 
 private:
@@ -104,13 +118,61 @@ private:
         return claim_.config.bagging.aggregation == config::Aggregation::majority;
     }
 
+    /// Reads the members' files once more, some samples at a time.
+    IntervalRecord members_interval(std::span<const std::int32_t> labels) const {
+        auto bootstrap = member_bootstrap_of(claim_.config, members_, samples());
+        const std::string objection = bootstrap.objection();
+        if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+        const auto rows = static_cast<std::size_t>(bootstrap.chunk_rows());
+        for (std::size_t first = 0; first < labels.size(); first += rows) {
+            const std::size_t count = std::min(rows, labels.size() - first);
+            std::vector<float> chunk;
+            for (const std::string& name : member_names_) add_rows(name, first, count, chunk);
+            bootstrap.add(chunk, labels.subspan(first, count));
+        }
+        return members_interval_of("", bootstrap.interval());
+    }
+
+    /// Of a file that has been read as a whole before.
+    void add_rows(const std::string& name, std::size_t first, std::size_t count,
+                  std::vector<float>& rows) const {
+        const auto path = inspector_.path_of(name);
+        const auto width = static_cast<std::size_t>(task_.classes);
+        const std::size_t all = static_cast<std::size_t>(samples()) * width * sizeof(float);
+        const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
+        std::vector<float> read(count * width);
+        std::ifstream file(path, std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
+        file.read(reinterpret_cast<char*>(read.data()),
+                  static_cast<std::streamsize>(read.size() * sizeof(float)));
+        require(file.good(), ExitCode::data, "{}: cannot be read again", name);
+        rows.insert(rows.end(), read.begin(), read.end());
+    }
+
+    /// Only a run that skips damaged samples leaves them without a label.
+    void check_unscored() {
+        if (!labels_) return;
+        unscored_ = std::ranges::count(labels_->as<std::int32_t>(), evaluation::kPaddingLabel) /
+                    task_.rows_per_sample();
+        const auto policy = claim_.config.data.on_bad_sample;
+        if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
+            find_unscored("none, by data.on_bad_sample");
+        }
+    }
+
+    void find_unscored(const std::string& must) {
+        inspector_.find(labels_name(), "has {} samples that do not count; must have {}", unscored_,
+                        must);
+    }
+
     /// Its SHA-256 comes to `digest`, that of labels to labels_digest_.
     template <typename T>
     std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
                                           std::string* digest) {
         return inspector_.attempt(name, [&] {
-            const auto bytes =
-                storage::read_file_bytes(inspector_.directory() / name, kArrayLimitBytes);
+            const std::size_t limit_bytes =
+                sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
+            const auto bytes = inspector_.bytes_of(name, limit_bytes);
             storage::NpyArray array = storage::parse_npy(bytes, name);
             require(array.dtype() == tensor::dtype_of<T>() && array.shape() == shape,
                     ExitCode::data, "has {} {}; must have {} {}", tensor::name_of(array.dtype()),
@@ -140,7 +202,9 @@ private:
     ProbabilityTask task_;
     std::optional<storage::NpyArray> labels_;
     std::string labels_digest_;
+    std::int64_t unscored_ = 0;
     evaluation::Ballot soft_, majority_;
+    std::vector<std::string> member_names_;
     int members_ = 0;
     bool is_complete_ = true;
 };

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/verification/ranking.hpp>
 
@@ -24,10 +25,23 @@ std::string accelerators_of(const RunRecord& record) {
     return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
 }
 
+/// "System, Organization" as far as they are told, else the run's name.
+std::string source_of(const RunRecord& record) {
+    const SubmissionRecord& by = record.submission;
+    if (by.system_name.empty() || by.organization.empty()) {
+        const std::string one = by.system_name + by.organization;
+        return one.empty() ? record.name : one;
+    }
+    return fmt::format("{}, {}", by.system_name, by.organization);
+}
+
 RankingRow row_of(const Submission& submission) {
     const RunRecord& record = submission.record;
     RankingRow row;
-    row.source = record.name;
+    row.source = source_of(record);
+    row.run = record.name;
+    row.system = record.submission.system_name;
+    row.organization = record.submission.organization;
     row.verdict = report::word_of(record.verdict.status);
     row.vflops = record.scores.vflops;
     row.minutes = record.time.training_seconds;
@@ -40,12 +54,17 @@ RankingRow row_of(const Submission& submission) {
     if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
         row.note = record.verdict.reasons.front();
     }
-    if (!submission.is_verified) row.note += row.note.empty() ? "not verified" : "; not verified";
+    const auto note = [&](const std::string& text) {
+        row.note += (row.note.empty() ? "" : "; ") + text;
+    };
+    if (submission.runs > 1) note(fmt::format("median of {} runs", submission.runs));
+    if (!submission.is_verified) note("not verified");
     return row;
 }
 
 bool is_rankable(const Submission& submission) {
-    return submission.record.verdict.rankable && submission.record.scores.vflops.value;
+    return submission.is_verified && submission.record.verdict.rankable &&
+           submission.record.scores.vflops.value;
 }
 
 Ranking rank_workload(std::vector<const Submission*> submissions) {
@@ -75,7 +94,12 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
 
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
     std::map<std::string, std::vector<const Submission*>> by_workload;
+    std::map<std::string, std::string> seen;
     for (const Submission& one : submissions) {
+        const auto [first, is_new] = seen.emplace(one.manifest, one.directory);
+        require(is_new || one.manifest.empty(), ExitCode::usage,
+                "rank: {} and {} are the same result: manifest {}", printable(first->second),
+                printable(one.directory), one.manifest);
         by_workload[one.record.workload.kind].push_back(&one);
     }
     std::vector<Ranking> rankings;

@@ -138,13 +138,16 @@ std::string to_text(const std::vector<Ranking>& rankings) {
 
 std::string to_csv(const std::vector<Ranking>& rankings) {
     std::string text =
-        "workload,rank,source,vflops,minutes,quality,metric,accelerators,framework,level,verdict,"
-        "manifest,note\r\n";
+        "workload,rank,source,system,organization,run,vflops,minutes,quality,metric,accelerators,"
+        "framework,level,verdict,manifest,note\r\n";
     for (const Ranking& ranking : rankings) {
         for (const RankingRow& row : ranking.rows) {
             const std::array cells{csv_cell(ranking.workload),
                                    row.rank > 0 ? std::to_string(row.rank) : std::string(),
                                    csv_cell(row.source),
+                                   csv_cell(row.system),
+                                   csv_cell(row.organization),
+                                   csv_cell(row.run),
                                    csv_number(row.vflops),
                                    csv_number(row.minutes),
                                    csv_number(row.quality),

@@ -5,19 +5,33 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
 
 #include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {
 
-/// Rows behind the settings are facts that nothing else in the result has.
-void recompute_parameters(const Claim& claim, RunRecord& record) {
-    const std::vector<ParameterRecord> settings =
+void recompute_parameters(const Claim& claim, const std::vector<GroupResult>& groups,
+                          RunRecord& record) {
+    record.parameters =
         echo_settings(claim.config, claim.controller.layout(), record.workload.precision);
-    if (record.parameters.size() < settings.size()) record.parameters.resize(settings.size());
-    std::ranges::copy(settings, record.parameters.begin());
+    echo_facts(record.staging, facts_of(record, groups).bad_samples, record.parameters);
+}
+
+/// Its parts are taken as they were measured.
+void recompute_ceiling(const Claim& claim, RunRecord& record) {
+    CeilingRecord& ceiling = record.roofline;
+    const std::string& from = claim.config.run.roofline;
+    ceiling.source = from == "measure" ? "measured before training" : from;
+    ceiling.precision = record.workload.precision;
+    std::optional<double> larger;
+    for (const Quantity& part : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
+        if (part.value) larger = std::max(larger.value_or(0), *part.value);
+    }
+    ceiling.ceiling_flops = or_reason(larger, ceiling.ceiling_flops.reason);
 }
 
 void recompute_workload(const Claim& claim, RunRecord& record) {
@@ -28,6 +42,12 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     record.workload.training_samples = stored.training_samples;
     record.workload.validation_samples = stored.validation_samples;
     record.workload.data_objections = stored.data_objections;
+    const config::DataConfig& data = claim.config.data;
+    if (data.kind == config::DataKind::synthetic ||
+        data.kind == config::DataKind::climate_synthetic) {
+        record.workload.training_samples = data.synthetic_samples;
+        record.workload.validation_samples = data.synthetic_validation_samples;
+    }
 }
 
 void recompute_topology(const Claim& claim, RunRecord& record) {
@@ -60,10 +80,14 @@ void recompute_scores(const Claim& claim, RunRecord& record) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
         }
     }
-    const auto& watts = record.energy.average_watts.value;
-    if (stored.vflops_per_watt.value && watts && record.scores.vflops.value) {
-        record.scores.vflops_per_watt = {*record.scores.vflops.value / *watts, ""};
-    }
+    const auto keep = [](const Quantity& old, Quantity& mine) {
+        const bool is_rounding =
+            old.value && mine.value &&
+            std::abs(*old.value - *mine.value) <= 2 * kRoundings * std::abs(*mine.value);
+        if (is_rounding) mine = old;
+    };
+    keep(stored.vflops_interval.low, record.scores.vflops_interval.low);
+    keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
 /// A failure's exit code is in the record only where it is the run's, or its reason diverged
@@ -89,16 +113,20 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     RunRecord record = claim.record;
     record.name = claim.config.run.name;
     record.config = config::to_yaml(claim.config);
+    record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     recompute_topology(claim, record);
-    recompute_parameters(claim, record);
+    recompute_parameters(claim, groups, record);
+    recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
     derive_work(groups, record);
     record.quality = quality;
     record.quality.metric = metric_of(claim.config.workload);
     derive_members(claim.config, groups, record.quality);
     recompute_scores(claim, record);
+    derive_time_to_quality(claim.config, record);
     derive_communication(claim.config, claim.controller, groups, record);
+    derive_energy(claim.config.run, groups, record);
     derive_parallel(claim.config, claim.controller.layout(), groups, record);
     derive_time_breakdown(record);
     record.utilization =

@@ -2,6 +2,9 @@
 #include <array>
 #include <string>
 
+#include <fmt/format.h>
+
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/verification/derive.hpp>
 
@@ -63,6 +66,22 @@ std::vector<ParameterRecord> echo_settings(const config::Config& config, const p
     }
     for (const char* key : kKeys) parameters.push_back(as_configured(config, key));
     return parameters;
+}
+
+void echo_facts(const StagingRecord& staging, std::int64_t bad_samples,
+                std::vector<ParameterRecord>& parameters) {
+    const auto text = [](std::int64_t bytes) {
+        return format_bytes(static_cast<std::uint64_t>(bytes));
+    };
+    if (staging.scope != "none") {
+        parameters.push_back(
+            {"staged", text(staging.copied_bytes),
+             fmt::format("copied to the nodes' disks; {} were there", text(staging.reused_bytes))});
+    }
+    if (bad_samples > 0) {
+        parameters.push_back({"bad samples", std::to_string(bad_samples),
+                              "damaged files met by the groups; their logs name them"});
+    }
 }
 
 }  // namespace hpcai::verification

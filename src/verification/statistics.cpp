@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/verification/statistics.hpp>
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
+constexpr double kRounding = 1e-9;  // of sums of the same steps in another order
 
 evaluation::Interval quantiles_95(std::vector<double> values) {
     std::ranges::sort(values);
@@ -17,16 +19,16 @@ evaluation::Interval quantiles_95(std::vector<double> values) {
     return {values[tail], values[values.size() - 1 - tail]};
 }
 
-/// The sum of as many steps, in blocks of neighbours.
+/// The sum of as many steps, in blocks of neighbours. The last step's neighbour is the first, so
+/// that all are drawn as often.
 double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     const std::size_t count = seconds.size();
     const auto block = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
-    const auto starts = static_cast<std::uint32_t>(count - block + 1);
     double sum = 0;
     for (std::size_t drawn = 0; drawn < count;) {
-        const std::size_t start = stream.below(starts);
+        const std::size_t start = stream.below(static_cast<std::uint32_t>(count));
         for (std::size_t step = 0; step < block && drawn < count; ++step, ++drawn) {
-            sum += seconds[start + step];
+            sum += seconds[(start + step) % count];
         }
     }
     return sum;
@@ -36,6 +38,14 @@ double draw_run(const StepSeconds& groups, CounterStream& stream) {
     double longest = 0;
     for (const std::vector<double>& seconds : groups) {
         longest = std::max(longest, draw_seconds(seconds, stream));
+    }
+    return longest;
+}
+
+double longest_seconds(const StepSeconds& groups) {
+    double longest = 0;
+    for (const std::vector<double>& seconds : groups) {
+        longest = std::max(longest, std::reduce(seconds.begin(), seconds.end()));
     }
     return longest;
 }
@@ -63,6 +73,41 @@ double mcnemar_p(std::int64_t first, std::int64_t second) {
     return std::min(1.0, 2 * sum);
 }
 
+double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second) {
+    std::vector<double> all = first;
+    all.insert(all.end(), second.begin(), second.end());
+    std::ranges::sort(all);
+    const auto twice_rank = [&](double value) {  // an integer, with ties too
+        const auto [low, high] = std::ranges::equal_range(all, value);
+        return static_cast<std::size_t>((low - all.begin()) + (high - all.begin()) + 1);
+    };
+    std::size_t total = 0, seen = 0;
+    for (const double value : all) total += twice_rank(value);
+    for (const double value : first) seen += twice_rank(value);
+    // ways[count][sum]: subsets of so many values with so large a sum.
+    std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
+    ways[0][0] = 1;
+    for (const double value : all) {
+        const std::size_t rank = twice_rank(value);
+        for (std::size_t count = first.size(); count > 0; --count) {
+            for (std::size_t sum = total; sum >= rank; --sum) {
+                ways[count][sum] += ways[count - 1][sum - rank];
+            }
+        }
+    }
+    const double expected = static_cast<double>(total) * static_cast<double>(first.size()) /
+                            static_cast<double>(all.size());
+    const double distance = std::abs(static_cast<double>(seen) - expected);
+    double divisions = 0, as_unequal = 0;
+    for (std::size_t sum = 0; sum <= total; ++sum) {
+        divisions += ways.back()[sum];
+        if (std::abs(static_cast<double>(sum) - expected) >= distance - 1e-9) {
+            as_unequal += ways.back()[sum];
+        }
+    }
+    return as_unequal / divisions;
+}
+
 std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
                                                   const StepSeconds& second) {
     if (!can_be_drawn(first) || !can_be_drawn(second)) return std::nullopt;
@@ -74,7 +119,12 @@ std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
         if (before > 0) ratios.push_back(after / before);
     }
     if (ratios.empty()) return std::nullopt;
-    return quantiles_95(std::move(ratios));
+    const evaluation::Interval interval = quantiles_95(std::move(ratios));
+    const double observed = longest_seconds(second) / longest_seconds(first);
+    const double rounding = kRounding * observed;
+    const bool has_observed =
+        interval.low <= observed + rounding && observed <= interval.high + rounding;
+    return has_observed ? std::optional(interval) : std::nullopt;
 }
 
 std::optional<evaluation::Interval> paired_interval_95(

@@ -34,7 +34,8 @@ QualityRecord no_quality(const std::string& reason) {
          {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
           &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
           &quality.confidence_interval.low, &quality.confidence_interval.high,
-          &quality.ensemble_voc_ap50, &quality.ensemble_ap10, &quality.ensemble_pixel_accuracy}) {
+          &quality.members_interval.low, &quality.members_interval.high, &quality.ensemble_voc_ap50,
+          &quality.ensemble_ap10, &quality.ensemble_pixel_accuracy}) {
         *one = nothing(reason);
     }
     return quality;

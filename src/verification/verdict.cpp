@@ -6,31 +6,48 @@
 #include <fmt/format.h>
 
 #include <hpcai/config/keys.hpp>
+#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
 namespace {
 
 struct Rule {
-    bool holds;
-    std::string broken;  // what to say when it does not
+    RuleRecord record;
+    std::string broken;  // what to say when it does not hold
 };
+
+Rule rule_of(const RuleRecord& record) {
+    return {record, fmt::format("rule {}: {} must be {}, is {}", record.number, record.what,
+                                record.required, record.found)};
+}
 
 template <typename T>
 Rule equal(int number, const char* what, T required, T found) {
-    return {found == required,
-            fmt::format("rule {}: {} must be {}, is {}", number, what, required, found)};
+    return rule_of(
+        {number, what, fmt::format("{}", required), fmt::format("{}", found), found == required});
 }
 
 Rule at_least(int number, const char* what, std::int64_t required, std::int64_t found) {
-    return {found >= required,
-            fmt::format("rule {}: {} must be {} or more, is {}", number, what, required, found)};
+    return rule_of({number, what, fmt::format("{} or more", required), std::to_string(found),
+                    found >= required});
+}
+
+/// `holds`: whether the configuration's value of `key` is what is required.
+Rule of_key(int number, const char* key, const char* required, const config::Config& config,
+            bool holds) {
+    const std::string found = config::value_text(config, key);
+    return rule_of({number, key, required, found.empty() ? "empty" : found, holds});
 }
 
 Rule no_objection(int number, const std::vector<std::string>& objections) {
     const std::size_t count = objections.size();
-    return {count == 0, fmt::format("rule {}: {}{}", number, count == 0 ? "" : objections.front(),
-                                    count > 1 ? fmt::format(" (and {} more)", count - 1) : "")};
+    const std::string found =
+        count == 0 ? "none"
+                   : objections.front() +
+                         (count > 1 ? fmt::format(" (and {} more)", count - 1) : std::string());
+    return {{number, "objections to the data", "none", found, count == 0},
+            fmt::format("rule {}: {}", number, found)};
 }
 
 /// Specification V2.0; layer 9 is never changed.
@@ -38,8 +55,8 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
                                                 const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
     return {
-        {config.data.kind == config::DataKind::image_folder,
-         "rule 1: data.kind must be image_folder, with the photographs of ImageNet-1k"},
+        of_key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config,
+               config.data.kind == config::DataKind::image_folder),
         equal(1, "the number of training samples", std::int64_t{1281167}, facts.training_samples),
         equal(1, "the number of validation samples", std::int64_t{50000}, facts.validation_samples),
         equal(1, "workload.classes", 1000, workload.classes),
@@ -56,8 +73,8 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
     constexpr std::int64_t kYear = 1460;  // samples
     const config::WorkloadConfig& workload = config.workload;
     return {
-        {config.data.kind == config::DataKind::climate_hdf5,
-         "rule 1: data.kind must be climate_hdf5, with years of the ExtremeWeather data"},
+        of_key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config,
+               config.data.kind == config::DataKind::climate_hdf5),
         at_least(1, "the number of training samples", kYear, facts.training_samples),
         at_least(1, "the number of validation samples", kYear, facts.validation_samples),
         no_objection(1, facts.objections),
@@ -98,17 +115,15 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
             break;
         case config::WorkloadKind::object_detection:
         case config::WorkloadKind::climate_segmentation:
-            rules.push_back(
-                {false, fmt::format("rule 1: workload.kind must be image_classification "
-                                    "or extreme_weather, is {}",
-                                    config::value_text(config, "workload.kind"))});
+            rules.push_back(of_key(1, "workload.kind", "image_classification or extreme_weather",
+                                   config, false));
             break;
     }
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
                       config.bagging.sampler == config::Sampler::poisson;
-    rules.push_back({bags, "rule 5: bagging.sampler must be bootstrap or poisson"});
-    rules.push_back({config.training.initial_weights.empty(),
-                     "rule 6: training.initial_weights must be empty"});
+    rules.push_back(of_key(5, "bagging.sampler", "bootstrap or poisson", config, bags));
+    rules.push_back(of_key(6, "training.initial_weights", "empty", config,
+                           config.training.initial_weights.empty()));
     rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));
     return rules;
 }
@@ -117,10 +132,25 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
 Rule equal_replicas(const VerdictFacts& facts) {
     const auto diverged =
         std::count(facts.failure_codes.begin(), facts.failure_codes.end(), ExitCode::invalid);
-    return {diverged == 0,
+    return {{8, "groups whose ranks held different models", "0", std::to_string(diverged),
+             diverged == 0},
             fmt::format("rule 8: the ranks of a group must hold the same model, those of {} of {} "
                         "groups did not",
                         diverged, facts.groups)};
+}
+
+/// Rules 1 to 7, as far as run.level has them.
+std::vector<Rule> rules_of_level(const config::Config& config, const VerdictFacts& facts) {
+    if (config.run.level == config::Level::custom) return {};
+    return official_rules(config, facts);
+}
+
+std::vector<std::string> what_broke(const std::vector<Rule>& rules) {
+    std::vector<std::string> broken;
+    for (const Rule& rule : rules) {
+        if (!rule.record.kept) broken.push_back(rule.broken);
+    }
+    return broken;
 }
 
 ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
@@ -129,44 +159,54 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     return all_data ? ExitCode::data : ExitCode::all_groups_failed;
 }
 
-}  // namespace
-
-std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
-    std::vector<std::string> broken;
-    if (config.run.level == config::Level::custom) return broken;
-    for (const Rule& rule : official_rules(config, facts)) {
-        if (!rule.holds) broken.push_back(rule.broken);
-    }
-    return broken;
-}
-
-VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
+/// The verdict but for the list of rules. `broken` has what broke rules 1 to 7.
+VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
+                     const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());
     std::vector<std::string> reasons;
-    const Rule replicas = equal_replicas(facts);
-    if (!replicas.holds) reasons.push_back(replicas.broken);
+    const auto add = [&](const std::vector<std::string>& some) {
+        reasons.insert(reasons.end(), some.begin(), some.end());
+    };
+    if (!replicas.record.kept) reasons.push_back(replicas.broken);
     if (failed == facts.groups) {
         const ExitCode code =
-            replicas.holds ? code_of_total_failure(facts.failure_codes) : ExitCode::invalid;
-        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
-        return {Status::invalid, reasons, code, false};
+            replicas.record.kept ? code_of_total_failure(facts.failure_codes) : ExitCode::invalid;
+        add(facts.failures);
+        return {Status::invalid, reasons, code, false, {}};
     }
     if (!facts.has_score) reasons.push_back("the score is not a number");
-    std::ranges::move(broken_rules(config, facts), std::back_inserter(reasons));
+    add(broken);
     if (!reasons.empty()) {
-        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
-        return {Status::invalid, reasons, ExitCode::invalid, false};
+        add(facts.failures);
+        return {Status::invalid, reasons, ExitCode::invalid, false, {}};
     }
     if (failed > 0) {
         reasons.push_back(
             fmt::format("{} of {} groups finished", facts.groups - failed, facts.groups));
-        reasons.insert(reasons.end(), facts.failures.begin(), facts.failures.end());
-        return {Status::partial, reasons, ExitCode::partial, false};
+        add(facts.failures);
+        return {Status::partial, reasons, ExitCode::partial, false, {}};
     }
     if (config.run.level == config::Level::custom) {
-        return {Status::custom, {"run.level is custom: not rankable"}, ExitCode::ok, false};
+        return {Status::custom, {"run.level is custom: not rankable"}, ExitCode::ok, false, {}};
     }
-    return {Status::valid, {}, ExitCode::ok, true};
+    const std::string incomplete = what_submission_lacks(config);
+    if (!incomplete.empty()) reasons.push_back(incomplete);
+    return {Status::valid, reasons, ExitCode::ok, incomplete.empty(), {}};
+}
+
+}  // namespace
+
+std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
+    return what_broke(rules_of_level(config, facts));
+}
+
+VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
+    const std::vector<Rule> rules = rules_of_level(config, facts);
+    const Rule replicas = equal_replicas(facts);
+    VerdictRecord verdict = decide(config, facts, replicas, what_broke(rules));
+    for (const Rule& rule : rules) verdict.rules.push_back(rule.record);
+    verdict.rules.push_back(replicas.record);
+    return verdict;
 }
 
 }  // namespace hpcai::verification

@@ -80,12 +80,27 @@ void check_the_rest(const storage::SafetensorsFile& file, const graph::Graph& gr
             "has {} tensors; must have {}, those of the model", file.tensors().size(), expected);
 }
 
+/// Of a file with the parameters, statistics and step counts of `graph` behind the longest header.
+std::size_t limit_bytes_of(const graph::Graph& graph) {
+    constexpr std::size_t kHeader = 100'000'008;
+    std::int64_t elements = 0;
+    for (const graph::Parameter& parameter : graph.parameters()) {
+        elements += parameter.shape.elements();
+    }
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        elements += 2 * statistics.channels + 2;
+    }
+    return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
+}
+
 }  // namespace
 
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
                                              std::int64_t steps_trained, Inspector& inspector) {
     return inspector.attempt(file, [&] {
-        const auto weights = storage::read_safetensors(inspector.directory() / file);
+        const std::size_t limit_bytes = limit_bytes_of(graph);
+        const auto weights =
+            storage::read_safetensors(inspector.path_of(file, limit_bytes), limit_bytes);
         check_the_rest(weights, graph, steps_trained);
         return digest_of(weights, graph);
     });

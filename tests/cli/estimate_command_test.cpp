@@ -19,6 +19,21 @@ TEST(Plan, PrintsTheLayoutForPeopleAndForPrograms) {
     EXPECT_EQ(nlohmann::json::parse(json.out)["schema"], "hpcai500-plan/1");
 }
 
+TEST(Plan, NamesWhatARankingWillLack) {
+    const Outcome lacking = plan({"--ranks", "8", "--json", "--set", "submission.problem=ImageNet",
+                                  "--set", "training.batch_size=256"});
+    EXPECT_EQ(lacking.exit_code, 0) << lacking.error;
+    EXPECT_NE(lacking.error.find("not rankable: the section submission lacks system_name, "
+                                 "organization, hardware, "),
+              std::string::npos)
+        << lacking.error;
+    EXPECT_EQ(lacking.error.find("contact"), std::string::npos) << "nobody needs it";
+    EXPECT_EQ(lacking.error.find("problem"), std::string::npos);
+    const Outcome custom =
+        plan({"--ranks", "8", "--set", "run.level=custom", "--set", "training.batch_size=256"});
+    EXPECT_EQ(custom.error, "");
+}
+
 TEST(Plan, TakesSamplesRateAndPowerFromTheUser) {
     const Outcome outcome = plan({"--ranks", "8", "--samples", "8192000", "--flops-per-rank",
                                   "2e13", "--watts-per-rank", "300"});

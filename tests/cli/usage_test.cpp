@@ -61,7 +61,7 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
 INSTANTIATE_TEST_SUITE_P(All, HelpPage,
                          ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
                                            Words{"bench"}, Words{"roofline"}, Words{"export"},
-                                           Words{"evaluate"}, Words{"data"},
+                                           Words{"evaluate"}, Words{"energy"}, Words{"data"},
                                            Words{"data", "generate"}, Words{"data", "check"},
                                            Words{"data", "stats"}, Words{"data", "index"},
                                            Words{"data", "transcode"}, Words{"data", "show"},

@@ -54,16 +54,18 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
               "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout, "
               "autotune, plan_cache), got 'colour'");
     EXPECT_THAT(message_of("xyz: 4\n"),
-                HasSubstr("(run, workload, detector, bagging, parallel, data, "));
+                HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
 }
 
 TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_EQ(message_of("run:\n  repeat: 3\n"),
-              "f.yaml:2:3: run.repeat: expected a key of run (name, seed, output, deterministic, "
-              "audit_steps, loss_steps, measure_phases, trace, trace_steps, "
-              "level, roofline), got 'repeat', which this version does not have");
-    EXPECT_THAT(message_of("run:\n  submission: {division: closed}\n"),
-                EndsWith("which this version does not have"));
+    EXPECT_THAT(message_of("training:\n  checkpoint: 3\n"),
+                EndsWith("got 'checkpoint', which this version does not have"));
+}
+
+TEST(Reader, RefusesSeedsThatRepetitionsWouldLeave) {
+    EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
+    EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
+                HasSubstr("run.seed: expected at most 9007199254740989, as run.repeat is 3"));
 }
 
 TEST(Reader, RefusesPipelinesOfWhatHasNone) {

@@ -4,47 +4,54 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/report/json.hpp>
-#include <hpcai/report/steps_csv.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/sha256.hpp>
 
 #include "launch.hpp"
 
 /// Changes of a result directory that somebody might try.
 namespace hpcai::end_to_end {
 
-/// Makes the manifest, and the RESULT line of the summary, fit what was changed.
-inline void rewrite_manifest(const fs::path& result) {
-    fs::remove(result / storage::kManifestName);
-    const std::string digest = storage::write_manifest(result, {report::kSummaryName});
-    const std::string summary = text_of(result / report::kSummaryName);
-    fs::remove(result / report::kSummaryName);
-    write(result / report::kSummaryName,
-          summary.substr(0, summary.rfind("manifest=")) + "manifest=" + digest + "\n");
+/// The record in `result`, unless somebody has made it unreadable.
+inline std::optional<RunRecord> record_of(const fs::path& result) {
+    try {
+        return report::from_json(text_of(result / "result.json"), "result.json");
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
-/// Of groups that have stored no steps, equal ones that fit their records.
-inline void add_missing_steps(const fs::path& result) {
-    for (const auto& folder : fs::directory_iterator(result / "groups")) {
-        const nlohmann::json record = json_of(folder.path() / "record.json")["record"];
-        if (record["failure"] != "" || fs::exists(folder.path() / "steps.csv")) continue;
-        const std::int64_t count = record["iterations"];
-        const double seconds = record["training_seconds"];
-        std::vector<StepRecord> steps;
-        for (std::int64_t step = 0; step < count; ++step) {
-            steps.push_back(
-                {.step = step, .samples = record["samples_trained"].get<int>() / count});
-            steps.back().end_seconds = step + 1 == count ? seconds
-                                                         : seconds * static_cast<double>(step + 1) /
-                                                               static_cast<double>(count);
-        }
-        write(folder.path() / "steps.csv", report::steps_to_csv(steps));
+inline void put(const fs::path& path, const std::string& content) {
+    fs::remove(path);  // it may be a link to the original
+    write(path, content);
+}
+
+/// Does what somebody would who knows the program: the summary, its digest in the record, page and
+/// logs (unless one of them is `changed`) and the manifest fit what was changed.
+inline void reseal(const fs::path& result, const std::string& changed) {
+    const auto record = record_of(result);
+    const std::string stored = text_of(result / report::kSummaryName);
+    std::string summary = stored.substr(0, stored.rfind("manifest=")) + "manifest=";
+    if (record) {
+        const std::string printed = report::summary(*record, "");
+        summary = printed.substr(0, printed.rfind("manifest=")) + "manifest=";
+        std::string text = text_of(result / "result.json");
+        const std::string key = "\"summary_sha256\": \"";
+        text.replace(text.find(key) + key.size(), 64,
+                     storage::sha256_hex(storage::bytes_of(printed)));
+        put(result / "result.json", text);
     }
-    rewrite_manifest(result);
+    fs::remove(result / storage::kManifestName);
+    const bool is_page = changed == "report.html" || changed.starts_with("mllog/");
+    if (!is_page) cli::run_in(result.parent_path(), {"report", result});
+    const std::string digest = storage::write_manifest(result, {report::kSummaryName});
+    put(result / report::kSummaryName, summary + digest + "\n");
 }
 
 /// A copy of a result directory, whose files are changed one at a time.
@@ -59,8 +66,7 @@ public:
     fs::path path() const { return folder_ / "result"; }
     std::string text(const std::string& file) const { return text_of(path() / file); }
     void put(const std::string& file, const std::string& content) const {
-        fs::remove(path() / file);
-        write(path() / file, content);
+        end_to_end::put(path() / file, content);
     }
 
     /// The first digit behind `mark` becomes another.
@@ -107,10 +113,14 @@ private:
 
 struct Edit {
     std::string name;
-    std::string file;  // that both tools must name
+    std::string file;     // that is changed, which the manifest tells
+    std::string finding;  // what both tools say first of it once the result is sealed again
     std::function<void(const ResultCopy&)> apply;
-    // What a manifest that was made to fit still hides.
-    bool only_manifest_tells = false;
+    std::string at = {};  // the file that `finding` is about, where it is another
+    bool is_told_by_script = true;
+
+    /// Without a finding only another manifest tells.
+    bool is_hidden() const { return finding.empty() && at.empty(); }
 };
 
 inline Outcome verify_by_program(const fs::path& directory) {
@@ -122,10 +132,12 @@ inline Outcome verify_by_script(const fs::path& directory) {
                            {"python3", cli::source("scripts/verify_result.py"), directory});
 }
 
-inline void expect_found(const Outcome& outcome, const Edit& edit, const char* when) {
+inline void expect_found(const Outcome& outcome, const std::string& line, const Edit& edit,
+                         const char* when) {
     EXPECT_EQ(outcome.exit_code, 10) << edit.name << ", " << when << outcome.error;
-    EXPECT_NE(outcome.out.find(edit.file), std::string::npos) << edit.name << ", " << when << ":\n"
-                                                              << outcome.out << outcome.error;
+    EXPECT_NE(("\n" + outcome.out).find("\n" + line), std::string::npos)
+        << edit.name << ", " << when << ", expected: " << line << "\n"
+        << outcome.out << outcome.error;
 }
 
 inline void expect_verified(const fs::path& directory) {
@@ -136,22 +148,24 @@ inline void expect_verified(const fs::path& directory) {
     }
 }
 
-/// Both tools find the edit, first by the manifest, then with one that was made to fit.
+/// Both tools find the edit, first by the manifest, then in a result that was sealed again.
 inline void expect_told(const fs::path& original, const Edit& edit) {
     const ResultCopy copy(original);
     edit.apply(copy);
-    expect_found(verify_by_program(copy.path()), edit, "program, old manifest");
-    expect_found(verify_by_script(copy.path()), edit, "script, old manifest");
-    if (edit.file == storage::kManifestName || edit.file == report::kSummaryName) return;
-    rewrite_manifest(copy.path());
-    if (edit.only_manifest_tells) {
+    expect_found(verify_by_program(copy.path()), edit.file + ": ", edit, "program, old manifest");
+    expect_found(verify_by_script(copy.path()), edit.file + ": ", edit, "script, old manifest");
+    if (edit.file == report::kSummaryName) return;
+    reseal(copy.path(), edit.file);
+    if (edit.is_hidden()) {
         expect_verified(copy.path());
         EXPECT_NE(last_line(copy.text(report::kSummaryName)),
                   last_line(text_of(original / report::kSummaryName)));
         return;
     }
-    expect_found(verify_by_program(copy.path()), edit, "program, new manifest");
-    expect_found(verify_by_script(copy.path()), edit, "script, new manifest");
+    const std::string line = (edit.at.empty() ? edit.file : edit.at) + ": " + edit.finding;
+    expect_found(verify_by_program(copy.path()), line, edit, "program, sealed again");
+    if (!edit.is_told_by_script) return;
+    expect_found(verify_by_script(copy.path()), line, edit, "script, sealed again");
 }
 
 }  // namespace hpcai::end_to_end

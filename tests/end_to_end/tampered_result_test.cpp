@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "result_edits.hpp"
+#include "weather_edits.hpp"
 
 /// Results that somebody has changed: `hpcai500 verify` and scripts/verify_result.py agree on each.
 namespace hpcai::end_to_end {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr const char* kResult = "result.json";
 
 constexpr const char* kWeather = R"(run: {name: tiny, seed: 3}
 workload:
@@ -23,156 +19,6 @@ training: {batch_size: 4, learning_rate: 0.01, schedule: constant, warmup_epochs
 device: {kind: cpu, threads: 1}
 )";
 
-/// The last step's line, cell by cell.
-void change_last_step(const ResultCopy& copy, const std::string& file, std::size_t column,
-                      const std::string& value) {
-    std::string text = copy.text(file);
-    std::size_t from = text.rfind('\n', text.size() - 2) + 1;
-    for (std::size_t cell = 0; cell < column; ++cell) from = text.find(',', from) + 1;
-    copy.put(file, text.replace(from, text.find(',', from) - from, value));
-}
-
-std::vector<Edit> edits_of_scores() {
-    const auto increased = [](const std::string& name, const std::string& pointer) {
-        return Edit{name, kResult,
-                    [=](const ResultCopy& copy) { copy.increase(kResult, pointer); }};
-    };
-    return {
-        increased("FLOPS", "/scores/flops"),
-        increased("VFLOPS", "/scores/vflops"),
-        increased("penalty coefficient", "/scores/penalty_coefficient"),
-        increased("quality of the ensemble", "/quality/ensemble"),
-        increased("quality of a member", "/quality/members/0"),
-        increased("exponent", "/quality/exponent"),
-        increased("target", "/quality/target"),
-        increased("time of the run", "/time/training_seconds"),
-        increased("speed of a group", "/work/groups/1/images_per_second"),
-        increased("AP of a category", "/quality/ensemble_ap10"),
-        {"quality in a group's record", "groups/1/record.json",
-         [](const ResultCopy& copy) { copy.increase("groups/1/record.json", "/quality"); }},
-        {"seconds in a group's record", "groups/1/record.json",
-         [](const ResultCopy& copy) {
-             copy.increase("groups/1/record.json", "/record/training_seconds");
-         }},
-        {"FLOPs of a sample", kResult,
-         [](const ResultCopy& copy) {
-             copy.set(kResult, "/flops/training_per_sample", 123'029'665);
-         }},
-        {"samples of the run", kResult,
-         [](const ResultCopy& copy) { copy.set(kResult, "/work/samples_trained", 1000); }},
-        {"seed", kResult, [](const ResultCopy& copy) { copy.set(kResult, "/workload/seed", 4); }},
-        {"verdict", kResult,
-         [](const ResultCopy& copy) {
-             copy.set(kResult, "/verdict",
-                      Json{{"status", "VALID"},
-                           {"reasons", Json::array()},
-                           {"exit_code", 0},
-                           {"rankable", true}});
-         }},
-        {"removed reason", kResult,
-         [](const ResultCopy& copy) { copy.set(kResult, "/verdict/reasons", Json::array()); }},
-        {"digest of a model", kResult,
-         [](const ResultCopy& copy) {
-             copy.set(kResult, "/training_digest/0", std::string(64, 'a'));
-         }},
-    };
-}
-
-std::vector<Edit> edits_of_steps() {
-    const std::string steps = "groups/0/steps.csv";
-    return {
-        {"time of a step", steps,
-         [=](const ResultCopy& copy) { change_last_step(copy, steps, 3, "1000"); }},
-        {"samples of a step", steps,
-         [=](const ResultCopy& copy) { change_last_step(copy, steps, 2, "5"); }},
-        {"removed step", steps,
-         [=](const ResultCopy& copy) {
-             const std::string text = copy.text(steps);
-             copy.put(steps, text.substr(0, text.rfind('\n', text.size() - 2) + 1));
-         }},
-        {"step in half", steps,
-         [=](const ResultCopy& copy) {
-             const std::string text = copy.text(steps);
-             copy.put(steps, text.substr(0, text.size() - 5));
-         }},
-    };
-}
-
-std::vector<Edit> edits_of_files() {
-    return {
-        {"prediction of a member", "groups/0/detections.json",
-         [](const ResultCopy& copy) {
-             copy.change_digit("groups/0/detections.json", "\"score\":0.");
-         }},
-        {"prediction of the ensemble", "evaluation/ensemble.json",
-         [](const ResultCopy& copy) {
-             copy.change_digit("evaluation/ensemble.json", "\"score\":0.");
-         }},
-        {"labelled box", "evaluation/annotations.json",
-         [](const ResultCopy& copy) {
-             copy.change_digit("evaluation/annotations.json", "\"bbox\":[");
-         }},
-        {"truncated predictions", "groups/1/detections.json",
-         [](const ResultCopy& copy) {
-             const std::string text = copy.text("groups/1/detections.json");
-             copy.put("groups/1/detections.json", text.substr(0, text.size() / 2));
-         }},
-        {"removed predictions", "groups/1/detections.json",
-         [](const ResultCopy& copy) { fs::remove(copy.path() / "groups/1/detections.json"); }},
-        {"bit of the weights", "groups/0/weights.safetensors",
-         [](const ResultCopy& copy) { copy.flip_bit("groups/0/weights.safetensors", 1000); }},
-        {"removed group", "groups/1/record.json",
-         [](const ResultCopy& copy) { fs::remove_all(copy.path() / "groups/1"); }},
-        {"swapped groups", "groups/0/record.json",
-         [](const ResultCopy& copy) {
-             fs::rename(copy.path() / "groups/0", copy.path() / "groups/2");
-             fs::rename(copy.path() / "groups/1", copy.path() / "groups/0");
-             fs::rename(copy.path() / "groups/2", copy.path() / "groups/1");
-         }},
-        {"swapped configuration", "config.yaml",
-         [](const ResultCopy& copy) {
-             std::string text = copy.text("config.yaml");
-             const std::string old = "learning_rate: 0.01";
-             copy.put("config.yaml", text.replace(text.find(old), old.size(), "learning_rate: 1"));
-         }},
-        {"another program", "environment.json",
-         [](const ResultCopy& copy) {
-             copy.set("environment.json", "/binary_sha256", std::string(64, 'b'));
-         }},
-        {"line of the summary", "summary.txt",
-         [](const ResultCopy& copy) { copy.change_digit("summary.txt", "members mean"); }},
-        {"RESULT line", "summary.txt",
-         [](const ResultCopy& copy) { copy.change_digit("summary.txt", " FLOPS="); }},
-        {"line of the manifest", storage::kManifestName,
-         [](const ResultCopy& copy) { copy.change_digit(storage::kManifestName, ""); }},
-        {"link", "groups/0/link",
-         [](const ResultCopy& copy) {
-             fs::create_symlink("/etc/hostname", copy.path() / "groups/0/link");
-         }},
-    };
-}
-
-/// These touch nothing that a score or a verdict is made of.
-std::vector<Edit> edits_that_only_the_manifest_tells() {
-    return {
-        {"line of a log", "groups/0/log.txt",
-         [](const ResultCopy& copy) {
-             copy.put("groups/0/log.txt", copy.text("groups/0/log.txt") + "all was well\n");
-         },
-         true},
-        {"added file", "groups/0/more.txt",
-         [](const ResultCopy& copy) { copy.put("groups/0/more.txt", "more"); }, true},
-        {"another program everywhere", kResult,
-         [](const ResultCopy& copy) {
-             copy.set("environment.json", "/binary_sha256", std::string(64, 'b'));
-             copy.set(kResult, "/environment/binary_sha256", std::string(64, 'b'));
-         },
-         true},
-        {"seconds of the start-up", kResult,
-         [](const ResultCopy& copy) { copy.increase(kResult, "/time/startup_seconds"); }, true},
-    };
-}
-
 class TamperedWeather : public testing::Test {
 protected:
     static void SetUpTestSuite() {
@@ -180,7 +26,6 @@ protected:
         write(*folder_ / "tiny.yaml", kWeather);
         const Outcome outcome = run_ranks(folder_->path(), 4, {});
         ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
-        add_missing_steps(result());
     }
     static void TearDownTestSuite() { delete folder_; }
 
@@ -206,12 +51,93 @@ TEST_F(TamperedWeather, IsToldWhereAStepWasChanged) {
     expect_all_told(edits_of_steps());
 }
 
+TEST_F(TamperedWeather, IsToldWhereAPredictionWasChanged) {
+    expect_all_told(edits_of_predictions());
+}
+
 TEST_F(TamperedWeather, IsToldWhereAFileWasChanged) {
     expect_all_told(edits_of_files());
 }
 
 TEST_F(TamperedWeather, IsToldByTheResultLineWhereNothingElseCan) {
     expect_all_told(edits_that_only_the_manifest_tells());
+}
+
+/// Another header before the elements of 12 samples.
+void put_header(const ResultCopy& copy, const std::string& file, const std::string& header) {
+    const std::string content = copy.text(file);
+    const std::string length{static_cast<char>((header.size() + 1) & 0xff),
+                             static_cast<char>((header.size() + 1) >> 8)};
+    copy.put(file, content.substr(0, 8) + length + header + "\n" +
+                       content.substr(content.size() - std::size_t{4} * 12));
+}
+
+/// Of labels.npy, as a test set from which somebody has taken those that are wrong.
+void leave_out_a_label(const ResultCopy& copy) {
+    std::string content = copy.text("evaluation/labels.npy");
+    content.replace(content.size() - 4, 4, 4, '\xff');
+    copy.put("evaluation/labels.npy", content);
+}
+
+TEST_F(TamperedWeather, IsToldWhereTheManifestHasAnotherForm) {
+    const std::string text = text_of(result() / storage::kManifestName);
+    const std::string zeros(64, '0');
+    const auto with = [&](const std::string& from, const std::string& to) {
+        std::string changed = text;
+        return changed.replace(changed.find(from), from.size(), to);
+    };
+    std::string returns = text;
+    for (std::size_t at = 0; (at = returns.find('\n', at)) != std::string::npos; at += 2) {
+        returns.insert(at, 1, '\r');
+    }
+    for (const std::string& changed :
+         {with("  config.yaml", "  ./config.yaml"), with("  config.yaml", " *config.yaml"), returns,
+          zeros + "  config.yaml\n" + text, text.substr(0, text.size() - 1)}) {
+        const ResultCopy copy(result());
+        copy.put(storage::kManifestName, changed);
+        const std::string summary = copy.text(report::kSummaryName);
+        copy.put(report::kSummaryName, summary.substr(0, summary.rfind('=') + 1) +
+                                           storage::sha256_hex(storage::bytes_of(changed)) + "\n");
+        const Edit edit{changed.substr(0, 100), storage::kManifestName, "", {}};
+        expect_found(verify_by_program(copy.path()), "manifest.sha256: ", edit, "program");
+        expect_found(verify_by_script(copy.path()), "manifest.sha256: ", edit, "script");
+    }
+}
+
+TEST_F(TamperedWeather, IsToldWhereTheManifestHasAnotherDigest) {
+    const ResultCopy copy(result());
+    copy.change_digit(storage::kManifestName, "");
+    const Edit edit{"digest of config.yaml", storage::kManifestName, "", {}};
+    const std::string line = "config.yaml: has the SHA-256";
+    expect_found(verify_by_program(copy.path()), line, edit, "program");
+    expect_found(verify_by_script(copy.path()), line, edit, "script");
+}
+
+TEST_F(TamperedWeather, IsNotReadThroughALink) {
+    const ResultCopy copy(result());
+    const fs::path secret = copy.path().parent_path() / "secret";
+    write(secret, "the secret\n");
+    for (const char* name : {"groups/0/steps.csv", "config.yaml", "evaluation/annotations.json"}) {
+        fs::remove(copy.path() / name);
+        fs::create_symlink(secret, copy.path() / name);
+        for (const Outcome& outcome :
+             {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
+            EXPECT_EQ(outcome.exit_code, 10) << name;
+            const std::string line = name + std::string(": is no regular file\n");
+            EXPECT_NE(outcome.out.find(line), std::string::npos) << outcome.out << outcome.error;
+            EXPECT_EQ(outcome.out.find("the secret"), std::string::npos) << outcome.out;
+        }
+    }
+}
+
+TEST_F(TamperedWeather, IsToldWhereANameIsNoText) {
+    const ResultCopy copy(result());
+    write(copy.path() / "groups/0/\x1b\xff", "");
+    for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
+        EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
+        EXPECT_NE(outcome.out.find("groups/0/\\x1b"), std::string::npos) << outcome.out;
+        EXPECT_NE(outcome.out.find(": is there; "), std::string::npos) << outcome.out;
+    }
 }
 
 class TamperedPictures : public testing::Test {
@@ -226,31 +152,52 @@ protected:
 TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
     const Outcome outcome = run_ranks(folder_.path(), 2, {});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
-    add_missing_steps(folder_ / "result");
     expect_verified(folder_ / "result");
+    const std::string member = "groups/0/predictions.npy", other = "groups/1/predictions.npy";
+    const std::string labels = "evaluation/labels.npy";
+    const std::string tail(std::size_t{128} << 10, '\0');
     const std::vector<Edit> edits{
-        {"probability of a member", "groups/0/predictions.npy",
-         [](const ResultCopy& copy) { copy.flip_bit("groups/0/predictions.npy", 4); }},
-        {"probability of the ensemble", "evaluation/ensemble.npy",
+        {"probability of a member", member, "record.predictions_sha256 is",
+         [=](const ResultCopy& copy) { copy.flip_bit(member, 4); }, "groups/0/record.json"},
+        {"probability of the ensemble", "evaluation/ensemble.npy", "sample",
          [](const ResultCopy& copy) { copy.flip_bit("evaluation/ensemble.npy", 4); }},
-        {"label", "evaluation/labels.npy",
-         [](const ResultCopy& copy) { copy.flip_bit("evaluation/labels.npy", 4); }},
-        {"truncated array", "groups/1/predictions.npy",
-         [](const ResultCopy& copy) {
-             const std::string text = copy.text("groups/1/predictions.npy");
-             copy.put("groups/1/predictions.npy", text.substr(0, text.size() - 4));
+        {"label", labels, "quality.labels_sha256 is",
+         [=](const ResultCopy& copy) { copy.flip_bit(labels, 4); }, kResult},
+        {"label of a sample that does not count", labels,
+         "has 1 samples that do not count; must have none", leave_out_a_label},
+        {"label of a sample that was not bad", labels,
+         "has 1 samples that do not count; must have at most 0",
+         [=](const ResultCopy& copy) {
+             leave_out_a_label(copy);
+             change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip");
          }},
-        {"name of a sample", "evaluation/samples.txt",
+        {"truncated array", other, "",
+         [=](const ResultCopy& copy) {
+             const std::string text = copy.text(other);
+             copy.put(other, text.substr(0, text.size() - 4));
+         },
+         other},
+        {"array with a tail", other, "has 131",
+         [=](const ResultCopy& copy) { copy.put(other, copy.text(other) + tail); }},
+        {"header of signs", labels, "",
+         [=](const ResultCopy& copy) { put_header(copy, labels, std::string(60'000, '-')); },
+         labels},
+        {"header in other words", labels, "",
+         [=](const ResultCopy& copy) {
+             put_header(copy, labels, R"({"descr":"<i4","shape":(1_2,),"fortran_order":False} #)");
+         },
+         labels},
+        {"name of a sample", "evaluation/samples.txt", "has",
          [](const ResultCopy& copy) {
              const std::string text = copy.text("evaluation/samples.txt");
              copy.put("evaluation/samples.txt", text.substr(text.find('\n') + 1));
          }},
-        {"interval", kResult,
-         [](const ResultCopy& copy) {
-             copy.increase(kResult, "/quality/confidence_interval/low");
-         }},
-        {"bit of the weights", "groups/1/weights.safetensors",
-         [](const ResultCopy& copy) { copy.flip_bit("groups/1/weights.safetensors", 4000); }},
+        increased("interval", "quality.confidence_interval.low"),
+        {"interval over members", kResult, "quality.members_interval",
+         [](const ResultCopy& copy) { copy.increase(kResult, "/quality/members_interval/high"); }},
+        {"bit of the weights", "groups/1/weights.safetensors", "training_digest is",
+         [](const ResultCopy& copy) { copy.flip_bit("groups/1/weights.safetensors", 4000); },
+         "groups/1/record.json"},
     };
     for (const Edit& edit : edits) expect_told(folder_ / "result", edit);
 }

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/verification/repetitions.hpp>
+
 #include "storage/temporary_folder.hpp"
 #include "world.hpp"
 
@@ -61,7 +63,7 @@ protected:
         return outcome;
     }
 
-    ExitCode finish(const Start& start, const GroupOutcome& outcome) {
+    RunEnd end_of(const Start& start, const GroupOutcome& outcome) {
         world().everyone.barrier();
         RunRequest request;
         request.command_line = "hpcai500 run --config caf\xe9.yaml";
@@ -69,11 +71,24 @@ protected:
         JobController controller(start, request, world().mpi, watch);
         const auto log = make_logger("test", (folder_.path() / "log.txt").string());
         testing::internal::CaptureStderr();
-        const ExitCode code = controller.finish(outcome, *log, out_);
+        const RunEnd end = controller.finish(outcome, *log, out_);
         error_ = testing::internal::GetCapturedStderr();
         seconds_ = watch.seconds();
         world().everyone.barrier();
-        return code;
+        return end;
+    }
+    ExitCode finish(const Start& start, const GroupOutcome& outcome) {
+        const RunEnd end = end_of(start, outcome);
+        EXPECT_FALSE(end.another);
+        return end.code;
+    }
+
+    /// The first of two runs; only rank 0 writes.
+    Start make_first_of_two() const {
+        fs::create_directories(folder_ / "repetition_1");
+        Start start = make_start(folder_ / "repetition_1");
+        start.repetitions = 2;
+        return start;
     }
 
     storage::TemporaryFolder folder_;
@@ -103,6 +118,37 @@ TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
     EXPECT_NE(out_.str().find("RESULT INVALID"), std::string::npos);
     EXPECT_TRUE(out_.str().ends_with(" manifest=none\n")) << out_.str();
     EXPECT_NE(error_.find("/dev/null/result"), std::string::npos) << error_;
+}
+
+TEST_F(FinishedJob, IsFollowedByAnotherRunWhereEveryRankAnswers) {
+    const Start start = make_first_of_two();
+    const RunEnd end = end_of(start, failed());
+    EXPECT_TRUE(end.another) << error_;
+    EXPECT_EQ(end.code, ExitCode::ok) << "the result has it";
+    comm::StartUp again = world().mpi.start_up();
+    EXPECT_EQ(again.everyone().size(), world().mpi.size());
+    if (world().mpi.rank() != 0) return;
+    const RepetitionsRecord record = verification::read_repetitions(folder_.path());
+    ASSERT_EQ(record.repetitions.size(), 1U);
+    EXPECT_EQ(record.exit_code, ExitCode::data);
+    EXPECT_EQ(record.stopped, "repetition 2 has not ended");
+    EXPECT_EQ(out_.str().find("REPETITIONS"), std::string::npos);
+}
+
+TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
+    const Start start = make_first_of_two();
+    GroupOutcome lost = failed();
+    if (world().mpi.rank() == world().mpi.size() - 1) {
+        lost.status.exit_code = ExitCode::watchdog;
+    }
+    const RunEnd end = end_of(start, lost);
+    EXPECT_FALSE(end.another);
+    EXPECT_THROW(world().mpi.start_up(), Error);
+    if (world().mpi.rank() != 0) return;
+    EXPECT_NE(end.code, ExitCode::ok);
+    EXPECT_NE(out_.str().find("REPETITIONS 1 of 2"), std::string::npos) << out_.str();
+    const RepetitionsRecord record = verification::read_repetitions(folder_.path());
+    EXPECT_NE(record.stopped.find("not every rank answered"), std::string::npos);
 }
 
 TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {

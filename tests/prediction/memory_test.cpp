@@ -185,7 +185,8 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
         const double training = memory.working_copies + memory.activations;
         EXPECT_EQ(memory.evaluation > training, batch == 1);
         EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients -
-                             memory.optimizer_state - memory.statistics - memory.input,
+                             memory.optimizer_state - memory.statistics - memory.input -
+                             memory.program,
                          std::max(training, memory.evaluation));
     }
 }
@@ -206,6 +207,28 @@ TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     config.data.decoded_cache_mib = 2;
     config.data.resident_mib = 3;
     EXPECT_EQ(memory_of(config).input, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+}
+
+TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
+    config::Config config = small_detector();
+    config.workload.kind = config::WorkloadKind::extreme_weather;
+    config.workload.channels = 16;
+    config.data.kind = config::DataKind::climate_synthetic;
+    config.data.decoded_cache_mib = 1;
+    config.data.synthetic_samples = 1000;
+    const double many = memory_of(config).input;
+    config.data.synthetic_samples = 1;
+    config.data.synthetic_validation_samples = 1;
+    const double two = memory_of(config).input;
+    const double fields = 64 * 64 * 16 * 4;
+    EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "but for boxes of the samples";
+}
+
+TEST(Memory, OfTheProgramCountsWhereTheHostComputes) {
+    config::Config config = small();
+    EXPECT_GT(memory_of(config).program, 0);
+    config.device.kind = config::DeviceKind::cuda;
+    EXPECT_EQ(memory_of(config).program, 0);
 }
 
 TEST(Memory, OfFieldsIsInTheirPrecisionWithoutACacheOfThoseOnDisk) {

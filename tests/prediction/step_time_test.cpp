@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -43,6 +44,21 @@ TEST(StepTime, LiesOnTheLineThroughMeasuredSteps) {
     EXPECT_DOUBLE_EQ(step_seconds(single(12), measured(2)), 1.4);
     EXPECT_DOUBLE_EQ(step_seconds(single(32), measured(2)), 3.4);
     EXPECT_DOUBLE_EQ(step_seconds(single(4), measured(2)), 0.6);
+}
+
+TEST(StepTime, SaysWhereAnotherOptimizerWasMeasured) {
+    const auto says_so = [](config::Optimizer optimizer) {
+        config::Config config = single(8);
+        config.training.optimizer = optimizer;
+        EstimateRequest request = measured(2);
+        request.roofline->calibration.optimizer = "sgd";
+        return std::ranges::any_of(
+            estimate(config, request).assumptions, [](const std::string& text) {
+                return text == "steps were measured with sgd; those with lamb take as long";
+            });
+    };
+    EXPECT_TRUE(says_so(config::Optimizer::lamb));
+    EXPECT_FALSE(says_so(config::Optimizer::sgd));
 }
 
 TEST(StepTime, GrowsWhereMoreRanksShareTheCores) {

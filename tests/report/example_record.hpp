@@ -46,6 +46,7 @@ inline GroupRecord example_group(int group, double seconds) {
     record.time_breakdown = example_breakdown();
     record.time_breakdown.step_seconds.value = seconds / 6;
     if (group == 0) record.time_breakdown.stragglers.clear();
+    record.quality_by_epoch = {{1, seconds / 2, 0.5}, {2, seconds, group == 0 ? 0.7 : 0.725}};
     return record;
 }
 
@@ -66,7 +67,56 @@ inline CommunicationRecord example_communication() {
             2,
             106,
             512,
-            {0.125, ""}};
+            {0.125, ""},
+            {6144, ""},
+            {{"node1", "net:eth0", {6144, ""}, {2048, ""}}}};
+}
+
+inline EnergyRecord example_energy() {
+    EnergyRecord energy;
+    energy.joules.reason = "no energy meter";
+    energy.average_watts.reason = "no energy meter";
+    energy.core_begin_utc = "2001-02-03T04:05:07.250Z";
+    energy.core_end_utc = "2001-02-03T04:05:23.250Z";
+    energy.meters = {{"node1", "rapl", {{}, "no energy meter"}}};
+    return energy;
+}
+
+inline std::vector<RuleRecord> example_rules(const std::string& epochs) {
+    return {{3, "workload.epochs", "90", epochs, epochs == "90"},
+            {6, "training.initial_weights", "empty", "empty", true}};
+}
+
+inline SubmissionRecord example_submission() {
+    SubmissionRecord record;
+    record.system_name = "Abacus <2>";
+    record.organization = "University of Examples";
+    record.hardware = "4 nodes, 8 accelerators each";
+    record.missing = {"framework"};
+    return record;
+}
+
+inline QualityRecord example_quality() {
+    QualityRecord quality;
+    quality.metric = "top_1_accuracy";
+    quality.target = 0.763;
+    quality.exponent = 5;
+    quality.ensemble.value = 0.75;
+    quality.ensemble_top_5.value = 0.875;
+    quality.ensemble_majority.value = 0.725;
+    quality.members = {{0.7, ""}, {0.725, ""}};
+    quality.members_mean.value = 0.7125;
+    quality.ensemble_gain.value = 0.0375;
+    quality.out_of_bag.value = 0.6875;
+    quality.out_of_bag_samples = 64;
+    quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
+    quality.members_interval = {{0.5625, ""}, {0.875, ""}, 0.95, "made up, too"};
+    quality.ensemble_voc_ap50.value = 0.625;
+    quality.ensemble_ap10.reason = "no boxes";
+    quality.ensemble_pixel_accuracy.reason = "no cells";
+    quality.categories = {{"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
+                          {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
+    return quality;
 }
 
 /// A made-up run of two groups of two ranks; every number is invented for the tests of printers.
@@ -74,7 +124,8 @@ inline RunRecord example_record() {
     RunRecord record;
     record.program_version = "0.0.0-test";
     record.name = "example";
-    record.verdict = {Status::valid, {}, ExitCode::ok, true};
+    record.verdict = {Status::valid, {}, ExitCode::ok, true, example_rules("90")};
+    record.submission = example_submission();
     record.parameters = {{"bagging.M", "2", "base models trained at the same time"},
                          {"workload.model", "resnet50_v1.5", "network"}};
     record.topology = {4, 2, 2, 1, {}};
@@ -110,6 +161,7 @@ inline RunRecord example_record() {
     record.staging = {"training", 200, 3000, 400, 3400, 1};
     record.time.training_seconds.value = 16;
     record.time.epoch_seconds = {8, 8};
+    record.time.time_to_quality_seconds.reason = "the model of group 0 did not reach the target";
     record.time.vote_seconds.value = 0.125;
     record.time.total_seconds.value = 20;
     record.throughput = {{24, ""}, {6, ""}};
@@ -117,33 +169,16 @@ inline RunRecord example_record() {
     record.scores.vflops.value = 36e9;
     record.scores.penalty_coefficient.value = 0.5;
     record.scores.vflops_per_watt.reason = "no energy meter";
+    record.scores.vflops_interval = {{21e9, ""}, {55e9, ""}, 0.95, "made up"};
     record.roofline = {"measured before training", "fp32",   {72e9, ""}, {64e9, ""}, {72e9, ""},
                        "gemm 2048, forward",       {2.5, ""}};
     record.utilization = {{18e9, ""}, {0.25, ""}};
-    record.quality.metric = "top_1_accuracy";
-    record.quality.target = 0.763;
-    record.quality.exponent = 5;
-    record.quality.ensemble.value = 0.75;
-    record.quality.ensemble_top_5.value = 0.875;
-    record.quality.ensemble_majority.value = 0.725;
-    record.quality.members = {{0.7, ""}, {0.725, ""}};
-    record.quality.members_mean.value = 0.7125;
-    record.quality.ensemble_gain.value = 0.0375;
-    record.quality.out_of_bag.value = 0.6875;
-    record.quality.out_of_bag_samples = 64;
-    record.quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
-    record.quality.ensemble_voc_ap50.value = 0.625;
-    record.quality.ensemble_ap10.reason = "no boxes";
-    record.quality.ensemble_pixel_accuracy.reason = "no cells";
-    record.quality.categories = {
-        {"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
-        {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
+    record.quality = example_quality();
     record.communication = example_communication();
     record.parallel = {
         "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
     record.time_breakdown = example_breakdown();
-    record.energy.joules.reason = "no energy meter";
-    record.energy.average_watts.reason = "no energy meter";
+    record.energy = example_energy();
     record.determinism = {true, "the same bits", "made up"};
     record.environment = {{"compiler", "g++"}, {"mpi", "made up"}};
     record.training_digest = {"0123456789abcdef", "fedcba9876543210"};
@@ -155,8 +190,11 @@ inline RunRecord partial_record() {
     RunRecord record = example_record();
     record.parallel = {"mixed",   1,    2,           2,    4,          "1f1b",
                        {0.2, ""}, 8192, {0.125, ""}, 6144, {0.375, ""}};
-    record.verdict = {
-        Status::partial, {"1 of 2 groups: group 1 failed: rank 3 ended"}, ExitCode::partial, false};
+    record.verdict = {Status::partial,
+                      {"1 of 2 groups: group 1 failed: rank 3 ended"},
+                      ExitCode::partial,
+                      false,
+                      {}};
     GroupRecord& lost = record.work.groups[1];
     lost = {};
     lost.group = 1;
@@ -176,7 +214,8 @@ inline RunRecord diverged_record() {
     record.verdict = {Status::invalid,
                       {"rule 8: the ranks of a group must hold the same model", "group 1: " + why},
                       ExitCode::invalid,
-                      false};
+                      false,
+                      example_rules("6")};
     GroupRecord& lost = record.work.groups[1];
     lost.failure = why;
     lost.audit = {3, 4, {"optimizer state"}, {{0, 2, "node1"}, {1, 3, "node1"}}};
@@ -189,13 +228,16 @@ inline RunRecord lost_record() {
     record.verdict = {Status::invalid,
                       {"group 0 failed: no memory", "group 1 failed: rank 3 ended"},
                       ExitCode::all_groups_failed,
-                      false};
+                      false,
+                      example_rules("90")};
     record.work.groups[0].failure = "no memory";
     record.work.samples_trained = 0;
     for (Quantity* quantity :
          {&record.time.training_seconds, &record.throughput.images_per_second,
           &record.quality.ensemble_gain, &record.quality.out_of_bag,
-          &record.quality.confidence_interval.low, &record.quality.confidence_interval.high}) {
+          &record.quality.confidence_interval.low, &record.quality.confidence_interval.high,
+          &record.quality.members_interval.low, &record.quality.members_interval.high,
+          &record.scores.vflops_interval.low, &record.scores.vflops_interval.high}) {
         *quantity = {std::nullopt, "every group failed"};
     }
     for (Quantity* quantity :

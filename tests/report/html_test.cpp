@@ -57,6 +57,31 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     EXPECT_LT(line, flops);
 }
 
+TEST(Html, SaysWhyARunIsInvalid) {
+    const ReadPage lost = read_page(html(example_content(lost_record())));
+    EXPECT_TRUE(has(lost, "No base model finished"));
+    EXPECT_FALSE(has(lost, "broke the rules"));
+    const ReadPage diverged = read_page(html(example_content(diverged_record())));
+    EXPECT_TRUE(has(diverged, "broke the rules below"));
+    EXPECT_TRUE(has(diverged, "2 conditions of docs/RULES.md, 1 broken"));
+    EXPECT_TRUE(has(diverged, "3 workload.epochs 90 6 broken"));
+    RunRecord unscored = lost_record();
+    unscored.verdict.exit_code = ExitCode::invalid;
+    const ReadPage page = read_page(html(example_content(unscored)));
+    EXPECT_TRUE(has(page, "no score that is a number"));
+    EXPECT_FALSE(has(page, "broke the rules"));
+}
+
+TEST(Html, TellsTheSubmissionAndWhatItLacks) {
+    const ReadPage page = read_page(html(example_content(example_record())));
+    EXPECT_TRUE(has(page, "Abacus <2>"));
+    EXPECT_TRUE(has(page, "1 hardware 4 nodes, 8 accelerators each"));
+    EXPECT_TRUE(has(page, "A ranking lacks framework."));
+    RunRecord silent = example_record();
+    silent.submission = {};
+    EXPECT_FALSE(has(read_page(html(example_content(silent))), "Submission"));
+}
+
 /// Every number of `json` under a key of the scores and the quality, as the summary prints it.
 std::vector<std::string> printed_numbers(const nlohmann::json& json) {
     std::vector<std::string> numbers;
@@ -109,11 +134,31 @@ TEST(Html, SaysWhatFailedAndThatThereIsNoMeter) {
 
 TEST(Html, PrintsTheEnergyThatWasMeasured) {
     RunRecord record = example_record();
-    record.energy = {"made-up meter", {12345, ""}, {771.6, ""}};
+    record.energy.source = "made-up meter";
+    record.energy.method = "read now and then";
+    record.energy.level = "no level";
+    record.energy.joules = {12345, ""};
+    record.energy.average_watts = {771.6, ""};
+    record.energy.meters = {{"node<1>", "nvml:GPU-1", {12345, ""}},
+                            {"node<1>", "rapl", {{}, "no powercap"}}};
     const ReadPage page = read_page(html(example_content(record)));
     EXPECT_TRUE(has(page, "made-up meter"));
     EXPECT_TRUE(has(page, "energy 1.234e+04\xC2\xA0J"));
     EXPECT_FALSE(has(page, "No meter"));
+    for (const char* words :
+         {"read now and then", "no level", "2001-02-03T04:05:07.250Z to 2001-02-03T04:05:23.250Z",
+          "node<1>", "nvml:GPU-1", "no powercap"}) {
+        EXPECT_TRUE(has(page, words)) << words;
+    }
+}
+
+TEST(Html, PrintsWhatInterfacesCounted) {
+    RunRecord record = example_record();
+    record.communication.interfaces.push_back({"node2", "ib:mlx5_0/1", {{}, "is full"}, {0, ""}});
+    const ReadPage page = read_page(html(example_content(record)));
+    for (const char* words : {"net:eth0", "6.00 KiB", "2.00 KiB", "ib:mlx5_0/1", "is full"}) {
+        EXPECT_TRUE(has(page, words)) << words;
+    }
 }
 
 TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
@@ -166,7 +211,7 @@ TEST(Html, DrawsTheStepsItIsGiven) {
     EXPECT_EQ(html(content), other) << "the same input gives the same bytes";
     // 0.25 of 2 seconds in a step; the rest in proportion.
     const ReadPage read = read_page(page);
-    EXPECT_TRUE(has(read, "0 phases of group 0 12.5 25.0 50.0 6.2 3.1 3.1 2e+03"));
+    EXPECT_TRUE(has(read, "0 phases of group 0 12.5 25.0 50.0 6.2 3.1 3.1 2000"));
 }
 
 TEST(Html, HasHeadersInEveryTableAndATitleInEveryPlot) {
@@ -196,6 +241,8 @@ TEST(Html, KeepsHostileTextsHarmless) {
     RunRecord record = example_record();
     record.name = record.program_version = record.time.started_utc = hostile;
     record.verdict.reasons = {hostile};
+    record.verdict.rules = {{1, hostile, hostile, hostile, false}};
+    record.submission.system_name = record.submission.problem = hostile;
     record.workload.kind = record.workload.model = record.workload.precision = hostile;
     record.quality.metric = record.flops.convention = record.config = hostile;
     record.quality.confidence_interval.method = hostile;

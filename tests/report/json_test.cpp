@@ -189,5 +189,44 @@ TEST(ResultJson, SurvivesMutations) {
     EXPECT_GT(refused, 100);
 }
 
+TEST(GroupJson, HasTheReadingsOfItsCountersAndTakesThemBack) {
+    GroupResult result;
+    result.counters = {
+        {"node1", "nvml:GPU-1", "J", "", {{1667656989.25, 1e6}, {1667656990.5, 2e6}}},
+        {"node1", "rapl", "J", "no powercap", {}}};
+    EXPECT_EQ(group_from_json(to_json(result)).counters, result.counters);
+}
+
+TEST(GroupJson, IsRefusedWhereReadingsAreNoneOrGoBack) {
+    GroupResult result;
+    result.counters = {{"node1", "nvml:GPU-1", "J", "", {{10, 5}, {11, 6}}}};
+    const auto refusal_after = [&](const char* pointer, const json& value) -> std::string {
+        json in = json::parse(to_json(result));
+        in[json::json_pointer(pointer)] = value;
+        try {
+            group_from_json(in.dump(), "r.json");
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "nothing was thrown";
+    };
+    struct Case {
+        const char* pointer;
+        json value;
+    };
+    const std::vector<Case> cases{{"/counters/0/readings/1/utc_seconds", 9.5},
+                                  {"/counters/0/readings/0/utc_seconds", -1},
+                                  {"/counters/0/readings/1/utc_seconds", 1e300},
+                                  {"/counters/0/readings/1/utc_seconds", nullptr},
+                                  {"/counters/0/readings/1/value", 4},
+                                  {"/counters/0/readings/0/value", nullptr},
+                                  {"/counters/0/readings/0/value", -1}};
+    for (const Case& one : cases) {
+        const std::string refusal = refusal_after(one.pointer, one.value);
+        EXPECT_NE(refusal.find("counters[0].readings["), std::string::npos)
+            << one.pointer << ": " << refusal;
+    }
+}
+
 }  // namespace
 }  // namespace hpcai::report

@@ -48,8 +48,13 @@ TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
     EXPECT_EQ(line_of(lines, "run_start")["time_ms"], kStart + 1500) << "start-up, staging";
     EXPECT_EQ(line_of(lines, "epoch_stop")["time_ms"], kStart + 7500);
     EXPECT_EQ(line_of(lines, "epoch_stop")["metadata"]["epoch_num"], 1);
-    EXPECT_EQ(line_of(lines, "eval_start")["time_ms"], kStart + 13500);
-    EXPECT_EQ(line_of(lines, "eval_accuracy")["value"], 0.725);
+    EXPECT_EQ(line_of(lines, "eval_start")["time_ms"], kStart + 7500) << "between two epochs";
+    EXPECT_EQ(line_of(lines, "eval_accuracy")["value"], 0.5);
+    const nlohmann::json& last = lines[lines.size() - 3];
+    EXPECT_EQ(last["key"], "eval_accuracy");
+    EXPECT_EQ(last["value"], 0.725);
+    EXPECT_EQ(last["metadata"]["epoch_num"], 2);
+    EXPECT_EQ(lines[lines.size() - 4]["time_ms"], kStart + 13500);
     EXPECT_EQ(lines.back()["key"], "run_stop");
     EXPECT_EQ(lines.back()["time_ms"], kStart + 15000);
     EXPECT_EQ(lines.back()["metadata"]["status"], "success");
@@ -60,7 +65,12 @@ TEST(Mllog, TellsTheRunOfAGroupOnItsClock) {
     EXPECT_EQ(line_of(lines, "opt_name")["value"], "sgd");
     EXPECT_EQ(line_of(lines, "opt_base_learning_rate")["value"], 0.1);
     EXPECT_EQ(line_of(lines, "submission_platform")["value"], "2 x cpu");
-    EXPECT_TRUE(line_of(lines, "submission_org")["value"].is_null());
+    EXPECT_EQ(line_of(lines, "submission_org")["value"], "University of Examples");
+    RunRecord silent = example_record();
+    silent.submission = {};
+    const nlohmann::json nobody = line_of(lines_of(mllog(silent, 1, {})), "submission_org");
+    EXPECT_TRUE(nobody["value"].is_null());
+    EXPECT_TRUE(nobody["metadata"].contains("reason"));
 }
 
 TEST(Mllog, OfALostGroupIsAborted) {

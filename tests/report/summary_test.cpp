@@ -65,6 +65,19 @@ TEST(Summary, DoesNotLetATextFakeALine) {
     EXPECT_EQ(results, 1);
 }
 
+TEST(Summary, HasTheEnergyThatWasMeasured) {
+    RunRecord record = example_record();
+    record.energy.source = "NVML";
+    record.energy.joules = {12345, ""};
+    record.energy.average_watts = {771.6, ""};
+    record.scores.vflops_per_watt = {46.66e6, ""};
+    EXPECT_NE(summary(record, kManifest)
+                  .find("energy              : 1.234e+04 J, 771.6 W by NVML, components only; "
+                        "VFLOPS per watt 4.666e+07\n"),
+              std::string::npos)
+        << summary(record, kManifest);
+}
+
 TEST(Summary, NeverPrintsANan) {
     RunRecord record = example_record();
     record.quality.ensemble.value = std::numeric_limits<double>::quiet_NaN();

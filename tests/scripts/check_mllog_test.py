@@ -103,6 +103,7 @@ class CheckMllog(unittest.TestCase):
         for key, value in (("seed", "3"), ("seed", -1), ("global_batch_size", 0),
                            ("global_batch_size", 8.5), ("train_samples", True), ("opt_name", 1),
                            ("opt_base_learning_rate", "0.1"), ("eval_accuracy", 1.5),
+                           ("opt_base_learning_rate", 10 ** 400),
                            ("eval_accuracy", None), ("submission_benchmark", "")):
             self.expect(f"{key} is {json.dumps(value)}",
                         lambda e, k=key, v=value: self.event(e, k).update(value=v))

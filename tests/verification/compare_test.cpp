@@ -93,6 +93,39 @@ TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 
+TEST_F(Compare, SaysSameOfEqualStepsHoweverUneven) {
+    std::vector<StepRecord> steps;
+    double end = 0;
+    for (int step = 0; step < 30; ++step) {
+        end += 1 + step * 7 % 5;
+        steps.push_back({.step = step, .samples = 8, .end_seconds = end});
+    }
+    for (const char* name : {"a", "b"}) {
+        store(name, 1, 30);
+        for (const char* group : {"groups/0", "groups/1"}) {
+            storage::write_file_durably(folder_ / name / group / "steps.csv",
+                                        report::steps_to_csv(steps));
+        }
+    }
+    EXPECT_EQ(judgement("time.training_seconds"), Judgement::same);
+    EXPECT_EQ(judgement("scores.flops"), Judgement::same);
+}
+
+TEST_F(Compare, RefusesArraysOfAnotherType) {
+    const std::vector<float> floats(40, 1);
+    const std::vector<std::int32_t> integers(80, 1);
+    store("a", 1, 30);
+    store("b", 1, 31);
+    const auto refusal = [&] {
+        return storage::error_of(ExitCode::data, [&] { compare(folder_ / "a", folder_ / "b"); });
+    };
+    storage::write_npy(folder_ / "b/evaluation/ensemble.npy",
+                       std::span<const std::int32_t>(integers), {40, 2});
+    EXPECT_EQ(refusal(), "ensemble.npy: has int32; must have fp32");
+    storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const float>(floats), {40});
+    EXPECT_EQ(refusal(), "labels.npy: has fp32; must have int32");
+}
+
 TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
     store("a", 1, 20);
     store("b", 1, 21);

@@ -11,13 +11,14 @@ namespace {
 Submission submission(const std::string& name, double vflops) {
     RunRecord record = report::example_record();
     record.name = name;
+    record.submission = {};
     record.scores.vflops.value = vflops;
-    return {"results/" + name, record, true, std::string(64, 'a')};
+    return {"results/" + name, record, true, "manifest of " + name};
 }
 
 Submission custom(const std::string& name) {
     Submission one = submission(name, 1e20);
-    one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false};
+    one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false, {}};
     return one;
 }
 
@@ -39,6 +40,19 @@ TEST(Ranking, GoesByVflopsAndPutsTheOthersBelow) {
     EXPECT_NEAR(*rows[0].minutes.value, 16.0 / 60, 1e-12);
 }
 
+TEST(Ranking, NamesSystemAndOrganization) {
+    Submission one = submission("run-17", 2);
+    one.record.submission.system_name = "Abacus 2";
+    EXPECT_EQ(rank({one}).front().rows.front().source, "Abacus 2");
+    one.record.submission.organization = "University of Examples";
+    const auto rankings = rank({one});
+    EXPECT_EQ(rankings.front().rows.front().source, "Abacus 2, University of Examples");
+    EXPECT_NE(to_csv(rankings).find(",\"Abacus 2, University of Examples\",Abacus 2,University of "
+                                    "Examples,run-17,2,"),
+              std::string::npos)
+        << to_csv(rankings);
+}
+
 TEST(Ranking, NeverMixesWorkloads) {
     Submission other = submission("weather", 1);
     other.record.workload.kind = "extreme_weather";
@@ -51,8 +65,26 @@ TEST(Ranking, NeverMixesWorkloads) {
 TEST(Ranking, SaysWhatWasNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
-    EXPECT_EQ(rank({one}).front().rows.front().note, "not verified");
+    const RankingRow row = rank({one}).front().rows.front();
+    EXPECT_EQ(row.note, "not verified");
+    EXPECT_EQ(row.rank, 0) << "nothing is known of its VFLOPS";
     EXPECT_NE(to_text(rank({one})).find("not verified"), std::string::npos);
+}
+
+TEST(Ranking, PutsWhatWasNotVerifiedBelow) {
+    Submission forged = submission("forged", 9e20);
+    forged.is_verified = false;
+    const auto rows = rank({forged, submission("honest", 1)}).front().rows;
+    EXPECT_EQ(rows[0].source, "honest");
+    EXPECT_EQ(rows[0].rank, 1);
+    EXPECT_EQ(rows[1].rank, 0);
+}
+
+TEST(Ranking, RefusesTheSameResultTwice) {
+    const Submission one = submission("one", 2);
+    Submission copy = one;
+    copy.directory = "results/copy";
+    EXPECT_THROW(rank({one, copy}), Error);
 }
 
 TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
@@ -67,7 +99,8 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
 
 TEST(Ranking, HasEveryDigitInCsv) {
     const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
-    EXPECT_NE(csv.find("\r\nimage_classification,1,a,1234567890.125,"), std::string::npos) << csv;
+    EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,1234567890.125,"), std::string::npos)
+        << csv;
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
@@ -16,6 +18,17 @@ config::Config official_config(config::Level level = config::Level::hardware) {
     config::Config config;
     config.run.level = level;
     config.data.kind = config::DataKind::image_folder;
+    config.submission = {.system_name = "a",
+                         .organization = "b",
+                         .hardware = "c",
+                         .operating_system = "d",
+                         .communication_libraries = "e",
+                         .acceleration_libraries = "f",
+                         .framework = "g",
+                         .parallel_mode = "h",
+                         .algorithm = "i",
+                         .hyper_parameters = "j",
+                         .problem = "k"};
     return config;
 }
 
@@ -196,6 +209,68 @@ void expect_invalid_for_each(const std::vector<Breach>& breaches, const config::
 TEST(Verdict, IsInvalidForEachBrokenRuleAndNamesIt) {
     expect_invalid_for_each(breaches(), official_config(), official_facts());
     expect_invalid_for_each(breaches_of_weather(), official_weather(), facts_of_weather());
+}
+
+/// The reasons that the rules' own rows give.
+std::vector<std::string> reasons_of(const std::vector<RuleRecord>& rules) {
+    std::vector<std::string> reasons;
+    for (const RuleRecord& rule : rules) {
+        if (rule.kept) continue;
+        reasons.push_back("rule " + std::to_string(rule.number) + ": " + rule.what + " must be " +
+                          rule.required + ", is " + rule.found);
+    }
+    return reasons;
+}
+
+TEST(Verdict, ListsEveryRuleWithWhatIsRequiredAndFound) {
+    config::Config config = official_weather();
+    config.workload.epochs = 6;
+    config.bagging.sampler = config::Sampler::none;
+    config.training.initial_weights = "old.safetensors";
+    const VerdictRecord verdict = judge(config, facts_of_weather());
+    EXPECT_EQ(reasons_of(verdict.rules), verdict.reasons);
+    EXPECT_EQ(verdict.reasons.size(), 3U);
+    std::set<int> numbers;
+    for (const RuleRecord& rule : verdict.rules) numbers.insert(rule.number);
+    EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8}));
+    EXPECT_THAT(verdict.rules, testing::Contains(RuleRecord{1, "the number of validation samples",
+                                                            "1460 or more", "1460", true}));
+    EXPECT_THAT(verdict.rules,
+                testing::Contains(RuleRecord{1, "objections to the data", "none", "none", true}));
+}
+
+TEST(Verdict, HasRuleEightAloneAtLevelCustom) {
+    VerdictFacts facts = official_facts(2);
+    add_failure(facts, 1, ExitCode::invalid);
+    const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+    EXPECT_EQ(verdict.rules,
+              (std::vector<RuleRecord>{
+                  {8, "groups whose ranks held different models", "0", "1", false}}));
+}
+
+TEST(Verdict, ListsTheRulesOfARunWithoutAnyFinishedGroup) {
+    VerdictFacts facts = official_facts(1);
+    facts.has_score = false;
+    add_failure(facts, 0, ExitCode::data);
+    const VerdictRecord verdict = judge(official_config(), facts);
+    EXPECT_GT(verdict.rules.size(), 8U);
+    EXPECT_TRUE(reasons_of(verdict.rules).empty());
+}
+
+TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
+    config::Config config = official_config();
+    config.submission.organization = " \t";
+    config.submission.problem.clear();
+    const VerdictRecord verdict = judge(config, official_facts());
+    EXPECT_EQ(verdict.status, Status::valid);
+    EXPECT_EQ(verdict.exit_code, ExitCode::ok);
+    EXPECT_FALSE(verdict.rankable);
+    EXPECT_EQ(verdict.reasons,
+              std::vector<std::string>{
+                  "not rankable: the section submission lacks organization, problem"});
+    EXPECT_EQ(describe_submission(config).missing,
+              (std::vector<std::string>{"organization", "problem"}));
+    EXPECT_EQ(describe_submission(config).hardware, "c");
 }
 
 TEST(Verdict, NamesEveryBrokenRuleAtOnce) {

@@ -43,6 +43,7 @@ struct RankRecord {
     PhaseSeconds mean;  // of a step, over the steps that were measured
     // Sums of gradients under way while the rank computed; mean of a step
     double hidden_communication = PhaseSeconds::kUnknown;
+    double peak_memory_bytes = PhaseSeconds::kUnknown;  // of the host, until training had ended
 };
 
 }  // namespace hpcai

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <hpcai/base/run_record.hpp>
+#include <hpcai/verification/verify.hpp>
 
 namespace hpcai::benchmark {
 
@@ -27,5 +28,8 @@ RunRecord read_result(const std::filesystem::path& directory);
 /// nothing, where `directory`/manifest.sha256 does not list these very files: a result stays as it
 /// was sealed.
 void renew_report_files(const std::filesystem::path& directory);
+
+/// As verification::verify, and the page and the logs against these files. Throws as it does.
+verification::Verification verify_result(const std::filesystem::path& directory);
 
 }  // namespace hpcai::benchmark

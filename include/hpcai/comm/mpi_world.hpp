@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ struct Ballot {
     std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
 };
 
+/// What comes behind a run.
+enum class Afterwards { the_end, another_run };
+
 /// MPI from its initialisation to its end; one in a process, used by one thread. After the start
 /// it speaks point to point only, so that a dead group cannot stop the others.
 class MpiWorld {
@@ -69,7 +73,7 @@ public:
     /// Name and version of the MPI library. Works without an MpiWorld.
     static std::string library_version();
 
-    /// Learns hosts and nodes. Collective; once.
+    /// Learns hosts and nodes. Collective; once, and again after each release to another run.
     StartUp start_up();
 
     /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
@@ -79,13 +83,15 @@ public:
     Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                      const EndGameDeadlines& deadlines);
 
-    /// Lets the ranks that wait in await_release(rank()) go on, and tells them whether this rank
-    /// knows that nobody is still at work. Returns at once; ranks that are gone are passed over.
-    void release(std::span<const int> world_ranks);
+    /// Lets the ranks that wait in await_release(rank()) go on, and tells them what comes and
+    /// whether this rank knows that nobody is still at work. Another run may follow only where
+    /// every rank of the world is released to it. Returns at once; ranks that are gone are passed
+    /// over.
+    void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
 
-    /// Waits, without using the processor, for the release by `world_rank`; false when `seconds`
+    /// Waits, without using the processor, for the release by `world_rank`; nothing when `seconds`
     /// pass without it.
-    bool await_release(int world_rank, double seconds);
+    std::optional<Afterwards> await_release(int world_rank, double seconds);
 
     /// How long to wait for a rank that may still be at work while this one is not: an exit would
     /// end the other ranks too, unless the launcher was told to let them live.
@@ -102,11 +108,13 @@ public:
 private:
     struct Outbox;
     bool exit_would_end_others() const;
+    int tag_of(int purpose) const;
 
     WorldLimits limits_;
     int rank_ = 0;
     int size_ = 1;
-    bool started_ = false;
+    int runs_ = 0;
+    bool may_start_ = true;
     bool finished_ = false;
     bool others_may_work_ = false;
     std::unique_ptr<Outbox> outbox_;

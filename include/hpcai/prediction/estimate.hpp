@@ -63,6 +63,7 @@ struct MemoryEstimate {
                                  // all micro-batches in flight
     double input = 0;            // prefetched batches and the cache of decoded pictures
     double exchange = 0;         // messages on their way, and what int8 has yet to send
+    double program = 0;          // on a CPU: code, libraries, MPI
     double evaluation = 0;  // of the network that predicts, when that for training is gone: its
                             // values under way, of up to 32 samples (a detector's rank takes no
                             // more than in training), and working copies for forward

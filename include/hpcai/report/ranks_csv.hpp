@@ -19,4 +19,7 @@ std::string ranks_to_csv(std::span<const RankRecord> ranks);
 /// that is no number, negative times, and ranks that are not 0, 1, 2, ...
 std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view name = "ranks.csv");
 
+/// A host's name as such a text has it: without what would end a cell.
+std::string table_name(const std::string& name);
+
 }  // namespace hpcai::report

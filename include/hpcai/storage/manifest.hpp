@@ -30,4 +30,7 @@ bool matches_manifest(const std::filesystem::path& file);
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
+/// The text of a manifest that says this, as write_manifest writes it.
+std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests);
+
 }  // namespace hpcai::storage

@@ -40,8 +40,8 @@ struct Comparison {
 };
 
 /// The result in `second` against that in `first`, by the statistics of docs/METRICS.md
-/// ("Comparison"). Nothing is verified. Throws Error(usage) where one is no result directory,
-/// Error(data) for files that cannot be read.
+/// ("Comparison"); either may be the directory of several runs. Nothing is verified. Throws
+/// Error(usage) where one is no result directory, Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
 std::string to_text(const Comparison& comparison);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <hpcai/base/run_record.hpp>
+#include <hpcai/base/step_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/verification/verdict.hpp>
@@ -29,6 +30,11 @@ WorkloadRecord describe_workload(const config::Config& config);
 std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
                                            const std::string& precision);
 
+/// Adds what the summary echoes besides the settings: bytes that were staged, and damaged samples,
+/// where there are any.
+void echo_facts(const StagingRecord& staging, std::int64_t bad_samples,
+                std::vector<ParameterRecord>& parameters);
+
 /// FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 
@@ -44,7 +50,15 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record);
 void derive_members(const config::Config& config, const std::vector<GroupResult>& groups,
                     QualityRecord& quality);
 
-/// The penalty coefficient and VFLOPS, from scores.flops and the quality.
+/// time.time_to_quality_seconds, from the groups' curves and quality.target.
+void derive_time_to_quality(const config::Config& config, RunRecord& record);
+
+/// The learning curve of a group that finished, but for the qualities before the last epoch's,
+/// which only the run knows: what it has stays. `steps` are the group's.
+void derive_learning_curve(const config::Config& config, const std::vector<StepRecord>& steps,
+                           GroupResult& result);
+
+/// The penalty coefficient and VFLOPS with its interval, from scores.flops and the quality.
 void derive_scores(RunRecord& record);
 
 /// record.communication, from what the groups have sent and waited. Throws Error(usage) where

@@ -11,6 +11,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/tensor/shape.hpp>
 
@@ -87,6 +88,13 @@ struct ProbabilityTask {
 /// `class_names` matter where cells have classes. Throws Error(internal) for a detector.
 ProbabilityTask probability_task(const config::Config& config,
                                  std::vector<std::string> class_names);
+/// Draws of so many members that vote on so many test samples of a classifier.
+evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, int members,
+                                                std::int64_t samples);
+
+/// quality.members_interval: the bootstrap's, which may have had an objection.
+IntervalRecord members_interval_of(const std::string& objection,
+                                   const std::optional<evaluation::Interval>& interval);
 
 /// AP50 of one member's detections.
 void judge_detections(const evaluation::DetectionTruth& truth,

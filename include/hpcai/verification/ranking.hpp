@@ -16,11 +16,15 @@ struct Submission {
     RunRecord record;
     bool is_verified = false;
     std::string manifest;  // SHA-256 of its manifest
+    int runs = 1;          // of which `record` is the median one by VFLOPS
 };
 
 struct RankingRow {
     int rank = 0;        // from 1; of equal VFLOPS the same; 0: not rankable
-    std::string source;  // the run's name
+    std::string source;  // system and organization, or the run's name
+    std::string run;     // its name
+    std::string system;
+    std::string organization;
     std::string verdict;
     Quantity vflops;
     Quantity minutes;  // of training, the longest of all groups
@@ -36,10 +40,11 @@ struct RankingRow {
 struct Ranking {
     std::string workload;
     std::string metric;
-    std::vector<RankingRow> rows;  // rankable ones by falling VFLOPS, then the others by name
+    std::vector<RankingRow> rows;  // ranked ones by falling VFLOPS, then the others by name
 };
 
-/// One for each workload among the `submissions`, by name.
+/// One for each workload among the `submissions`, by name. What was not verified has no rank.
+/// Throws Error(usage) where two are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

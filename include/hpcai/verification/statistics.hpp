@@ -17,13 +17,20 @@ namespace hpcai::verification {
 /// one's; under the null hypothesis each is a toss of a coin. 1 where there is none.
 double mcnemar_p(std::int64_t first, std::int64_t second);
 
+/// Two-sided p of the rank-sum test in its exact form, ties sharing their mean rank (F. Wilcoxon,
+/// Biometrics Bulletin 1 (1945) 80-83): how often a random division of all values into two sets of
+/// these sizes has rank sums as unequal. Neither set is empty; at most 200 values in all.
+double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
+
 /// The seconds of each step of one run, group by group.
 using StepSeconds = std::vector<std::vector<double>>;
 
 /// The 95 % interval of (time of `second`) / (time of `first`) by the percentile bootstrap of
-/// moving blocks (H. R. Kuensch, Ann. Stat. 17 (1989) 1217-1241): 1000 times every group's steps
-/// are drawn anew, in blocks of the square root of their number, and the run takes as long as its
-/// slowest group. Nothing where a run has a group without two steps or no time has passed.
+/// circular blocks (D. N. Politis and J. P. Romano, in Exploring the Limits of Bootstrap, Wiley
+/// 1992, 263-270): 1000 times every group's steps are drawn anew, in blocks of the square root of
+/// their number, and the run takes as long as its slowest group. Nothing where a run has a group
+/// without two steps or no time has passed, and where the ratio that was observed lies outside: the
+/// draws then do not describe these runs.
 std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
                                                   const StepSeconds& second);
 

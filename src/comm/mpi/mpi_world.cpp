@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kEndGameTag = 1;
 constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
+constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
 
 double seconds_now() {
@@ -104,15 +105,14 @@ struct MpiWorld::Outbox {
         });
     }
 
-    void send_out(EndGame& game, std::span<const int> leader_world_ranks) {
+    void send_out(EndGame& game, std::span<const int> leader_world_ranks, int tag) {
         Bytes result;  // one for all: with many groups copies would fill the memory
         for (const auto& [to_group, message] : game.take_outgoing()) {
             const bool shared = message.kind == EndGameKind::result && message.statuses.empty();
             Bytes bytes = shared ? result : nullptr;
             if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
             if (shared) result = bytes;
-            send(std::move(bytes), leader_world_ranks[static_cast<std::size_t>(to_group)],
-                 kEndGameTag);
+            send(std::move(bytes), leader_world_ranks[static_cast<std::size_t>(to_group)], tag);
         }
     }
 };
@@ -134,7 +134,7 @@ std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
     return bytes;
 }
 
-MPI_Comm join_voters(const std::vector<int>& world_ranks, double seconds) {
+MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double seconds) {
     const DeadlineGuard guard(seconds, ExitCode::watchdog, "MPI_Comm_create_group");
     MPI_Group everyone = MPI_GROUP_NULL;
     MPI_Group voters = MPI_GROUP_NULL;
@@ -143,7 +143,7 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, double seconds) {
     check_mpi(
         MPI_Group_incl(everyone, static_cast<int>(world_ranks.size()), world_ranks.data(), &voters),
         "MPI_Group_incl");
-    check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, voters, kVotersTag, &created),
+    check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, voters, tag, &created),
               "MPI_Comm_create_group");
     MPI_Group_free(&voters);
     MPI_Group_free(&everyone);
@@ -193,9 +193,16 @@ std::string MpiWorld::library_version() {
     return std::string(whole.substr(0, whole.find('\0')));  // Open MPI counts the final zero too.
 }
 
+/// Messages of an earlier run may arrive late.
+int MpiWorld::tag_of(int purpose) const {
+    return runs_ * kTagsOfRun + purpose;
+}
+
 StartUp MpiWorld::start_up() {
-    ensure(!started_, "the start-up of a world happens once");
-    started_ = true;
+    ensure(may_start_, "the start-up of a world happens once a run");
+    may_start_ = false;
+    ++runs_;
+    const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
     StartUp start(
         std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), limits_, outbox_->kept));
     start.hostnames_ = gather_hostnames(start.everyone());
@@ -206,15 +213,16 @@ StartUp MpiWorld::start_up() {
 Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                            const EndGameDeadlines& deadlines) {
     EndGame game(mine, static_cast<int>(leader_world_ranks.size()), deadlines, seconds_now());
-    outbox_->send_out(game, leader_world_ranks);
+    const int tag = tag_of(kEndGameTag);
+    outbox_->send_out(game, leader_world_ranks, tag);
     while (!game.decided()) {
         bool idle = true;
-        while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, kEndGameTag)) {
+        while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
             game.receive(EndGameMessage::from_bytes(*bytes), seconds_now());
             idle = false;
         }
         game.advance(seconds_now());
-        outbox_->send_out(game, leader_world_ranks);
+        outbox_->send_out(game, leader_world_ranks, tag);
         outbox_->remove_sent();
         if (idle && !game.decided()) std::this_thread::sleep_for(kPollInterval);
     }
@@ -226,29 +234,36 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
             voters.push_back(leader_world_ranks[static_cast<std::size_t>(group)]);
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
-        ballot.leaders =
-            std::make_unique<MpiCommunicator>(join_voters(voters, seconds), limits_, outbox_->kept);
+        ballot.leaders = std::make_unique<MpiCommunicator>(
+            join_voters(voters, tag_of(kVotersTag), seconds), limits_, outbox_->kept);
     }
     return ballot;
 }
 
-void MpiWorld::release(std::span<const int> world_ranks) {
+void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) {
+    const bool is_another = afterwards == Afterwards::another_run;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(
-        1, static_cast<std::byte>(others_may_work_ ? 1 : 0));
-    for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, kReleaseTag);
+        std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
+                    static_cast<std::byte>(is_another ? 1 : 0)});
+    for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, tag_of(kReleaseTag));
+    may_start_ = is_another;
 }
 
-bool MpiWorld::await_release(int world_rank, double seconds) {
+std::optional<Afterwards> MpiWorld::await_release(int world_rank, double seconds) {
     const double until = seconds_now() + seconds;
     do {
-        if (const auto bytes = receive_arrived(world_rank, kReleaseTag)) {
-            others_may_work_ = bytes->empty() || bytes->front() != std::byte{0};
-            return true;
+        if (const auto bytes = receive_arrived(world_rank, tag_of(kReleaseTag))) {
+            const auto is_set = [&](std::size_t index) {
+                return index < bytes->size() && (*bytes)[index] != std::byte{0};
+            };
+            others_may_work_ = bytes->empty() || is_set(0);
+            may_start_ = is_set(1);
+            return may_start_ ? Afterwards::another_run : Afterwards::the_end;
         }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
     others_may_work_ = true;
-    return false;
+    return std::nullopt;
 }
 
 bool MpiWorld::exit_would_end_others() const {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/quantity.hpp>
+#include <hpcai/base/verdict_record.hpp>
+
+/// What several runs in one invocation (run.repeat) leave behind: `repetitions.json`, key by key.
+/// Plain data; `report` writes and reads it.
+namespace hpcai {
+
+/// One of the runs; its own result is in `directory`.
+struct RepetitionRecord {
+    std::string directory;  // beside repetitions.json
+    std::uint64_t seed = 0;
+    Status status = Status::invalid;
+    ExitCode exit_code = ExitCode::invalid;
+    bool counted = false;  // every group finished: it is in the medians
+    Quantity flops;        // FLOP/s
+    Quantity vflops;       // FLOP/s
+    Quantity quality;      // of the ensemble
+    Quantity training_seconds;
+    std::string manifest;  // SHA-256 of its manifest
+    bool operator==(const RepetitionRecord&) const = default;
+};
+
+/// One number over the runs that are counted.
+struct RepetitionSpreadRecord {
+    Quantity median;
+    Quantity minimum;
+    Quantity maximum;
+    Quantity median_absolute_deviation;  // from the median
+    bool operator==(const RepetitionSpreadRecord&) const = default;
+};
+
+struct RepetitionsRecord {
+    std::string schema = "hpcai500-repetitions/1";
+    std::string program_version;
+    std::string name;
+    int requested = 0;                        // run.repeat
+    std::string stopped;                      // why there are fewer; empty: there are not
+    ExitCode exit_code = ExitCode::internal;  // the worst of all
+    std::vector<RepetitionRecord> repetitions;
+    RepetitionSpreadRecord flops;
+    RepetitionSpreadRecord vflops;
+    RepetitionSpreadRecord quality;
+    RepetitionSpreadRecord training_seconds;
+    bool operator==(const RepetitionsRecord&) const = default;
+};
+
+}  // namespace hpcai

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# How near `hpcai500 plan` comes: one calibration, then runs of other sizes.
+# shellcheck source=scripts/experiments/common.sh
+source "$(dirname "$(readlink -f "$0")")/common.sh"
+
+usage() {
+    cat <<'END'
+Usage: scripts/experiments/plan_accuracy.sh [--ranks P] [--size S] [--batch N] [--seconds X]
+         [--steps N] [--epochs E] [--output DIR] [--program FILE]
+
+Measures this machine once with `hpcai500 roofline`, on P ranks that train one base model of
+configs/smoke.yaml at S x S with N samples each; then predicts and makes three runs of other sizes,
+M x P_degree and samples of a rank in a step: 1 x P with N / 2, P x 1 with N and 1 x 1 with N / 2.
+Prints the predicted and the measured seconds of training, the latter from the median epoch, and the
+predicted and the measured memory of the rank that takes most. Runs on this machine as it is.
+
+  --ranks P      2, 4 or 8                       (2)
+  --size S       side of the pictures, 32 to 199 pixels (64)
+  --batch N      samples of a rank, even         (16)
+  --seconds X    of the calibration              (30)
+  --steps N      of an epoch                     (6)
+  --epochs E     at least 2                      (5)
+  --output DIR   new folder                      (results/plan_accuracy-<UTC time>)
+
+Writes roofline.json, plan_accuracy.json, the plans, and the runs they are compared with.
+END
+}
+
+options+=([ranks]=2 [size]=64 [batch]=16 [seconds]=30 [steps]=6 [epochs]=5)
+legal+=([ranks]='2|4|8' [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [batch]='[2468]|[1-9][02468]'
+    [seconds]=$small_number [steps]=$small_number [epochs]=$several)
+parse_options "$@"
+prepare
+start_here
+hold_ranks "${options[ranks]}" ""
+ranks=${options[ranks]}
+
+settings_of() { # base models, ranks of each, samples of a rank
+    speed_of image_classification "${options[steps]}" "${options[epochs]}" "$3" "$2"
+    speed=("${speed[@]/workload.image_size=48/workload.image_size=${options[size]}}")
+    speed+=(--set "bagging.M=$1" --set run.roofline=off)
+}
+
+settings_of 1 "$ranks" "${options[batch]}"
+mpi_environment "$ranks" >/dev/null
+env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive mpirun --bind-to none -np "$ranks" "$program" \
+    roofline "${speed[@]}" --seconds "${options[seconds]}" --output "$results/roofline.json" \
+    >"$results/roofline.txt" 2>&1 || { tail -n 20 "$results/roofline.txt" >&2 && exit 1; }
+
+for case in "1 $ranks $((options[batch] / 2))" "$ranks 1 ${options[batch]}" "1 1 $((options[batch] / 2))"; do
+    read -r models degree samples <<<"$case"
+    name="models=$models,degree=$degree,samples=$samples"
+    settings_of "$models" "$degree" "$samples"
+    "$program" plan "${speed[@]}" --ranks $((models * degree)) --roofline "$results/roofline.json" \
+        --json >"$results/runs/$name.plan"
+    measure "$name" $((models * degree)) "${speed[@]}"
+    cat "$world/run/groups"/*/ranks.csv >"$results/runs/$name.ranks"
+done
+python3 - "$results" <<'END'
+import csv
+import json
+import pathlib
+import statistics
+import sys
+
+results = pathlib.Path(sys.argv[1])
+rows = []
+for plan_file in sorted(results.glob("runs/*.plan")):
+    plan = json.loads(plan_file.read_text())
+    run = json.loads(plan_file.with_suffix(".json").read_text())
+    with plan_file.with_suffix(".ranks").open() as lines:
+        peaks = [float(rank["peak_memory_bytes"]) for rank in csv.DictReader(lines)
+                 if rank["group_rank"] != "group_rank"]
+    memory = plan["memory_per_rank"]
+    training = memory["total_bytes"] - max(
+        0, memory["evaluation_bytes"] - memory["working_copy_bytes"] - memory["activation_bytes"])
+    row = {
+        "run": plan_file.stem,
+        "predicted_epoch_seconds": plan["time"]["epoch_seconds"],
+        "measured_epoch_seconds": statistics.median(run["time"]["epoch_seconds"][1:]),
+        "predicted_training_bytes": training,
+        "measured_peak_bytes": max(peaks),
+    }
+    row["time_ratio"] = row["predicted_epoch_seconds"] / row["measured_epoch_seconds"]
+    row["memory_ratio"] = row["predicted_training_bytes"] / row["measured_peak_bytes"]
+    rows.append(row)
+    print(f"{row['run']}: an epoch {row['predicted_epoch_seconds']:.2f} s predicted, "
+          f"{row['measured_epoch_seconds']:.2f} s measured, ratio {row['time_ratio']:.3f}; memory "
+          f"{row['predicted_training_bytes'] / 1e6:.0f} MB predicted, "
+          f"{row['measured_peak_bytes'] / 1e6:.0f} MB measured, ratio {row['memory_ratio']:.3f}")
+(results / "plan_accuracy.json").write_text(json.dumps(rows, indent=2) + "\n")
+END

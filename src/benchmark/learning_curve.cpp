@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learning_curve.hpp"
+
+#include "workload.hpp"
+
+namespace hpcai::benchmark {
+
+void evaluate_between(const BetweenEpochs& between, int epochs_done, GroupRecord& record) {
+    const auto& [start, model, group, trainer, clock, steps] = between;
+    const int every = start.config.run.evaluate_epochs;
+    const bool is_last = epochs_done == start.config.workload.epochs;
+    if (every == 0 || epochs_done % every != 0 || is_last) return;
+    clock.stop();
+    graph::ParameterStore& store = model.store();
+    const std::vector<float> statistics = store.read(store.statistics());
+    trainer.average_statistics();
+    const BaseModel::Evaluation evaluation =
+        model.predict_in_training(start.samples.validation, group);
+    store.write(statistics, store.statistics());
+    if (group.rank() == 0) {
+        GroupResult judged;
+        make_workload(start)->judge(evaluation.predictions, judged);
+        if (judged.quality.value) {
+            record.quality_by_epoch.push_back(
+                {epochs_done, steps.steps().back().end_seconds, *judged.quality.value});
+        }
+    }
+    group.barrier();  // or the others would wait for the leader on their clocks
+    clock.go_on();
+}
+
+void end_learning_curve(const Start& start, GroupResult& result) {
+    if (start.config.run.evaluate_epochs == 0 || !result.quality.value) return;
+    result.record.quality_by_epoch.push_back({start.config.workload.epochs,
+                                              result.record.training_seconds.value.value_or(0),
+                                              *result.quality.value});
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repetitions.hpp"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include <hpcai/report/repetitions.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+/// Why there are fewer runs than requested, as far as this one knows; empty behind the last.
+std::string reason_of(const Start& start, bool all_answer) {
+    if (start.repetition == start.repetitions) return "";
+    if (all_answer) return fmt::format("repetition {} has not ended", start.repetition + 1);
+    return fmt::format(
+        "not every rank answered at the end of repetition {}; another needs all of them",
+        start.repetition);
+}
+
+}  // namespace
+
+RunEnd close_repetition(const Start& start, const FinishedRun& run, std::ostream& out) {
+    const auto folder = start.output.parent_path();
+    RepetitionsRecord record;
+    if (start.repetition > 1) record = verification::read_repetitions(folder);
+    record.program_version = run.record.program_version;
+    record.name = run.record.name;
+    record.requested = start.repetitions;
+    record.stopped = reason_of(start, run.all_answer);
+    record.repetitions.push_back(
+        verification::describe_repetition(start.repetition, run.record, run.manifest));
+    verification::derive_repetitions(record);
+    const std::string text = report::to_json(record);
+    storage::write_file_durably(folder / verification::kRepetitionsName, text);
+    const bool another = run.all_answer && start.repetition < start.repetitions;
+    if (another) return {ExitCode::ok, true};
+    out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))
+        << std::flush;
+    return {record.exit_code, false};
+}
+
+void note_stop(const std::filesystem::path& folder, const std::string& why) {
+    if (!verification::has_repetitions(folder)) return;
+    RepetitionsRecord record = verification::read_repetitions(folder);
+    record.stopped = why;
+    storage::write_file_durably(folder / verification::kRepetitionsName, report::to_json(record));
+}
+
+}  // namespace hpcai::benchmark

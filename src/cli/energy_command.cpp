@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <ostream>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/benchmark/report_files.hpp>
+#include <hpcai/meters/external_readings.hpp>
+#include <hpcai/meters/utc.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
+constexpr double kDay = 86400;
+constexpr const char* kLevel =
+    "what the meter covers decides: every node with its power supplies and the network, metered "
+    "through the whole core phase at least once a second, may meet Level 1 of the EE HPC WG's "
+    "methodology or more; a part of them does not by itself";
+
+struct Options {
+    std::string directory;
+    std::string readings;
+    meters::IntegrationSettings settings;
+    bool json = false;
+};
+
+struct Account {
+    RunRecord record;
+    std::string manifest;
+    meters::ExternalReadings readings;
+    meters::Phase core;
+    meters::MeteredEnergy energy;
+    Quantity vflops_per_watt;
+};
+
+/// The sealed result and its manifest's SHA-256.
+RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
+    RunRecord record = benchmark::read_result(directory);
+    require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
+            "{}: has no {} that lists result.json; energy belongs to a sealed result",
+            printable(directory.string()), storage::kManifestName);
+    manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
+    return record;
+}
+
+double core_time(const Options& options, const char* key, const std::string& text) {
+    const auto seconds = meters::parse_utc(text);
+    require(seconds.has_value(), ExitCode::data,
+            "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
+            "a run has whose groups finished",
+            printable(options.directory), key, printable(text));
+    return *seconds;
+}
+
+Account account_for(const Options& options) {
+    Account account;
+    account.record = sealed_result(options.directory, account.manifest);
+    const EnergyRecord& own = account.record.energy;
+    account.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
+                    core_time(options, "core_end_utc", own.core_end_utc)};
+    const std::vector<std::byte> bytes =
+        storage::read_file_bytes(options.readings, kReadingsLimitBytes);
+    account.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
+    account.energy = meters::integrate(account.readings, account.core, options.settings);
+    const Quantity& vflops = account.record.scores.vflops;
+    const double watts = account.energy.average_watts;
+    account.vflops_per_watt =
+        !vflops.value ? vflops
+        : watts > 0   ? Quantity{*vflops.value / watts, ""}
+                      : Quantity{std::nullopt, "the meter read no power in the core phase"};
+    return account;
+}
+
+std::string number_or_reason(const Quantity& quantity, const char* unit) {
+    if (quantity.value) return fmt::format("{:.4g} {}", *quantity.value, unit);
+    return "n/a: " + printable(quantity.reason);
+}
+
+std::string text_of(const Options& options, const Account& account) {
+    const EnergyRecord& own = account.record.energy;
+    const meters::MeteredEnergy& energy = account.energy;
+    std::string text;
+    const auto line = [&](const char* name, const std::string& value) {
+        text += fmt::format("{:<16}: {}\n", name, value);
+    };
+    line("result", report::result_line(account.record, account.manifest));
+    line("core phase", fmt::format("{} to {}, {:.3f} s", own.core_begin_utc, own.core_end_utc,
+                                   account.core.end_utc_seconds - account.core.begin_utc_seconds));
+    line("readings",
+         fmt::format("{} of {} in {}, at most {:.3f} s apart; clock offset {} s", energy.readings,
+                     account.readings.is_counter ? "joules" : "watts", account.readings.file,
+                     energy.longest_gap_seconds, options.settings.clock_offset_seconds));
+    line("energy", fmt::format("{:.4g} J", energy.joules));
+    line("mean power", fmt::format("{:.4g} W", energy.average_watts));
+    line("VFLOPS per watt", number_or_reason(account.vflops_per_watt, "FLOPS/W"));
+    line("own meters", own.source.empty() ? "none"
+                                          : number_or_reason(own.average_watts, "W") + " by " +
+                                                printable(own.source));
+    line("level", kLevel);
+    return text;
+}
+
+nlohmann::ordered_json json_of(const Options& options, const Account& account) {
+    const EnergyRecord& own = account.record.energy;
+    const meters::MeteredEnergy& energy = account.energy;
+    const auto number = [](const Quantity& one) {
+        return one.value ? nlohmann::ordered_json(*one.value) : nlohmann::ordered_json();
+    };
+    nlohmann::ordered_json json{{"schema", "hpcai500-energy/1"},
+                                {"manifest", account.manifest},
+                                {"core_begin_utc", own.core_begin_utc},
+                                {"core_end_utc", own.core_end_utc},
+                                {"readings_file", account.readings.file},
+                                {"readings", energy.readings},
+                                {"longest_gap_seconds", energy.longest_gap_seconds},
+                                {"clock_offset_seconds", options.settings.clock_offset_seconds},
+                                {"joules", energy.joules},
+                                {"average_watts", energy.average_watts},
+                                {"vflops_per_watt", number(account.vflops_per_watt)}};
+    if (!account.vflops_per_watt.value) {
+        json["vflops_per_watt_reason"] = account.vflops_per_watt.reason;
+    }
+    json["own_average_watts"] = number(own.average_watts);
+    if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
+    json["level"] = kLevel;
+    return json;
+}
+
+ExitCode account(const Options& options, std::ostream& out) {
+    const Account account = account_for(options);
+    out << (options.json ? json_text(json_of(options, account)) : text_of(options, account));
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_energy_command(CLI::App& parent, Context& context) {
+    auto options = std::make_shared<Options>();
+    CLI::App& command = add_command(
+        parent, {"energy",
+                 "Energy of a result's core phase by the readings of a meter beside the machine: a "
+                 "CSV file whose header is time,watts or time,joules. Changes no file.",
+                 {"hpcai500 energy results/run-17 --readings rack7.csv",
+                  "hpcai500 energy results/run-17 --readings pdu.csv --clock-offset -1.5 --json"}});
+    add_text(command, "DIR", options->directory, "", "result directory of a run").required();
+    add_text(command, "--readings", options->readings, "FILE",
+             "readings, a line each: UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, and "
+             "watts, or joules of a counter")
+        .required();
+    add_number_within(
+        command, "--clock-offset",
+        [options](double seconds) { options->settings.clock_offset_seconds = seconds; },
+        {-kDay, kDay}, "seconds to add to the meter's times (default 0)");
+    add_number_within(
+        command, "--longest-gap",
+        [options](double seconds) { options->settings.longest_gap_seconds = seconds; },
+        {1e-3, kDay},
+        "seconds between two readings of the core phase beyond which they are refused (default "
+        "10)");
+    add_json_flag(command, options->json);
+    set_action(command, context, [options, &context] { return account(*options, context.out); });
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/evaluation/member_bootstrap.hpp>
+
+#include "votes.hpp"
+
+namespace hpcai::evaluation {
+namespace {
+
+constexpr std::uint32_t kReplicates = 1000;
+constexpr double kMostAdditions = 2e10;                  // of probabilities: some ten seconds
+constexpr std::int64_t kChunkNumbers = 1 << 24;          // of 4 bytes
+constexpr std::uint32_t kOfMembers = 1, kOfSamples = 2;  // streams of one replicate
+
+}  // namespace
+
+MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
+    : size_(size), vote_(vote), scores_(static_cast<std::size_t>(size.classes)) {
+    std::map<std::vector<float>, std::size_t> known;
+    const auto members = static_cast<std::size_t>(size.members);
+    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+        CounterStream stream(size.seed, RandomPurpose::confidence, replicate, kOfMembers);
+        std::vector<float> weights(members);
+        for (std::size_t draw = 0; draw < members; ++draw) {
+            weights[stream.below(static_cast<std::uint32_t>(members))] += 1;
+        }
+        const auto [place, is_new] = known.try_emplace(weights, weights_.size());
+        if (is_new) weights_.push_back(std::move(weights));
+        draws_.push_back(place->second);
+    }
+    right_.resize(weights_.size());
+}
+
+std::string MemberBootstrap::objection() const {
+    const double numbers = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
+    const double additions = static_cast<double>(size_.samples) *
+                             (numbers * static_cast<double>(weights_.size()) + kReplicates);
+    if (numbers <= static_cast<double>(kChunkNumbers) && additions <= kMostAdditions) return "";
+    return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
+                       weights_.size(), size_.members, size_.samples, size_.classes);
+}
+
+std::int64_t MemberBootstrap::chunk_rows() const {
+    const std::int64_t row = std::max<std::int64_t>(1, size_.members * size_.classes);
+    return std::clamp<std::int64_t>(kChunkNumbers / row, 1,
+                                    std::max<std::int64_t>(1, size_.samples));
+}
+
+/// `rows` (members, classes), of one sample.
+bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, std::size_t draw) {
+    const std::size_t classes = scores_.size();
+    std::ranges::fill(scores_, 0.0);
+    for (std::size_t member = 0; member < weights_[draw].size(); ++member) {
+        const auto weight = static_cast<double>(weights_[draw][member]);
+        if (weight == 0) continue;
+        const float* row = rows.data() + member * classes;
+        for (std::size_t index = 0; index < classes; ++index) {
+            scores_[index] += weight * static_cast<double>(row[index]);
+        }
+    }
+    const double mine = scores_[static_cast<std::size_t>(label)];
+    if (vote_ == Vote::majority && mine == 0) return false;  // perhaps nobody voted
+    for (std::size_t index = 0; index < classes; ++index) {
+        const bool is_behind = index < static_cast<std::size_t>(label) ? scores_[index] < mine
+                                                                       : scores_[index] <= mine;
+        if (!is_behind) return false;  // NaN is behind nothing
+    }
+    return true;
+}
+
+void MemberBootstrap::add(std::span<const float> probabilities,
+                          std::span<const std::int32_t> labels) {
+    const std::size_t classes = scores_.size();
+    const auto members = static_cast<std::size_t>(size_.members);
+    ensure(probabilities.size() == members * labels.size() * classes,
+           "{} probabilities of {} members, {} samples, {} classes", probabilities.size(), members,
+           labels.size(), classes);
+    std::vector<float> rows(members * classes);
+    for (std::size_t sample = 0; sample < labels.size(); ++sample) {
+        const std::int32_t label = labels[sample];
+        if (label == kPaddingLabel) continue;
+        require(label >= 0 && label < size_.classes, ExitCode::data,
+                "label {} of a sample: must be from 0 to {}", label, size_.classes - 1);
+        for (std::size_t member = 0; member < members; ++member) {
+            const auto from =
+                probabilities.subspan((member * labels.size() + sample) * classes, classes);
+            const auto to = std::span(rows).subspan(member * classes, classes);
+            if (vote_ == Vote::majority) {
+                cast_votes(from, to, classes);
+            } else {
+                std::ranges::copy(from, to.begin());
+            }
+        }
+        for (std::size_t draw = 0; draw < weights_.size(); ++draw) {
+            right_[draw].push_back(is_right(rows, label, draw) ? 1 : 0);
+        }
+    }
+}
+
+std::optional<Interval> MemberBootstrap::interval() const {
+    if (right_.empty() || right_.front().empty()) return std::nullopt;
+    const auto samples = static_cast<std::uint32_t>(right_.front().size());
+    std::vector<double> shares;
+    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+        CounterStream stream(size_.seed, RandomPurpose::confidence, replicate, kOfSamples);
+        const std::vector<std::uint8_t>& right = right_[draws_[replicate]];
+        std::int64_t correct = 0;
+        for (std::uint32_t draw = 0; draw < samples; ++draw)
+            correct += right[stream.below(samples)];
+        shares.push_back(static_cast<double>(correct) / static_cast<double>(samples));
+    }
+    std::ranges::sort(shares);
+    const std::size_t tail = shares.size() / 40;  // 2.5 %
+    return Interval{shares[tail], shares[shares.size() - 1 - tail]};
+}
+
+std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
+                                               std::span<const float> probabilities,
+                                               std::span<const std::int32_t> labels,
+                                               MemberBootstrap bootstrap) {
+    constexpr int kTag = 3;
+    const auto rows = static_cast<std::size_t>(bootstrap.chunk_rows());
+    const std::size_t samples = labels.size();
+    const std::size_t width = samples == 0 ? 0 : probabilities.size() / samples;
+    std::vector<float> all;
+    for (std::size_t first = 0; first < samples; first += rows) {
+        const std::size_t count = std::min(rows, samples - first);
+        const auto mine = probabilities.subspan(first * width, count * width);
+        if (members.rank() != 0) {
+            members.send(std::as_bytes(mine), 0, kTag);
+            continue;
+        }
+        all.assign(mine.begin(), mine.end());
+        all.resize(mine.size() * static_cast<std::size_t>(members.size()));
+        for (int rank = 1; rank < members.size(); ++rank) {
+            const auto part =
+                std::span(all).subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
+            members.receive(std::as_writable_bytes(part), rank, kTag);
+        }
+        bootstrap.add(all, labels.subspan(first, count));
+    }
+    return bootstrap.interval();
+}
+
+}  // namespace hpcai::evaluation

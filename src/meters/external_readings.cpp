@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/meters/external_readings.hpp>
+#include <hpcai/meters/utc.hpp>
+
+namespace hpcai::meters {
+namespace {
+
+constexpr std::string_view kWatts = "time,watts";
+constexpr std::string_view kJoules = "time,joules";
+constexpr double kLargest = 1e15;  // a terawatt for a quarter of an hour
+
+/// Lines end with "\n" or, as loggers of Windows have it, "\r\n"; the last one may not end.
+std::string_view take_line(std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+}
+
+std::optional<double> number(std::string_view cell) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    const bool is_whole = error == std::errc() && end == cell.data() + cell.size();
+    if (!is_whole || !(value >= 0 && value <= kLargest)) return std::nullopt;
+    return value;
+}
+
+std::string quoted(std::string_view cell) {
+    constexpr std::size_t kShown = 60;
+    return fmt::format("\"{}{}\"", printable(cell.substr(0, kShown)),
+                       cell.size() > kShown ? "..." : "");
+}
+
+ExternalReading parse_line(std::string_view line, const ExternalReadings& before,
+                           std::size_t number_of_line) {
+    const std::string place = fmt::format("{}:{}", before.file, number_of_line);
+    const std::size_t comma = line.find(',');
+    require(comma != std::string_view::npos, ExitCode::data,
+            "{}: expected a time and a number with a comma between, found {}", place, quoted(line));
+    const std::string_view time_cell = line.substr(0, comma);
+    const std::string_view value_cell = line.substr(comma + 1);
+    const auto time = parse_utc(time_cell);
+    require(time.has_value(), ExitCode::data,
+            "{}: time: expected UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, found {}",
+            place, quoted(time_cell));
+    const auto value = number(value_cell);
+    require(value.has_value(), ExitCode::data, "{}: {}: expected a number from 0 to {}, found {}",
+            place, before.is_counter ? "joules" : "watts", kLargest, quoted(value_cell));
+    if (!before.readings.empty()) {
+        const ExternalReading& last = before.readings.back();
+        require(*time > last.utc_seconds, ExitCode::data,
+                "{}: time: expected one behind that of line {}, found {}", place, last.line,
+                quoted(time_cell));
+        require(!before.is_counter || *value >= last.value, ExitCode::data,
+                "{}: joules: expected no less than in line {}, as a counter has them, found {}",
+                place, last.line, quoted(value_cell));
+    }
+    return {*time, *value, number_of_line};
+}
+
+double at(const ExternalReading& left, const ExternalReading& right, double utc_seconds) {
+    return left.value + (right.value - left.value) * (utc_seconds - left.utc_seconds) /
+                            (right.utc_seconds - left.utc_seconds);
+}
+
+void check_cover(const ExternalReadings& readings, const Phase& phase) {
+    require(phase.end_utc_seconds > phase.begin_utc_seconds, ExitCode::usage,
+            "the core phase has no length: {} to {}", utc_text(phase.begin_utc_seconds),
+            utc_text(phase.end_utc_seconds));
+    const double first = readings.readings.front().utc_seconds;
+    const double last = readings.readings.back().utc_seconds;
+    require(first <= phase.begin_utc_seconds && last >= phase.end_utc_seconds, ExitCode::data,
+            "{}: expected readings over the core phase from {} to {}, found some from {} to {}; "
+            "--clock-offset sets the meter's clock right",
+            readings.file, utc_text(phase.begin_utc_seconds), utc_text(phase.end_utc_seconds),
+            utc_text(first), utc_text(last));
+}
+
+}  // namespace
+
+ExternalReadings parse_readings(std::string_view text, std::string_view file) {
+    ExternalReadings readings;
+    readings.file = printable(file);
+    const std::string_view header = take_line(text);
+    require(header == kWatts || header == kJoules, ExitCode::data,
+            "{}:1: expected the header \"{}\" or \"{}\", found {}", readings.file, kWatts, kJoules,
+            quoted(header));
+    readings.is_counter = header == kJoules;
+    for (std::size_t line = 2; !text.empty(); ++line) {
+        readings.readings.push_back(parse_line(take_line(text), readings, line));
+    }
+    require(readings.readings.size() >= 2, ExitCode::data,
+            "{}: expected two readings or more behind the header, found {}", readings.file,
+            readings.readings.size());
+    return readings;
+}
+
+MeteredEnergy integrate(const ExternalReadings& readings, const Phase& core,
+                        const IntegrationSettings& settings) {
+    check_cover(readings, {core.begin_utc_seconds - settings.clock_offset_seconds,
+                           core.end_utc_seconds - settings.clock_offset_seconds});
+    const double begin = core.begin_utc_seconds - settings.clock_offset_seconds;
+    const double end = core.end_utc_seconds - settings.clock_offset_seconds;
+    MeteredEnergy energy;
+    for (std::size_t index = 1; index < readings.readings.size(); ++index) {
+        const ExternalReading& left = readings.readings[index - 1];
+        const ExternalReading& right = readings.readings[index];
+        const double from = std::max(begin, left.utc_seconds);
+        const double to = std::min(end, right.utc_seconds);
+        if (!(to > from)) continue;
+        const double gap = right.utc_seconds - left.utc_seconds;
+        require(gap <= settings.longest_gap_seconds, ExitCode::data,
+                "{}:{}: {:.3f} s behind the reading before it; expected at most {} s in the core "
+                "phase",
+                readings.file, right.line, gap, settings.longest_gap_seconds);
+        const double first = at(left, right, from);
+        const double last = at(left, right, to);
+        energy.joules += readings.is_counter ? last - first : (first + last) / 2 * (to - from);
+        energy.longest_gap_seconds = std::max(energy.longest_gap_seconds, gap);
+        energy.readings += energy.readings == 0 ? 2 : 1;
+    }
+    energy.average_watts = energy.joules / (end - begin);
+    return energy;
+}
+
+}  // namespace hpcai::meters

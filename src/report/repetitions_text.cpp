@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/report/repetitions.hpp>
+#include <hpcai/report/summary.hpp>
+
+namespace hpcai::report {
+namespace {
+
+std::string number(const Quantity& quantity, fmt::string_view format) {
+    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
+    return fmt::format(fmt::runtime(format), *quantity.value);
+}
+
+struct Row {
+    std::string name, seed, verdict;
+    const Quantity &seconds, &flops, &vflops, &quality;
+};
+
+std::string line_of(const Row& row) {
+    return fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", row.name, row.seed,
+                       row.verdict, number(row.seconds, "{:.2f}"), number(row.flops, "{:.3e}"),
+                       number(row.vflops, "{:.3e}"), number(row.quality, "{:.4f}"));
+}
+
+}  // namespace
+
+std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest) {
+    return fmt::format("REPETITIONS {} of {}  FLOPS={} VFLOPS={} quality={} sha256={}",
+                       record.repetitions.size(), record.requested,
+                       number(record.flops.median, "{:.3e}"),
+                       number(record.vflops.median, "{:.3e}"),
+                       number(record.quality.median, "{:.4f}"), printable(digest));
+}
+
+std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest) {
+    const std::string rule = std::string(90, '-') + "\n";
+    std::string text = std::string(90, '=') + "\n";
+    text += fmt::format("repetitions of run {}\n", printable(record.name)) + rule;
+    text += fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", "repetition", "seed",
+                        "verdict", "seconds", "FLOPS", "VFLOPS", "quality") +
+            rule;
+    for (const RepetitionRecord& one : record.repetitions) {
+        const std::string word(word_of(one.status));
+        text += line_of({printable(one.directory), std::to_string(one.seed), word,
+                         one.training_seconds, one.flops, one.vflops, one.quality});
+    }
+    text += rule;
+    using Spread = RepetitionSpreadRecord;
+    const auto spread = [&](const char* name, Quantity Spread::*of) {
+        text += line_of({name, "", "", record.training_seconds.*of, record.flops.*of,
+                         record.vflops.*of, record.quality.*of});
+    };
+    spread("median", &Spread::median);
+    spread("minimum", &Spread::minimum);
+    spread("maximum", &Spread::maximum);
+    spread("deviation", &Spread::median_absolute_deviation);
+    text += rule + "deviation: the median of the absolute ones from the median\n";
+    if (!record.stopped.empty()) text += fmt::format("reason: {}\n", printable(record.stopped));
+    return text + repetitions_line(record, digest) + "\n";
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <hpcai/base/repetitions_record.hpp>
+#include <hpcai/verification/compare.hpp>
+
+namespace hpcai::verification {
+
+/// Judges anew, by the spread of their runs, what two series of repetitions both have; the numbers
+/// become their medians. Other `metrics` stay as they are.
+void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
+                         std::vector<MetricComparison>& metrics);
+
+}  // namespace hpcai::verification

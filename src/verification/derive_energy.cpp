@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <hpcai/meters/utc.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
+
+namespace hpcai::verification {
+namespace {
+
+constexpr const char* kNoGroup = "no group finished";
+
+/// Why nothing was read; empty: it was.
+std::string why_unread(const config::RunConfig& run) {
+    if (run.meters == config::Meters::none) return "run.meters is none";
+    if (run.evaluate_epochs == 0) return "";
+    return "run.evaluate_epochs has evaluations between the steps, which meters would count, too";
+}
+
+/// Meters of one kind, by the first part of their counters' names.
+struct Kind {
+    std::string_view family;
+    std::string_view name;
+    std::string_view says;
+};
+constexpr std::array kKinds{
+    Kind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
+    Kind{"nvml-power", "NVML",
+         "NVML's power of GPUs without such a counter is summed by trapezoids"},
+    Kind{"rapl", "RAPL", "RAPL counts those of the processors' packages and of the memory at them"},
+};
+
+constexpr const char* kHow =
+    "read about every second from the start of a group's clock to its last step, of each node "
+    "while one of its groups trained; power supplies, fans, disks and networks are not in it";
+constexpr const char* kLevel =
+    "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which want the "
+    "power of whole nodes over the core phase by a meter of their own";
+
+double begin_of(const CounterRecord& record) {
+    return record.readings.front().utc_seconds;
+}
+double end_of(const CounterRecord& record) {
+    return record.readings.back().utc_seconds;
+}
+
+/// The counter's value then: what another group read at that time, if that can be, else between two
+/// readings on the straight line.
+double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> read_then) {
+    const auto& readings = record.readings;
+    const auto right =
+        std::ranges::upper_bound(readings, utc_seconds, {}, &CounterReading::utc_seconds);
+    if (right == readings.end()) return readings.back().value;
+    if (right == readings.begin()) return readings.front().value;
+    const CounterReading& left = *(right - 1);
+    if (read_then && left.value <= *read_then && *read_then <= right->value) return *read_then;
+    return left.value + (right->value - left.value) * (utc_seconds - left.utc_seconds) /
+                            (right->utc_seconds - left.utc_seconds);
+}
+
+std::string_view family_of(const CounterRecord& record) {
+    return std::string_view(record.name).substr(0, record.name.find(':'));
+}
+
+/// NVML by its counter and by its power are one kind of meter.
+std::string_view name_of_kind(std::string_view family) {
+    const auto* kind = std::ranges::find(kKinds, family, &Kind::family);
+    return kind == kKinds.end() ? "" : kind->name;
+}
+
+/// By host and name, what each group has read of it.
+using Counters = std::map<std::pair<std::string, std::string>, std::vector<const CounterRecord*>>;
+
+Counters counters_of(const std::vector<GroupResult>& groups) {
+    Counters counters;
+    for (const GroupResult& group : groups) {
+        if (!group.record.failure.empty()) continue;
+        for (const CounterRecord& one : group.counters) {
+            counters[{one.host, one.name}].push_back(&one);
+        }
+    }
+    return counters;
+}
+
+/// Hosts in the order of their names; several nodes of one name cannot be told apart.
+std::set<std::string> hosts_of(const TopologyRecord& topology) {
+    std::set<std::string> hosts;
+    for (const PlaceRecord& place : topology.map) hosts.insert(place.host);
+    return hosts;
+}
+
+std::string shared_host_name(const TopologyRecord& topology) {
+    std::map<std::string, int> node_of_host;
+    for (const PlaceRecord& place : topology.map) {
+        const auto [row, is_new] = node_of_host.emplace(place.host, place.node);
+        if (!is_new && row->second != place.node) return place.host;
+    }
+    return "";
+}
+
+/// Meters of one kind on all hosts.
+class Meters {
+public:
+    Meters(std::string_view kind, const std::vector<MeterRecord>& meters) : kind_(kind) {
+        for (const MeterRecord& one : meters) {
+            const std::string family = one.name.substr(0, one.name.find(':'));
+            if (name_of_kind(family) == kind) meters_.push_back(&one);
+        }
+    }
+
+    bool says_anything() const {
+        return std::ranges::any_of(
+            meters_, [](const MeterRecord* one) { return one->joules.value.has_value(); });
+    }
+
+    /// The sum where all meters of all hosts tell their joules.
+    Quantity joules(const std::set<std::string>& hosts) const {
+        double sum = 0;
+        std::set<std::string> lacking = hosts;
+        for (const MeterRecord* one : meters_) {
+            if (!one->joules.value) {
+                return nothing(
+                    fmt::format("{} of {}: {}", one->name, one->host, one->joules.reason));
+            }
+            sum += *one->joules.value;
+            lacking.erase(one->host);
+        }
+        if (lacking.empty()) return {sum, ""};
+        return nothing(fmt::format("no readings of {} on {}", kind_, *lacking.begin()));
+    }
+
+private:
+    std::string_view kind_;
+    std::vector<const MeterRecord*> meters_;
+};
+
+void add_core_phase(const Counters& counters, EnergyRecord& energy, double& core_seconds) {
+    std::optional<double> begin, end;
+    for (const auto& [key, readings] : counters) {
+        if (key.second != kStepsCounter) continue;
+        for (const CounterRecord* one : readings) {
+            if (one->readings.empty()) continue;
+            begin = std::min(begin.value_or(begin_of(*one)), begin_of(*one));
+            end = std::max(end.value_or(end_of(*one)), end_of(*one));
+        }
+    }
+    if (!begin) return;
+    energy.core_begin_utc = meters::utc_text(*begin);
+    energy.core_end_utc = meters::utc_text(*end);
+    core_seconds = *end - *begin;
+}
+
+/// Why there is no energy where no meter has said anything.
+std::string why_no_meter(const config::RunConfig& run, const EnergyRecord& energy,
+                         bool has_groups) {
+    if (const std::string why = why_unread(run); !why.empty()) return why;
+    if (!has_groups) return kNoGroup;
+    if (energy.meters.empty()) return "the nodes show no energy meter";
+    const MeterRecord& first = energy.meters.front();
+    return fmt::format("{} of {}: {}", first.name, first.host, first.joules.reason);
+}
+
+void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energy) {
+    energy.source = fmt::format("{}", fmt::join(kinds, " and "));
+    energy.level = kLevel;
+    std::set<std::string> families;
+    for (const MeterRecord& one : energy.meters) {
+        if (one.joules.value) families.insert(one.name.substr(0, one.name.find(':')));
+    }
+    for (const Kind& kind : kKinds) {
+        if (families.contains(std::string(kind.family))) {
+            energy.method += fmt::format("{}; ", kind.says);
+        }
+    }
+    energy.method += kHow;
+}
+
+/// From record.energy.meters.
+Quantity total_joules(const config::RunConfig& run, bool has_groups, RunRecord& record) {
+    EnergyRecord& energy = record.energy;
+    std::vector<std::string_view> kinds;
+    double sum = 0;
+    std::optional<Quantity> lacking;
+    for (const std::string_view kind : {kKinds.front().name, kKinds.back().name}) {
+        const Meters meters(kind, energy.meters);
+        if (!meters.says_anything()) continue;
+        kinds.push_back(kind);
+        const Quantity joules = meters.joules(hosts_of(record.topology));
+        if (!joules.value && !lacking) lacking = joules;
+        sum += joules.value.value_or(0);
+    }
+    if (kinds.empty()) return nothing(why_no_meter(run, energy, has_groups));
+    add_sources(kinds, energy);
+    const std::string shared = shared_host_name(record.topology);
+    if (!shared.empty()) return nothing("several nodes are called " + shared);
+    return lacking ? *lacking : Quantity{sum, ""};
+}
+
+void add_meters(const Counters& counters, EnergyRecord& energy) {
+    for (const auto& [key, readings] : counters) {
+        if (name_of_kind(family_of(*readings.front())).empty()) continue;
+        energy.meters.push_back({key.first, key.second, growth(readings)});
+    }
+}
+
+/// "net:eth0" of "net:eth0:sent"; empty of other counters.
+std::string interface_of(const std::string& counter, std::string_view direction) {
+    const bool is_one = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
+                        counter.ends_with(fmt::format(":{}", direction));
+    return is_one ? counter.substr(0, counter.size() - direction.size() - 1) : "";
+}
+
+void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& interfaces) {
+    for (const auto& [key, readings] : counters) {
+        const std::string name = interface_of(key.second, "sent");
+        if (name.empty()) continue;
+        InterfaceRecord& row = interfaces.emplace_back();
+        row.host = key.first;
+        row.name = name;
+        row.sent_bytes = growth(readings);
+        const auto received = counters.find({key.first, name + ":received"});
+        row.received_bytes = received == counters.end() ? nothing("there is no such counter")
+                                                        : growth(received->second);
+    }
+}
+
+Quantity all_sent_bytes(const config::RunConfig& run, bool has_groups, const RunRecord& record) {
+    if (const std::string why = why_unread(run); !why.empty()) return nothing(why);
+    if (!has_groups) return nothing(kNoGroup);
+    const std::string shared = shared_host_name(record.topology);
+    if (!shared.empty()) return nothing("several nodes are called " + shared);
+    double sum = 0;
+    std::set<std::string> lacking = hosts_of(record.topology);
+    for (const InterfaceRecord& one : record.communication.interfaces) {
+        if (!one.sent_bytes.value) {
+            return nothing(fmt::format("{} of {}: {}", one.name, one.host, one.sent_bytes.reason));
+        }
+        sum += *one.sent_bytes.value;
+        lacking.erase(one.host);
+    }
+    if (lacking.empty()) return {sum, ""};
+    return nothing("no counter of an interface on " + *lacking.begin());
+}
+
+}  // namespace
+
+CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
+                            const GroupRecord& group) {
+    const double end = core_begin_utc_seconds + group.training_seconds.value.value_or(0);
+    return {host,
+            std::string(kStepsCounter),
+            "1",
+            "",
+            {{core_begin_utc_seconds, 0}, {end, static_cast<double>(group.iterations)}}};
+}
+
+Quantity growth(const std::vector<const CounterRecord*>& readings) {
+    for (const CounterRecord* one : readings) {
+        if (!one->failure.empty()) return nothing(one->failure);
+        if (one->readings.empty()) return nothing("it was not read");
+    }
+    double now = begin_of(**std::ranges::min_element(
+        readings, {}, [](const CounterRecord* one) { return begin_of(*one); }));
+    double sum = 0;
+    std::optional<double> read_last;
+    for (;;) {
+        const CounterRecord* farthest = nullptr;
+        bool is_done = true;
+        for (const CounterRecord* one : readings) {
+            if (end_of(*one) <= now) continue;
+            is_done = false;
+            const bool covers = begin_of(*one) <= now;
+            if (covers && (farthest == nullptr || end_of(*one) > end_of(*farthest))) farthest = one;
+        }
+        if (is_done) return {sum, ""};
+        if (farthest == nullptr) return nothing("no group read it for a while");
+        sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
+        now = end_of(*farthest);
+        // Each group sums NVML's power from a beginning of its own.
+        if (family_of(*farthest) != "nvml-power") read_last = farthest->readings.back().value;
+    }
+}
+
+void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
+                   RunRecord& record) {
+    const Counters counters = counters_of(groups);
+    EnergyRecord& energy = record.energy;
+    energy = {};
+    double core_seconds = 0;
+    if (run.evaluate_epochs == 0) add_core_phase(counters, energy, core_seconds);
+    add_meters(counters, energy);
+    add_interfaces(counters, record.communication.interfaces);
+    const bool has_groups = !counters.empty();
+    energy.joules = total_joules(run, has_groups, record);
+    energy.average_watts = energy.joules;
+    if (energy.joules.value) {
+        energy.average_watts = core_seconds > 0 ? Quantity{*energy.joules.value / core_seconds, ""}
+                                                : nothing("the core phase has no length");
+    }
+    record.communication.counted_sent_bytes = all_sent_bytes(run, has_groups, record);
+    Quantity& efficiency = record.scores.vflops_per_watt;
+    const Quantity& vflops = record.scores.vflops;
+    const Quantity& watts = energy.average_watts;
+    efficiency = !watts.value       ? watts
+                 : !vflops.value    ? vflops
+                 : *watts.value > 0 ? Quantity{*vflops.value / *watts.value, ""}
+                                    : nothing("the meters counted no energy");
+}
+
+}  // namespace hpcai::verification

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/storage/sha256.hpp>
+
+#include "result_edits.hpp"
+
+/// Several runs in one invocation.
+namespace hpcai::end_to_end {
+namespace {
+
+const std::string kSummary = "repetitions.json";
+
+void expect_series_verified(const fs::path& directory, const std::string& begin) {
+    for (const Outcome& outcome : {verify_by_program(directory), verify_by_script(directory)}) {
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.error;
+        EXPECT_TRUE(outcome.out.starts_with(begin)) << outcome.out;
+        EXPECT_TRUE(outcome.out.ends_with(
+            "sha256=" + storage::sha256_hex_of_file(directory / kSummary) + "\n"))
+            << outcome.out;
+    }
+}
+
+/// Two runs of two groups of one rank.
+class Repetitions : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        folder_ = new storage::TemporaryFolder();
+        make_pictures(folder_->path());
+        write(*folder_ / "tiny.yaml", kConfig);
+        outcome_ = new Outcome(run_ranks(folder_->path(), 2, {"run.repeat=2"}));
+        ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
+    }
+    static void TearDownTestSuite() {
+        delete folder_;
+        delete outcome_;
+    }
+
+    static fs::path result(const std::string& name) { return *folder_ / ("result/" + name); }
+
+    static storage::TemporaryFolder* folder_;
+    static Outcome* outcome_;
+};
+
+storage::TemporaryFolder* Repetitions::folder_ = nullptr;
+Outcome* Repetitions::outcome_ = nullptr;
+
+TEST_F(Repetitions, AreCompleteResultsWithSeedsOfTheirOwn) {
+    const nlohmann::json summary = json_of(result(kSummary));
+    EXPECT_EQ(summary["requested"], 2);
+    EXPECT_EQ(summary["stopped"], "");
+    ASSERT_EQ(summary["repetitions"].size(), 2U);
+    for (const int number : {1, 2}) {
+        const fs::path directory = result("repetition_" + std::to_string(number));
+        expect_verified(directory);
+        const nlohmann::json record = json_of(directory / "result.json");
+        EXPECT_EQ(record["workload"]["seed"], 2 + number);
+        const nlohmann::json& row = summary["repetitions"][static_cast<std::size_t>(number - 1)];
+        EXPECT_EQ(row["vflops"], record["scores"]["vflops"]);
+        EXPECT_EQ(row["quality"], record["quality"]["ensemble"]);
+        EXPECT_EQ(row["manifest"], storage::sha256_hex_of_file(directory / storage::kManifestName));
+        EXPECT_NE(outcome_->out.find(text_of(directory / "summary.txt")), std::string::npos);
+    }
+    EXPECT_TRUE(last_line(outcome_->out).starts_with("REPETITIONS 2 of 2  FLOPS="))
+        << last_line(outcome_->out);
+    EXPECT_EQ(messages(*outcome_), std::vector<std::string>());
+}
+
+TEST_F(Repetitions, AreWhatTheirSeedsGiveAlone) {
+    const Outcome alone = run_ranks(folder_->path(), 2, {"run.seed=4"}, "alone");
+    ASSERT_EQ(alone.exit_code, 0) << alone.error;
+    const nlohmann::json second = json_of(result("repetition_2/result.json"));
+    const nlohmann::json again = json_of(*folder_ / "alone/result.json");
+    EXPECT_EQ(second["training_digest"], again["training_digest"]);
+    EXPECT_NE(second["training_digest"],
+              json_of(result("repetition_1/result.json"))["training_digest"]);
+    EXPECT_EQ(second["config"], again["config"]);
+}
+
+TEST_F(Repetitions, AreVerifiedTogether) {
+    expect_series_verified(result(""), "REPETITIONS 2 of 2 ");
+}
+
+TEST_F(Repetitions, AreToldWhereOneOrTheirSummaryWasChanged) {
+    const std::vector<Edit> edits{
+        {"median", kSummary, "vflops",
+         [](const ResultCopy& copy) { copy.increase(kSummary, "/vflops/median"); }},
+        {"deviation", kSummary, "training_seconds",
+         [](const ResultCopy& copy) {
+             copy.increase(kSummary, "/training_seconds/median_absolute_deviation");
+         }},
+        {"number of a run", kSummary, "repetitions[1].flops is",
+         [](const ResultCopy& copy) { copy.increase(kSummary, "/repetitions/1/flops"); }},
+        {"exit code", kSummary, "exit_code is",
+         [](const ResultCopy& copy) { copy.set(kSummary, "/exit_code", 7); }},
+        {"fewer runs than requested", kSummary, "has",
+         [](const ResultCopy& copy) { copy.set(kSummary, "/requested", 5); }},
+        {"score of a run", "repetition_2/result.json", "scores.vflops is",
+         [](const ResultCopy& copy) {
+             copy.increase("repetition_2/result.json", "/scores/vflops");
+         }},
+        {"removed run", "repetition_2", "is missing",
+         [](const ResultCopy& copy) { fs::remove_all(copy.path() / "repetition_2"); }},
+        {"the first run twice", kSummary, "repetitions[1]",
+         [](const ResultCopy& copy) {
+             fs::remove_all(copy.path() / "repetition_2");
+             fs::copy(copy.path() / "repetition_1", copy.path() / "repetition_2",
+                      fs::copy_options::recursive);
+         }},
+        {"added file", "notes.txt", "is there",
+         [](const ResultCopy& copy) { copy.put("notes.txt", "all was well"); }},
+    };
+    for (const Edit& edit : edits) {
+        const ResultCopy copy(result(""));
+        edit.apply(copy);
+        const std::string line = edit.file + ": " + edit.finding;
+        expect_found(verify_by_program(copy.path()), line, edit, "program");
+        expect_found(verify_by_script(copy.path()), line, edit, "script");
+    }
+}
+
+TEST_F(Repetitions, AreRankedByTheMedianRunAndCompared) {
+    const Outcome ranking = cli::run_in(folder_->path(), {"rank", "result"});
+    EXPECT_EQ(ranking.exit_code, 0) << ranking.error;
+    EXPECT_NE(ranking.out.find("median of 2 runs"), std::string::npos) << ranking.out;
+    const Outcome same = cli::run_in(folder_->path(), {"compare", "result", "result"});
+    EXPECT_EQ(same.exit_code, 0) << same.error;
+    EXPECT_NE(same.out.find("rank sums of 2 and 2 runs"), std::string::npos) << same.out;
+    EXPECT_EQ(same.out.find("FASTER"), std::string::npos) << same.out;
+    const Outcome mixed =
+        cli::run_in(folder_->path(), {"compare", "result/repetition_1", "result"});
+    EXPECT_EQ(mixed.exit_code, 0) << mixed.error;
+    EXPECT_EQ(mixed.out.find("rank sums"), std::string::npos) << mixed.out;
+}
+
+class TroubledRepetitions : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
+    // One wrong bit in the first run's second sum: its group of ranks 2 and 3 ends.
+    const Outcome outcome = run({folder_.path(),
+                                 4,
+                                 {"run.repeat=2", "bagging.P_degree=2", "run.audit_steps=1"},
+                                 {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FLIP_BIT"), "-x",
+                                  "HPCAI500_FLIP_RANK=3", "-x", "HPCAI500_FLIP_SUM=2"}});
+    EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
+    const nlohmann::json summary = json_of(folder_ / "result" / kSummary);
+    ASSERT_EQ(summary["repetitions"].size(), 2U) << outcome.error;
+    EXPECT_EQ(summary["repetitions"][0]["status"], "INVALID");
+    EXPECT_EQ(summary["repetitions"][0]["counted"], false);
+    EXPECT_EQ(summary["repetitions"][1]["status"], "CUSTOM");
+    EXPECT_EQ(summary["exit_code"], 9);
+    EXPECT_EQ(summary["vflops"]["median"], summary["repetitions"][1]["vflops"]);
+    expect_series_verified(folder_ / "result", "REPETITIONS 2 of 2 ");
+}
+
+TEST_F(TroubledRepetitions, AreAllMadeWhereNoGroupOfAnyFinishes) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "set/train")) {
+        if (entry.is_regular_file()) fs::resize_file(entry.path(), 300);
+    }
+    const Outcome outcome = run_ranks(folder_.path(), 2, {"run.repeat=2"});
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    EXPECT_TRUE(last_line(outcome.out).starts_with("REPETITIONS 2 of 2  FLOPS=n/a"));
+    expect_series_verified(folder_ / "result", "REPETITIONS 2 of 2  FLOPS=n/a");
+}
+
+TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
+    write(folder_ / "mortal.sh",
+          "#!/bin/bash\n\"$HPCAI500_BINARY\" \"$@\" &\nchild=$!\n"
+          "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
+          "  until [ -e result/repetition_2/groups/1/log.txt ]; do sleep 0.02; done\n"
+          "  kill -9 $child\nfi\nwait $child\n");
+    fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
+    Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=20"}};
+    launch.program = (folder_ / "mortal.sh").string();
+    const Outcome outcome = run(launch);
+    EXPECT_NE(outcome.exit_code, 0);
+    const nlohmann::json summary = json_of(folder_ / "result" / kSummary);
+    EXPECT_EQ(summary["requested"], 3);
+    EXPECT_EQ(summary["repetitions"].size(), 1U);
+    EXPECT_EQ(summary["stopped"], "repetition 2 has not ended");
+    expect_series_verified(folder_ / "result", "REPETITIONS 1 of 3 ");
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
