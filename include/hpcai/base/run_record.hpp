@@ -142,6 +142,13 @@ struct EpochQualityRecord {
     bool operator==(const EpochQualityRecord&) const = default;
 };
 
+/// A training that was taken up again from a checkpoint.
+struct ContinuationRecord {
+    std::int64_t step = 0;    // the first that was taken anew
+    std::string started_utc;  // of the program that took it
+    bool operator==(const ContinuationRecord&) const = default;
+};
+
 /// One base model: what its group did. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
@@ -164,6 +171,7 @@ struct GroupRecord {
     std::string predictions_sha256;  // of its file of predictions; empty: there is none
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // run.evaluate_epochs
+    std::vector<ContinuationRecord> continuations;     // empty: trained in one go
     bool operator==(const GroupRecord&) const = default;
 };
 

@@ -54,6 +54,8 @@ struct RunConfig {
     int repeat = 1;
     int evaluate_epochs = 0;  // between two evaluations in training; 0: at the end only
     Meters meters = Meters::automatic;
+    int checkpoint_steps = 0;       // between two checkpoints; 0: only when asked to stop
+    double time_limit_seconds = 0;  // of the program, then it stops at a checkpoint; 0: none
 };
 
 /// Who hands the result in, and the nine layers of the system, in words.
