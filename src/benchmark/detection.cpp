@@ -42,10 +42,13 @@ public:
         ensemble.detections =
             evaluation::fuse_detections(leaders, std::span(&member, 1), samples().samples(),
                                         verification::fusion_of(start_.config));
+        const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) {
-            verification::judge_fusion(annotations_of(ensemble.labels), ensemble.detections,
-                                       quality);
+            verification::judge_fusion(truth, ensemble.detections, quality);
         }
+        quality.members_interval = verification::detectors_interval(
+            leaders, start_.config, truth.truth,
+            {std::span(&member, 1), leaders.rank(), leaders.size()});
         return ensemble;
     }
 

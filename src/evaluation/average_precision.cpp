@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
@@ -160,9 +161,18 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
     std::vector<double> means;
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
         const CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
-        const auto mean = mean_precision(categories, draw_images(truth.images, stream));
+        const auto mean = mean_precision_of_draw(categories, truth.images, stream);
         if (mean) means.push_back(*mean);
     }
+    return interval_of_draws(std::move(means));
+}
+
+std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
+                                             std::int64_t images, CounterStream stream) {
+    return mean_precision(categories, draw_images(images, stream));
+}
+
+std::optional<Interval> interval_of_draws(std::vector<double> means) {
     if (means.empty()) return std::nullopt;
     std::ranges::sort(means);
     const std::size_t tail = means.size() / 40;  // 2.5 %

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <hpcai/base/philox.hpp>
 #include <hpcai/evaluation/detection.hpp>
+#include <hpcai/evaluation/top_k.hpp>
 
 /// What the metrics of detection and their confidence intervals share.
 namespace hpcai::evaluation {
@@ -27,5 +30,13 @@ struct CategoryMatches {
 /// that `truth` does not have.
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
+
+/// Mean COCO precision over the categories that have boxes in a draw of as many images with
+/// replacement; nothing where none has.
+std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
+                                             std::int64_t images, CounterStream stream);
+
+/// The 2.5 % and 97.5 % quantiles of the precisions of some draws; nothing of none.
+std::optional<Interval> interval_of_draws(std::vector<double> means);
 
 }  // namespace hpcai::evaluation

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/philox.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 
 #include "votes.hpp"
@@ -14,42 +12,31 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint32_t kReplicates = 1000;
-constexpr double kMostAdditions = 2e10;                  // of probabilities: some ten seconds
-constexpr std::int64_t kChunkNumbers = 1 << 24;          // of 4 bytes
-constexpr std::uint32_t kOfMembers = 1, kOfSamples = 2;  // streams of one replicate
+constexpr double kMostAdditions = 2e10;          // of probabilities: some ten seconds
+constexpr std::int64_t kChunkNumbers = 1 << 24;  // of 4 bytes
 
 }  // namespace
 
 MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
-    : size_(size), vote_(vote), scores_(static_cast<std::size_t>(size.classes)) {
-    std::map<std::vector<float>, std::size_t> known;
-    const auto members = static_cast<std::size_t>(size.members);
-    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
-        CounterStream stream(size.seed, RandomPurpose::confidence, replicate, kOfMembers);
-        std::vector<float> weights(members);
-        for (std::size_t draw = 0; draw < members; ++draw) {
-            weights[stream.below(static_cast<std::uint32_t>(members))] += 1;
-        }
-        const auto [place, is_new] = known.try_emplace(weights, weights_.size());
-        if (is_new) weights_.push_back(std::move(weights));
-        draws_.push_back(place->second);
-    }
-    right_.resize(weights_.size());
-}
+    : size_(size),
+      vote_(vote),
+      draws_(draw_members(size.members, size.seed)),
+      right_(draws_.weights.size()),
+      scores_(static_cast<std::size_t>(size.classes)) {}
 
 std::string MemberBootstrap::objection() const {
     const double numbers = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
-    const double additions = static_cast<double>(size_.samples) *
-                             (numbers * static_cast<double>(weights_.size()) + kReplicates);
-    if (numbers <= static_cast<double>(kChunkNumbers) && additions <= kMostAdditions) return "";
+    const double additions =
+        static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
+                                              static_cast<double>(draws_.of_replicate.size()));
+    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMostAdditions) return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
-                       weights_.size(), size_.members, size_.samples, size_.classes);
+                       draws_.weights.size(), size_.members, size_.samples, size_.classes);
 }
 
 std::int64_t MemberBootstrap::chunk_rows() const {
     const std::int64_t row = std::max<std::int64_t>(1, size_.members * size_.classes);
-    return std::clamp<std::int64_t>(kChunkNumbers / row, 1,
+    return std::clamp<std::int64_t>(size_.chunk_numbers / row, 1,
                                     std::max<std::int64_t>(1, size_.samples));
 }
 
@@ -57,8 +44,8 @@ std::int64_t MemberBootstrap::chunk_rows() const {
 bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);
-    for (std::size_t member = 0; member < weights_[draw].size(); ++member) {
-        const auto weight = static_cast<double>(weights_[draw][member]);
+    for (std::size_t member = 0; member < draws_.weights[draw].size(); ++member) {
+        const auto weight = static_cast<double>(draws_.weights[draw][member]);
         if (weight == 0) continue;
         const float* row = rows.data() + member * classes;
         for (std::size_t index = 0; index < classes; ++index) {
@@ -98,7 +85,7 @@ void MemberBootstrap::add(std::span<const float> probabilities,
                 std::ranges::copy(from, to.begin());
             }
         }
-        for (std::size_t draw = 0; draw < weights_.size(); ++draw) {
+        for (std::size_t draw = 0; draw < right_.size(); ++draw) {
             right_[draw].push_back(is_right(rows, label, draw) ? 1 : 0);
         }
     }
@@ -108,9 +95,9 @@ std::optional<Interval> MemberBootstrap::interval() const {
     if (right_.empty() || right_.front().empty()) return std::nullopt;
     const auto samples = static_cast<std::uint32_t>(right_.front().size());
     std::vector<double> shares;
-    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
-        CounterStream stream(size_.seed, RandomPurpose::confidence, replicate, kOfSamples);
-        const std::vector<std::uint8_t>& right = right_[draws_[replicate]];
+    for (std::size_t replicate = 0; replicate < draws_.of_replicate.size(); ++replicate) {
+        CounterStream stream = draws_.samples_of(replicate);
+        const std::vector<std::uint8_t>& right = right_[draws_.of_replicate[replicate]];
         std::int64_t correct = 0;
         for (std::uint32_t draw = 0; draw < samples; ++draw)
             correct += right[stream.below(samples)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/evaluation/box_fusion.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/judge.hpp>
 
@@ -9,7 +10,6 @@ namespace hpcai::verification {
 namespace {
 
 using evaluation::Detection;
-using evaluation::MemberDetection;
 
 class DetectionCheck final : public PredictionCheck {
 public:
@@ -19,10 +19,8 @@ public:
         if (!text) return;
         labels_digest_ = storage::sha256_hex(storage::bytes_of(*text));
         annotations_ = inspector.attempt(labels_name(), [&] { return read_annotations(*text); });
-        if (annotations_) {
-            pooled_.resize(annotations_->images.size());
+        if (annotations_)
             inspector.compare_lines(labels_name(), *text, coco_annotations(*annotations_));
-        }
     }
 
     void add_member(int group, GroupResult& result) override {
@@ -33,18 +31,19 @@ public:
             return;
         }
         judge_detections(annotations_->truth, *said, result);
-        for (const Detection& one : *said) {
-            pooled_[static_cast<std::size_t>(one.image)].push_back({members_, one});
-        }
-        ++members_;
+        members_.push_back(*said);
     }
 
     void finish(QualityRecord& quality) override {
         const std::string name = "evaluation/" + names_.ensemble;
         quality.labels_sha256 = labels_digest_;
         const auto stored = read(name, quality.ensemble_sha256);
-        if (!stored || !is_complete_ || members_ == 0) return;
-        const std::vector<Detection> fused = fuse();
+        if (!stored || !is_complete_ || members_.empty()) return;
+        const std::vector<evaluation::Member> members(members_.begin(), members_.end());
+        const auto alone = comm::make_self_communicator();
+        const evaluation::DetectionTruth& truth = annotations_->truth;
+        const std::vector<Detection> fused =
+            evaluation::fuse_detections(*alone, members, truth.images, fusion_of(claim_.config));
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
@@ -53,6 +52,8 @@ public:
             break;
         }
         judge_fusion(*annotations_, fused, quality);
+        quality.members_interval = detectors_interval(
+            *alone, claim_.config, truth, {members, 0, static_cast<int>(members.size())});
     }
 
 private:
@@ -80,24 +81,12 @@ private:
         return said;
     }
 
-    std::vector<Detection> fuse() const {
-        const std::vector<double> weights(static_cast<std::size_t>(members_), 1.0);
-        const evaluation::FusionOptions options = fusion_of(claim_.config);
-        std::vector<Detection> fused;
-        for (const std::vector<MemberDetection>& image : pooled_) {
-            const std::vector<Detection> some = evaluation::fuse_image(image, weights, options);
-            fused.insert(fused.end(), some.begin(), some.end());
-        }
-        return fused;
-    }
-
     const Claim claim_;
     Inspector& inspector_;
     PredictionFiles names_;
     std::optional<evaluation::Annotations> annotations_;
     std::string labels_digest_;
-    std::vector<std::vector<MemberDetection>> pooled_;  // [image], by member
-    int members_ = 0;
+    std::vector<std::vector<Detection>> members_;  // each by rising image
     bool is_complete_ = true;
 };
 

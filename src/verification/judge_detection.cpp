@@ -56,8 +56,6 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
         quality.categories.push_back(category_record(
             truth.categories[index], strict.categories[index], tolerant.categories[index]));
     }
-    const Quantity not_fused = nothing("detections are not fused anew for draws of members");
-    quality.members_interval = {not_fused, not_fused, 0.95, "none"};
     const auto interval =
         evaluation::bootstrap_interval_95(truth.truth, said, evaluation::kScoreThreshold);
     quality.confidence_interval = {nothing(kNoBox), nothing(kNoBox), 0.95,
@@ -65,6 +63,18 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
     if (!interval) return;
     quality.confidence_interval.low = {interval->low, ""};
     quality.confidence_interval.high = {interval->high, ""};
+}
+
+IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
+                                  const evaluation::DetectionTruth& truth,
+                                  const DetectorMembers& members) {
+    const evaluation::MemberDraws draws = evaluation::draw_members(members.all, config.run.seed);
+    const std::string objection = evaluation::objection_to_draws(draws, truth.images);
+    if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+    const auto interval =
+        evaluation::bootstrap_detections(ranks, members.mine, members.first, truth,
+                                         evaluation::kScoreThreshold, fusion_of(config), draws);
+    return members_interval_of(interval ? "" : kNoBox, interval);
 }
 
 evaluation::FusionOptions fusion_of(const config::Config& config) {

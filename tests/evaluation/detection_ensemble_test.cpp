@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 
 #include "random_detections.hpp"
@@ -118,6 +119,82 @@ TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
     const auto alone = comm::make_self_communicator();
     EXPECT_THROW(fuse_detections(*alone, {}, 2, {}), Error);
     EXPECT_THROW(fuse_detections(*alone, std::vector<Member>{{fine}}, 2, {}, 0), Error);
+}
+
+/// The interval of models that are `hosted` so on ranks.
+std::optional<Interval> interval_of(const std::vector<Detections>& models,
+                                    const std::vector<std::size_t>& hosted,
+                                    const DetectionTruth& truth) {
+    std::optional<Interval> result;
+    run_members(static_cast<int>(hosted.size()), [&](comm::Communicator& ranks) {
+        const auto rank = static_cast<std::ptrdiff_t>(ranks.rank());
+        const auto first = std::accumulate(hosted.begin(), hosted.begin() + rank, std::size_t{0});
+        const auto begin = models.begin() + static_cast<std::ptrdiff_t>(first);
+        const std::vector<Member> mine(
+            begin, begin + static_cast<std::ptrdiff_t>(hosted[static_cast<std::size_t>(rank)]));
+        const auto got =
+            bootstrap_detections(ranks, mine, static_cast<int>(first), truth, kScoreThreshold, {},
+                                 draw_members(static_cast<int>(models.size()), 3));
+        if (rank == 0) {
+            result = got;
+        } else {
+            EXPECT_FALSE(got);
+        }
+    });
+    return result;
+}
+
+TEST(DetectionBootstrap, OfEqualMembersCoversTheImagesOnly) {
+    const Detections said = random_detections({.images = 12, .detections = 80}, 0);
+    DetectionTruth truth{12, 3, {}};
+    for (std::size_t index = 0; index < said.size(); index += 3) {
+        truth.boxes.push_back({said[index].image, said[index].category, said[index].box});
+    }
+    const auto one = interval_of({said}, {1}, truth);
+    const auto three = interval_of({said, said, said}, {3}, truth);
+    ASSERT_TRUE(one && three);
+    EXPECT_LT(one->low, one->high);
+    EXPECT_EQ(one->low, three->low);
+    EXPECT_EQ(one->high, three->high);
+}
+
+TEST(DetectionBootstrap, KnowsHowMuchOneMemberMatters) {
+    DetectionTruth truth{10, 1, {}};
+    Detections right;
+    for (std::int64_t image = 0; image < 10; ++image) {
+        truth.boxes.push_back({image, 1, kBox});
+        right.push_back({image, 1, 0.9, kBox});
+    }
+    const auto both = interval_of({right, right}, {2}, truth);
+    const auto one = interval_of({right, {}}, {2}, truth);
+    ASSERT_TRUE(both && one);
+    EXPECT_DOUBLE_EQ(both->low, 1);
+    EXPECT_EQ(one->low, 0) << "in a quarter of all draws only the blind member is drawn";
+    EXPECT_DOUBLE_EQ(one->high, 1);
+}
+
+TEST(DetectionBootstrap, DoesNotDependOnTheRanksThatHostTheModels) {
+    const RandomSet set{.images = 12, .boxes = 40, .detections = 80};
+    const std::vector<Detections> models{random_detections(set, 0), random_detections(set, 1),
+                                         random_detections(set, 2)};
+    const DetectionTruth truth = random_truth(set, 0);
+    const auto alone = interval_of(models, {3}, truth);
+    ASSERT_TRUE(alone);
+    EXPECT_LT(alone->low, alone->high);
+    for (const std::vector<std::size_t>& hosted :
+         {std::vector<std::size_t>{1, 1, 1}, {2, 1}, {0, 3}}) {
+        const auto over_ranks = interval_of(models, hosted, truth);
+        ASSERT_TRUE(over_ranks);
+        EXPECT_EQ(over_ranks->low, alone->low);
+        EXPECT_EQ(over_ranks->high, alone->high);
+    }
+}
+
+TEST(DetectionBootstrap, SaysWhenItWouldTakeTooLong) {
+    EXPECT_EQ(objection_to_draws(draw_members(4, 1), 1000), "");
+    EXPECT_EQ(objection_to_draws(draw_members(1, 1), 200'000),
+              "1 fusions of the detections in 200000 images are too many");
+    EXPECT_EQ(draw_members(2, 1).weights.size(), 3U);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 
+#include "thread_communicator.hpp"
+
 namespace hpcai::evaluation {
 namespace {
 
@@ -97,6 +99,26 @@ TEST(MemberBootstrap, OverRanksIsThatOfTheirRows) {
     ASSERT_TRUE(found && expected);
     EXPECT_EQ(found->low, expected->low);
     EXPECT_EQ(found->high, expected->high);
+}
+
+TEST(MemberBootstrap, OverRanksIsThatOfAllInOnePlace) {
+    const std::vector<std::vector<float>> members{member_right_on(30, 50), member_right_on(40, 50),
+                                                  member_right_on(20, 50)};
+    const auto together = interval_of(members, 50);
+    ASSERT_TRUE(together);
+    EXPECT_LT(together->low, together->high);
+    std::optional<Interval> apart;
+    run_members(3, [&](comm::Communicator& ranks) {
+        MemberBootstrap bootstrap({3, 50, 2, 5, 3 * 2 * 16}, Vote::soft);
+        EXPECT_EQ(bootstrap.chunk_rows(), 16) << "four chunks, the last of two samples";
+        const auto got =
+            bootstrap_over_members(ranks, members[static_cast<std::size_t>(ranks.rank())],
+                                   std::vector<std::int32_t>(50, 0), std::move(bootstrap));
+        if (ranks.rank() == 0) apart = got;
+    });
+    ASSERT_TRUE(apart);
+    EXPECT_EQ(apart->low, together->low);
+    EXPECT_EQ(apart->high, together->high);
 }
 
 }  // namespace

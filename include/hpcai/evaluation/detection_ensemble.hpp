@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
+#include <hpcai/evaluation/member_draws.hpp>
+#include <hpcai/evaluation/top_k.hpp>
 
 namespace hpcai::evaluation {
 
@@ -28,5 +32,19 @@ inline constexpr std::int64_t kFusionChunkImages = 64;
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);
+
+/// Why the fusions of bootstrap_detections would take too long; empty where they do not.
+std::string objection_to_draws(const MemberDraws& draws, std::int64_t images);
+
+/// How much the mean COCO precision at `threshold` depends on which members and which test images
+/// there happened to be: as MemberBootstrap says of classifiers, with the detections fused anew in
+/// each draw of members. `mine` are this rank's models of weight 1, of which the first is member
+/// `first_member`. The interval is rank 0's, where `truth` is read; nothing where no draw has a
+/// box. Collective; throws as fuse_detections does.
+std::optional<Interval> bootstrap_detections(comm::Communicator& ranks,
+                                             std::span<const Member> mine, int first_member,
+                                             const DetectionTruth& truth, double threshold,
+                                             const FusionOptions& options,
+                                             const MemberDraws& draws);
 
 }  // namespace hpcai::evaluation

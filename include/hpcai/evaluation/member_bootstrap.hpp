@@ -9,6 +9,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/evaluation/member_draws.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
 /// How much the Top-1 accuracy of an ensemble depends on which members and which test samples
@@ -22,6 +23,7 @@ struct MemberBootstrapSize {
     std::int64_t samples = 0;
     std::int64_t classes = 0;
     std::uint64_t seed = 0;
+    std::int64_t chunk_numbers = 1 << 24;  // probabilities that are held at once
 };
 
 /// The 1000 draws of members, and what their votes say of samples that come in chunks.
@@ -46,8 +48,7 @@ private:
 
     MemberBootstrapSize size_;
     Vote vote_;
-    std::vector<std::vector<float>> weights_;       // [different draw][member]
-    std::vector<std::size_t> draws_;                // [replicate] index of its weights
+    MemberDraws draws_;
     std::vector<std::vector<std::uint8_t>> right_;  // [different draw][scored sample]
     std::vector<double> scores_;                    // (classes), of one sample
 };

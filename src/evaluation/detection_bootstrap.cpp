@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/evaluation/detection_ensemble.hpp>
+
+#include "matching.hpp"
+
+namespace hpcai::evaluation {
+namespace {
+
+constexpr double kMostFusedImages = 1e5;  // of all draws: some ten seconds
+
+/// Of `mine`, those that a draw has, with their weights in it.
+std::vector<Member> drawn(std::span<const Member> mine, int first_member,
+                          const std::vector<float>& weights) {
+    std::vector<Member> found;
+    for (std::size_t index = 0; index < mine.size(); ++index) {
+        const float weight = weights.at(static_cast<std::size_t>(first_member) + index);
+        if (weight > 0) found.push_back({mine[index].detections, static_cast<double>(weight)});
+    }
+    return found;
+}
+
+}  // namespace
+
+std::string objection_to_draws(const MemberDraws& draws, std::int64_t images) {
+    const auto votes = static_cast<double>(draws.weights.size());
+    if (votes * static_cast<double>(images) <= kMostFusedImages) return "";
+    return fmt::format("{} fusions of the detections in {} images are too many",
+                       draws.weights.size(), images);
+}
+
+std::optional<Interval> bootstrap_detections(comm::Communicator& ranks,
+                                             std::span<const Member> mine, int first_member,
+                                             const DetectionTruth& truth, double threshold,
+                                             const FusionOptions& options,
+                                             const MemberDraws& draws) {
+    std::vector<std::vector<CategoryMatches>> found;  // [different draw]
+    for (const std::vector<float>& weights : draws.weights) {
+        const std::vector<Detection> fused =
+            fuse_detections(ranks, drawn(mine, first_member, weights), truth.images, options);
+        if (ranks.rank() == 0) found.push_back(match(truth, fused, threshold));
+    }
+    if (ranks.rank() != 0) return std::nullopt;
+    std::vector<double> means;
+    for (std::size_t replicate = 0; replicate < draws.of_replicate.size(); ++replicate) {
+        const auto mean = mean_precision_of_draw(found[draws.of_replicate[replicate]], truth.images,
+                                                 draws.samples_of(replicate));
+        if (mean) means.push_back(*mean);
+    }
+    return interval_of_draws(std::move(means));
+}
+
+}  // namespace hpcai::evaluation
