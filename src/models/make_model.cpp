@@ -78,6 +78,8 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
     options.image_width = image_width(config);
     options.channels = config.workload.channels;
     options.classes = config.workload.classes + 1;
+    // Storms cover few cells: with equal weights a short training finds the background alone.
+    options.background_weight = 0.25;
     options.max_boxes = config.data.max_boxes;
     options.input = image_input(config, input);
     options.backbone.zero_gamma = config.training.zero_gamma;

@@ -125,12 +125,19 @@ Verdict cell_bootstrap(const StoredResult& first, const StoredResult& second) {
     const auto labels = storage::read_npy(evaluation_file(first, files.labels));
     const auto said_1 = storage::read_npy(evaluation_file(first, files.ensemble));
     const auto said_2 = storage::read_npy(evaluation_file(second, files.ensemble));
-    require(labels.shape().rank() == 1 && said_1.shape() == said_2.shape() &&
-                said_1.shape().rank() == 2,
-            ExitCode::data, "probabilities {} and {} of cells {}", to_string(said_1.shape()),
-            to_string(said_2.shape()), to_string(labels.shape()));
     const models::CellGrid grid = models::cell_grid(first.config);
     const std::int64_t cells = grid.rows * grid.columns;
+    const std::int64_t rows = labels.shape().rank() == 1 ? labels.shape()[0] : 0;
+    require(labels.dtype() == tensor::DType::s32 && said_1.dtype() == tensor::DType::f32 &&
+                said_2.dtype() == tensor::DType::f32 && rows > 0 && rows % cells == 0 &&
+                said_1.shape() == said_2.shape() && said_1.shape().rank() == 2 &&
+                said_1.shape()[0] == rows,
+            ExitCode::data,
+            "labels {} of {} and probabilities {} of {} and {} of {}; must be int32 of some times "
+            "{} cells and fp32 with as many rows",
+            to_string(labels.shape()), tensor::name_of(labels.dtype()), to_string(said_1.shape()),
+            tensor::name_of(said_1.dtype()), to_string(said_2.shape()),
+            tensor::name_of(said_2.dtype()), cells);
     const auto of = [&](const storage::NpyArray& said) {
         return Probabilities{said.as<float>(), labels.as<std::int32_t>(), said.shape()[1]};
     };

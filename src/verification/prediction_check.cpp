@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/top_k.hpp>
@@ -106,8 +107,12 @@ private:
         const std::string name = std::string("evaluation/") + kClassNamesFile;
         const auto wanted = static_cast<std::size_t>(claim_.config.workload.classes) + 1;
         std::vector<std::string> names;
-        std::istringstream lines(inspector_.text_of(name).value_or(""));
+        const std::string text = inspector_.text_of(name).value_or("");
+        std::istringstream lines(text);
         for (std::string line; std::getline(lines, line);) names.push_back(line);
+        if (!text.empty() && text.back() != '\n') {
+            inspector_.find(name, "its last line does not end");
+        }
         if (names.size() != wanted) {
             inspector_.find(name, "has {} lines; must have {}, one a class", names.size(), wanted);
             names.resize(wanted);
@@ -152,12 +157,29 @@ private:
     /// Only a run that skips damaged samples leaves them without a label.
     void check_unscored() {
         if (!labels_) return;
-        unscored_ = std::ranges::count(labels_->as<std::int32_t>(), evaluation::kPaddingLabel) /
-                    task_.rows_per_sample();
+        unscored_ = count_unscored(labels_->as<std::int32_t>());
         const auto policy = claim_.config.data.on_bad_sample;
         if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
             find_unscored("none, by data.on_bad_sample");
         }
+    }
+
+    /// Samples without a label; one has it in all its rows or in none.
+    std::int64_t count_unscored(std::span<const std::int32_t> labels) {
+        const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
+        std::int64_t unscored = 0;
+        for (std::size_t first = 0; first < labels.size(); first += rows) {
+            const auto sample = labels.subspan(first, rows);
+            const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
+            if (absent > 0) ++unscored;
+            if (absent == 0 || std::cmp_equal(absent, rows)) continue;
+            inspector_.find(labels_name(),
+                            "sample {} has {} of {} cells that do not count; must "
+                            "have none or all",
+                            first / rows, absent, rows);
+            break;
+        }
+        return unscored;
     }
 
     void find_unscored(const std::string& must) {

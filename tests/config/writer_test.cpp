@@ -89,6 +89,8 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     Config config;
     for (const Key& key : keys()) key.set(config, another_value(key));
     config.run.trace = false;  // as nothing is measured
+    config.workload.kind = WorkloadKind::object_detection;
+    config.workload.model = Model::faster_rcnn_r50_fpn;
     config.data.kind = DataKind::voc;
     config.data.resident_mib = 0;
     config.parallel.mode = ParallelMode::data;  // as detectors have no pipeline

@@ -3,6 +3,8 @@
 #include <array>
 #include <set>
 
+#include <hpcai/report/steps_csv.hpp>
+
 #include "result_edits.hpp"
 
 /// One run of two small segmentations of two ranks each on made-up weather, which every test here
@@ -143,31 +145,60 @@ TEST_F(SegmentationRun, VerifiesWhereNothingWasChanged) {
     expect_verified(result(""));
 }
 
+/// The last `cells` of the first sample count no more.
+void unlabel(const ResultCopy& copy, std::int64_t cells) {
+    const std::string labels = "evaluation/labels.npy";
+    std::string content = copy.text(labels);
+    const auto behind = static_cast<std::size_t>(4 * (kSamples - 1) * kCells);
+    const auto bytes = static_cast<std::size_t>(4 * cells);
+    content.replace(content.size() - behind - bytes, bytes, bytes, '\xff');
+    copy.put(labels, content);
+}
+
 TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
-    const auto increased = [](const std::string& name, const std::string& pointer) {
-        return Edit{name, kResult,
+    const std::string labels = "evaluation/labels.npy", names = "evaluation/classes.txt";
+    const auto increased = [](const std::string& name, const std::string& key) {
+        std::string pointer = "/" + key;
+        std::ranges::replace(pointer, '.', '/');
+        return Edit{name, kResult, key + " is",
                     [=](const ResultCopy& copy) { copy.increase(kResult, pointer); }};
     };
-    const auto flipped = [](const std::string& name, const std::string& file) {
-        return Edit{name, file, [=](const ResultCopy& copy) { copy.flip_bit(file, 4); }};
+    const auto flipped = [](const std::string& name, const std::string& file,
+                            const std::string& finding, const std::string& at) {
+        return Edit{name, file, finding, [=](const ResultCopy& copy) { copy.flip_bit(file, 4); },
+                    at};
     };
     const std::vector<Edit> edits{
-        flipped("probability of a member", "groups/0/predictions.npy"),
-        flipped("probability of the ensemble", "evaluation/ensemble.npy"),
-        flipped("label", "evaluation/labels.npy"),
-        flipped("weight", "groups/1/weights.safetensors"),
-        increased("quality of the ensemble", "/quality/ensemble"),
-        increased("pixel accuracy", "/quality/ensemble_pixel_accuracy"),
-        increased("quality of a class", "/quality/segments/0/iou"),
-        {"cells of a class", kResult,
+        flipped("probability of a member", "groups/0/predictions.npy",
+                "record.predictions_sha256 is", "groups/0/record.json"),
+        flipped("probability of the ensemble", "evaluation/ensemble.npy", "cell", ""),
+        flipped("label", labels, "quality.labels_sha256 is", kResult),
+        flipped("weight", "groups/1/weights.safetensors", "training_digest is",
+                "groups/1/record.json"),
+        {"cell without a label", labels,
+         "sample 0 has 1 of 96 cells that do not count; must have none or all",
+         [](const ResultCopy& copy) { unlabel(copy, 1); }},
+        {"sample without a label", labels, "has 1 samples that do not count; must have none",
+         [](const ResultCopy& copy) { unlabel(copy, kCells); }},
+        increased("quality of the ensemble", "quality.ensemble"),
+        increased("pixel accuracy", "quality.ensemble_pixel_accuracy"),
+        {"quality of a class", kResult, "quality.segments",
+         [](const ResultCopy& copy) { copy.increase(kResult, "/quality/segments/0/iou"); }},
+        {"cells of a class", kResult, "quality.segments",
          [](const ResultCopy& copy) { copy.set(kResult, "/quality/segments/1/cells", 1000); }},
-        {"FLOPs of a sample", kResult,
+        {"FLOPs of a sample", kResult, "flops.forward_per_sample is",
          [](const ResultCopy& copy) { copy.set(kResult, "/flops/forward_per_sample", 1000); }},
-        {"name of a class", "evaluation/classes.txt",
-         [](const ResultCopy& copy) {
-             const std::string text = copy.text("evaluation/classes.txt");
-             copy.put("evaluation/classes.txt", text.substr(text.find('\n') + 1));
+        {"end of the names", names, "its last line does not end",
+         [=](const ResultCopy& copy) {
+             const std::string text = copy.text(names);
+             copy.put(names, text.substr(0, text.size() - 1));
          }},
+        {"name of a class", names, "has 4 lines; must have 5, one a class",
+         [=](const ResultCopy& copy) {
+             const std::string text = copy.text(names);
+             copy.put(names, text.substr(text.find('\n') + 1));
+         },
+         "", false},
     };
     for (const Edit& edit : edits) expect_told(result(""), edit);
 }
