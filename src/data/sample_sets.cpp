@@ -9,6 +9,8 @@
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/sample_set.hpp>
 
+#include "imagenet_names.hpp"
+
 namespace hpcai::data {
 
 namespace {
@@ -56,9 +58,12 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
     const auto [staged, staged_validation] =
         stage(duplicator, request_of(training), request_of(validation));
     const int image_size = config.workload.image_size;
-    return {make_folder_samples(std::move(training), config.data, image_size, staged),
-            make_folder_samples(std::move(validation), config.data, image_size, staged_validation),
-            {}};
+    SampleSets sets;
+    sets.objections = objections_to_names(training, validation);
+    sets.training = make_folder_samples(std::move(training), config.data, image_size, staged);
+    sets.validation =
+        make_folder_samples(std::move(validation), config.data, image_size, staged_validation);
+    return sets;
 }
 
 AnnotatedPictures read_training(const config::DataConfig& data, const ClassChoice& choice) {

@@ -33,7 +33,7 @@ std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
 std::string_view meaning_of(const VerdictRecord& verdict) {
     switch (verdict.status) {
         case Status::valid:
-            return "The run kept every rule of its level.";
+            return "The run kept every rule of its level that the program checks.";
         case Status::invalid:
             return meaning_of_invalid(verdict);
         case Status::partial:

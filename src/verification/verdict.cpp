@@ -59,6 +59,7 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
                config.data.kind == config::DataKind::image_folder),
         equal(1, "the number of training samples", std::int64_t{1281167}, facts.training_samples),
         equal(1, "the number of validation samples", std::int64_t{50000}, facts.validation_samples),
+        no_objection(1, facts.objections),
         equal(1, "workload.classes", 1000, workload.classes),
         equal(2, "workload.image_size", 224, workload.image_size),
         equal(3, "workload.epochs", 90, workload.epochs),
@@ -125,6 +126,10 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
     rules.push_back(of_key(6, "training.initial_weights", "empty", config,
                            config.training.initial_weights.empty()));
     rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));
+    if (config.run.level != config::Level::free) {
+        rules.push_back(of_key(9, "training.batch_norm_samples", "auto", config,
+                               !config.training.batch_norm_samples.has_value()));
+    }
     return rules;
 }
 
@@ -139,7 +144,7 @@ Rule equal_replicas(const VerdictFacts& facts) {
                         diverged, facts.groups)};
 }
 
-/// Rules 1 to 7, as far as run.level has them.
+/// Rules 1 to 7 and 9, as far as run.level has them.
 std::vector<Rule> rules_of_level(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
     return official_rules(config, facts);
@@ -159,7 +164,7 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     return all_data ? ExitCode::data : ExitCode::all_groups_failed;
 }
 
-/// The verdict but for the list of rules. `broken` has what broke rules 1 to 7.
+/// The verdict but for the list of rules. `broken` has what broke the others.
 VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
                      const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());
@@ -206,6 +211,7 @@ VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     VerdictRecord verdict = decide(config, facts, replicas, what_broke(rules));
     for (const Rule& rule : rules) verdict.rules.push_back(rule.record);
     verdict.rules.push_back(replicas.record);
+    std::ranges::stable_sort(verdict.rules, {}, &RuleRecord::number);
     return verdict;
 }
 

@@ -227,16 +227,37 @@ TEST(Verdict, ListsEveryRuleWithWhatIsRequiredAndFound) {
     config.workload.epochs = 6;
     config.bagging.sampler = config::Sampler::none;
     config.training.initial_weights = "old.safetensors";
+    config.training.batch_norm_samples = 4;
     const VerdictRecord verdict = judge(config, facts_of_weather());
     EXPECT_EQ(reasons_of(verdict.rules), verdict.reasons);
-    EXPECT_EQ(verdict.reasons.size(), 3U);
+    EXPECT_EQ(verdict.reasons.size(), 4U);
     std::set<int> numbers;
     for (const RuleRecord& rule : verdict.rules) numbers.insert(rule.number);
-    EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8}));
+    EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
     EXPECT_THAT(verdict.rules, testing::Contains(RuleRecord{1, "the number of validation samples",
                                                             "1460 or more", "1460", true}));
     EXPECT_THAT(verdict.rules,
                 testing::Contains(RuleRecord{1, "objections to the data", "none", "none", true}));
+}
+
+TEST(Verdict, LeavesTheSpanOfStatisticsToLevelFree) {
+    for (const auto level : {config::Level::hardware, config::Level::system, config::Level::free}) {
+        config::Config config = official_config(level);
+        config.training.batch_norm_samples = 4;
+        const auto broken = broken_rules(config, official_facts());
+        EXPECT_EQ(broken.empty(), level == config::Level::free);
+        if (broken.empty()) continue;
+        EXPECT_EQ(broken, std::vector<std::string>{
+                              "rule 9: training.batch_norm_samples must be auto, is 4"});
+    }
+}
+
+TEST(Verdict, KnowsPhotographsByTheirNames) {
+    VerdictFacts facts = official_facts();
+    facts.objections = {"3 classes are strange"};
+    expect_verdict(judge(official_config(), facts), Status::invalid, 9);
+    EXPECT_EQ(broken_rules(official_config(), facts),
+              std::vector<std::string>{"rule 1: 3 classes are strange"});
 }
 
 TEST(Verdict, HasRuleEightAloneAtLevelCustom) {

@@ -108,8 +108,8 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: what was left out of annotations
-    /// "test file 'b.h5' is training file 'a.h5'": why ExtremeWeather files are not those of the
-    /// benchmark.
+    /// "test file 'b.h5' is training file 'a.h5'": why photographs or ExtremeWeather files are not
+    /// those of the benchmark.
     std::vector<std::string> objections = {};
     std::shared_ptr<LocalStage> stage = nullptr;  // that they read; null: none
     StagingRecord staging = {};

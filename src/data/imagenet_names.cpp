@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "imagenet_names.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+
+namespace hpcai::data {
+namespace {
+
+bool are_digits(std::string_view text) {
+    return !text.empty() &&
+           std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+bool is_wordnet_number(std::string_view name) {
+    return name.size() == 9 && name.front() == 'n' && are_digits(name.substr(1));
+}
+
+/// "b" of "a/b.JPEG".
+std::string_view stem(std::string_view path) {
+    path.remove_prefix(path.rfind('/') + 1);  // of no slash, nothing
+    return path.substr(0, path.rfind('.'));
+}
+
+bool is_training_name(const std::string& class_name, std::string_view path) {
+    const std::string_view name = stem(path);
+    return name.starts_with(class_name + "_") && are_digits(name.substr(class_name.size() + 1));
+}
+
+std::optional<std::int32_t> test_number(std::string_view path) {
+    constexpr std::string_view kPrefix = "ILSVRC2012_val_";
+    constexpr std::size_t kDigits = 8;
+    constexpr std::int32_t kSamples = 50000;
+    const std::string_view name = stem(path);
+    if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
+    std::int32_t number = 0;
+    for (const char letter : name.substr(kPrefix.size())) {
+        if (letter < '0' || letter > '9') return std::nullopt;
+        number = 10 * number + (letter - '0');
+    }
+    if (number < 1 || number > kSamples) return std::nullopt;
+    return number;
+}
+
+/// What stands out among names; nothing where none does.
+class Strangers {
+public:
+    void add(const std::string& name) {
+        if (count_++ == 0) first_ = name;
+    }
+    void tell(std::string_view what, std::string_view usual, std::vector<std::string>& to) const {
+        if (count_ == 0) return;
+        to.push_back(fmt::format("{} {} not called as in ImageNet-1k ({}), the first '{}'", count_,
+                                 what, usual, printable(first_)));
+    }
+
+private:
+    std::int64_t count_ = 0;
+    std::string first_;
+};
+
+}  // namespace
+
+std::vector<std::string> objections_to_names(const SampleIndex& training,
+                                             const SampleIndex& validation) {
+    Strangers classes, training_files, test_files;
+    for (const std::string& name : training.classes) {
+        if (!is_wordnet_number(name)) classes.add(name);
+    }
+    for (const Sample& sample : training.samples) {
+        const std::string& name = training.classes[static_cast<std::size_t>(sample.label)];
+        if (!is_training_name(name, sample.path)) training_files.add(sample.path);
+    }
+    std::set<std::int32_t> known;
+    for (const Sample& sample : validation.samples) {
+        const auto number = test_number(sample.path);
+        if (!number || !known.insert(*number).second) test_files.add(sample.path);
+    }
+    std::vector<std::string> objections;
+    classes.tell("classes are", "n01440764", objections);
+    training_files.tell("training files are", "n01440764_10026.JPEG", objections);
+    test_files.tell("test files are", "ILSVRC2012_val_00000001.JPEG, each once", objections);
+    return objections;
+}
+
+}  // namespace hpcai::data

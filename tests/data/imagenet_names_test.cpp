@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/data/imagenet_names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hpcai::data {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+SampleIndex index_of(const Texts& classes, const std::vector<Sample>& samples) {
+    return {"", classes, samples, {}};
+}
+
+const SampleIndex kTraining =
+    index_of({"n01440764", "n01443537"},
+             {{"n01440764/n01440764_10026.JPEG", 0}, {"n01443537/n01443537_2.jpg", 1}});
+const SampleIndex kTest = index_of(
+    {"n01440764", "n01443537"},
+    {{"n01440764/ILSVRC2012_val_00000293.JPEG", 0}, {"n01443537/ILSVRC2012_val_00050000.JPEG", 1}});
+
+TEST(ImageNetNames, MeetNoObjection) {
+    EXPECT_EQ(objections_to_names(kTraining, kTest), Texts{});
+}
+
+TEST(ImageNetNames, AreNotThoseOfOtherPictures) {
+    const SampleIndex made = index_of({"class_000"}, {{"class_000/000.jpg", 0}});
+    EXPECT_EQ(
+        objections_to_names(made, made),
+        (Texts{"1 classes are not called as in ImageNet-1k (n01440764), the first 'class_000'",
+               "1 training files are not called as in ImageNet-1k (n01440764_10026.JPEG), "
+               "the first 'class_000/000.jpg'",
+               "1 test files are not called as in ImageNet-1k (ILSVRC2012_val_00000001.JPEG, "
+               "each once), the first 'class_000/000.jpg'"}));
+}
+
+TEST(ImageNetNames, OfTrainingHaveTheirClass) {
+    for (const char* name :
+         {"n01440764/n01443537_2.JPEG", "n01440764/n01440764_.JPEG", "n01440764/n01440764.JPEG",
+          "n01440764/n01440764_2a.JPEG", "n01440764/.JPEG"}) {
+        const SampleIndex strange = index_of(kTraining.classes, {{name, 0}});
+        EXPECT_EQ(objections_to_names(strange, kTest).size(), 1U) << name;
+    }
+}
+
+TEST(ImageNetNames, OfTestHaveEachNumberOnce) {
+    for (const char* name :
+         {"n01440764/ILSVRC2012_val_00000000.JPEG", "n01440764/ILSVRC2012_val_00050001.JPEG",
+          "n01440764/ILSVRC2012_val_0000001.JPEG", "n01440764/ILSVRC2012_val_0000001x.JPEG",
+          "n01443537/ILSVRC2012_val_00000293.jpg"}) {
+        SampleIndex strange = kTest;
+        strange.samples.push_back({name, 0});
+        const Texts objections = objections_to_names(kTraining, strange);
+        ASSERT_EQ(objections.size(), 1U) << name;
+        EXPECT_NE(objections.front().find("1 test files"), std::string::npos) << name;
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::data
