@@ -141,20 +141,34 @@ private:
     std::vector<const MeterRecord*> meters_;
 };
 
-void add_core_phase(const Counters& counters, EnergyRecord& energy, double& core_seconds) {
+/// From the first step of any group to the last, by the clocks of their hosts. All groups start
+/// behind one barrier, so that clocks which agree make it as long as the longest training; its
+/// length, or why it cannot be told.
+Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
+    constexpr double kLeastSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
+    double longest = 0;
     for (const auto& [key, readings] : counters) {
         if (key.second != kStepsCounter) continue;
         for (const CounterRecord* one : readings) {
             if (one->readings.empty()) continue;
             begin = std::min(begin.value_or(begin_of(*one)), begin_of(*one));
             end = std::max(end.value_or(end_of(*one)), end_of(*one));
+            longest = std::max(longest, end_of(*one) - begin_of(*one));
         }
     }
-    if (!begin) return;
+    if (!begin) return nothing("the core phase has no length");
+    const double seconds = *end - *begin;
+    if (seconds > longest + std::max(kLeastSlackSeconds, kSlackShare * longest)) {
+        return nothing(
+            fmt::format("the clocks of the hosts differ: the core phase is {:.3f} s long "
+                        "by them, the longest training {:.3f} s",
+                        seconds, longest));
+    }
     energy.core_begin_utc = meters::utc_text(*begin);
     energy.core_end_utc = meters::utc_text(*end);
-    core_seconds = *end - *begin;
+    if (seconds > 0) return {seconds, ""};
+    return nothing("the core phase has no length");
 }
 
 /// Why there is no energy where no meter has said anything.
@@ -293,16 +307,17 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     const Counters counters = counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
-    double core_seconds = 0;
-    if (run.evaluate_epochs == 0) add_core_phase(counters, energy, core_seconds);
+    Quantity core_seconds = nothing("the core phase has no length");
+    if (run.evaluate_epochs == 0) core_seconds = add_core_phase(counters, energy);
     add_meters(counters, energy);
     add_interfaces(counters, record.communication.interfaces);
     const bool has_groups = !counters.empty();
     energy.joules = total_joules(run, has_groups, record);
     energy.average_watts = energy.joules;
     if (energy.joules.value) {
-        energy.average_watts = core_seconds > 0 ? Quantity{*energy.joules.value / core_seconds, ""}
-                                                : nothing("the core phase has no length");
+        energy.average_watts = core_seconds;
+        if (core_seconds.value)
+            *energy.average_watts.value = *energy.joules.value / *core_seconds.value;
     }
     record.communication.counted_sent_bytes = all_sent_bytes(run, has_groups, record);
     Quantity& efficiency = record.scores.vflops_per_watt;

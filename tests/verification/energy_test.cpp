@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include <hpcai/verification/energy.hpp>
@@ -109,6 +111,23 @@ TEST(Energy, IsTheSumOfAllMetersOverTheCorePhase) {
     ASSERT_EQ(energy.meters.size(), 4U);
     EXPECT_EQ(energy.meters[0], (MeterRecord{"a", kGpu, {500, ""}}));
     EXPECT_EQ(energy.meters[3], (MeterRecord{"b", kCpu, {180, ""}}));
+}
+
+TEST(Energy, HasNoMeanPowerWhereTheClocksOfTheHostsDiffer) {
+    for (const double ahead : {4.0, 6.0, -6.0, -3600.0}) {
+        const double begin = 1000 + ahead, end = begin + 100;
+        const RunRecord record = derived(
+            {"a", "b"}, {group("a", 1000, 1100, {readings("a", kGpu, {{1000, 0}, {1100, 500}})}),
+                         group("b", begin, end, {readings("b", kGpu, {{begin, 0}, {end, 900}})})});
+        const bool agree = std::abs(ahead) < 5;
+        EXPECT_EQ(record.energy.joules.value, 1400) << "each node's by its own clock";
+        EXPECT_EQ(record.energy.average_watts.value.has_value(), agree) << ahead;
+        EXPECT_EQ(record.energy.core_begin_utc.empty(), !agree) << ahead;
+        if (agree) continue;
+        EXPECT_TRUE(
+            record.energy.average_watts.reason.starts_with("the clocks of the hosts differ"));
+        EXPECT_EQ(record.scores.vflops_per_watt.reason, record.energy.average_watts.reason);
+    }
 }
 
 TEST(Energy, OfTwoGroupsOnOneNodeIsNotTheirSum) {
