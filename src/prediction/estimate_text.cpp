@@ -179,8 +179,12 @@ void print_memory(Page& page, const Estimate& estimate) {
         line("exchange", memory.exchange, "messages on their way; with int8 also residuals");
     }
     if (memory.program > 0) line("program", memory.program, "code, libraries, MPI");
-    line("evaluation", memory.evaluation, values + ", the network that predicts, after training");
-    line("total", memory.total(), "the larger of training and evaluation");
+    line("evaluation", memory.evaluation,
+         values + ", the network that predicts, " +
+             (memory.evaluates_between ? "beside what trains" : "after training"));
+    line("total", memory.total(),
+         memory.evaluates_between ? "training and evaluation"
+                                  : "the larger of training and evaluation");
     line("fullest node", ranks * memory.total(), counted(ranks, "rank"));
 }
 

@@ -277,17 +277,16 @@ MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout&
             memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
         memory.evaluation = evaluation_bytes(config, samples);
+        memory.evaluates_between = config.run.evaluate_epochs > 0;
         if (layout.slices() > 1) {
-            // Collected beside the slice, which then goes.
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
+            // At the end collected beside the slice, which then goes.
             const double slice_bytes = memory.gradients + memory.optimizer_state + bytes;
             memory.evaluation =
-                std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
-        }
-        if (config.run.evaluate_epochs > 0) {  // beside all that trains
-            memory.evaluation += memory.working_copies + memory.activations;
-            if (layout.slices() > 1) memory.evaluation += gradient_copies * bytes + states * bytes;
+                memory.evaluates_between
+                    ? memory.evaluation + model_bytes
+                    : std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
         }
         if (memory.total() > most.total()) most = memory;
     }
@@ -358,8 +357,9 @@ PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Lay
 }
 
 double MemoryEstimate::total() const {
+    const double training = working_copies + activations;
     return parameters + gradients + optimizer_state + statistics + input + exchange + program +
-           std::max(working_copies + activations, evaluation);
+           (evaluates_between ? training + evaluation : std::max(training, evaluation));
 }
 
 }  // namespace hpcai::prediction

@@ -191,6 +191,27 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
     }
 }
 
+TEST(Memory, IsThatOfTrainingAndOfEvaluationWhereEpochsAreEvaluated) {
+    for (const bool has_stages : {false, true}) {
+        config::Config config = small();
+        if (has_stages) {
+            config.bagging.degree = 2;
+            config.parallel.mode = config::ParallelMode::pipeline;
+            config.parallel.micro_batches = 2;
+        }
+        const MemoryEstimate after = memory_of(config, 2);
+        config.run.evaluate_epochs = 1;
+        const MemoryEstimate between = memory_of(config, 2);
+        const double network = memory_of(small()).evaluation;
+        const double whole_model = has_stages ? 8.0 * 23'528'522 : 0;  // values and gradients
+        EXPECT_NEAR(between.evaluation, network + whole_model, 0.01 * network);
+        EXPECT_DOUBLE_EQ(between.total(),
+                         after.total() -
+                             std::max(after.working_copies + after.activations, after.evaluation) +
+                             between.working_copies + between.activations + between.evaluation);
+    }
+}
+
 TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     config::Config config = small_detector();
     const double two = memory_of(config).evaluation;
