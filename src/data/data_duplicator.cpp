@@ -66,15 +66,23 @@ std::int64_t unlisted_files(const StagedSet& set) {
     return set.source.has_manifest ? count : 0;
 }
 
-/// What is read must not be what is removed.
-void require_outside(const std::filesystem::path& root, const std::filesystem::path& stage) {
+/// Whether `path` is `folder` or lies in it.
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
+    return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
+
+/// What is read must not be what is removed, nor may the stage become a class of the samples.
+void require_apart(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
-    const std::filesystem::path inner = std::filesystem::weakly_canonical(root, error);
-    const std::filesystem::path outer = std::filesystem::weakly_canonical(stage, error);
-    const bool is_inside = std::ranges::mismatch(outer, inner).in1 == outer.end();
-    require(!is_inside, ExitCode::usage,
+    const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
+    const std::filesystem::path folder = std::filesystem::weakly_canonical(stage, error);
+    require(!lies_in(samples, folder), ExitCode::usage,
             "data.staging_directory: the samples in '{}' lie in the stage '{}' itself",
             root.string(), stage.string());
+    require(!lies_in(folder, samples), ExitCode::usage,
+            "data.staging_directory: the stage '{}' would lie among the samples in '{}'; expected "
+            "a folder outside of them",
+            stage.string(), root.string());
 }
 
 }  // namespace
@@ -192,6 +200,10 @@ void DataDuplicator::State::require_room() const {
 void DataDuplicator::State::prepare() {
     comm::run_together(everyone, [&] {
         if (node->rank() != 0) return;
+        for (const std::optional<StagedSet>& set : sets) {
+            if (!set) continue;
+            require_apart(set->source.root, staging::stage_path(config.data.staging_directory));
+        }
         std::unique_ptr<LocalStage::State> folder = open_folder();
         require(folder->folder.lock_alone(), ExitCode::usage,
                 "data.staging_directory: '{}' on node {} is in use, by another run or, where the "
@@ -199,9 +211,6 @@ void DataDuplicator::State::prepare() {
                 folder->folder.path().string(), place.node);
         hold(std::move(folder));
         opened->note_running(static_cast<int>(place.ranks.size()));
-        for (const std::optional<StagedSet>& set : sets) {
-            if (set) require_outside(set->source.root, opened->path());
-        }
         for (std::size_t split = 0; split < sets.size(); ++split) {
             std::vector<std::byte> there = opened->prepare(
                 staging::kSetNames[split], sets[split] ? sets[split]->packs : std::vector<Pack>());

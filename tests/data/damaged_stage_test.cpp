@@ -156,5 +156,19 @@ TEST_F(DamagedStage, DoesNotStageWhatLiesInTheStage) {
     EXPECT_EQ(files_below(training()), before);
 }
 
+TEST_F(DamagedStage, DoesNotStageAmongTheSamples) {
+    const test::TemporaryFolder samples;
+    test::write_file_bytes(samples.path() / "a" / "1.jpg", {1, 2, 3});
+    const std::vector<std::string> before = files_below(samples.path());
+    const StagingRequest request{samples.path(), 1, [](std::uint32_t) { return "a/1.jpg"; }};
+    for (const char* below : {"", "a"}) {
+        config_.data.staging_directory = (samples.path() / below).string();
+        const auto [code, text] = refused([&] { stage_at_one_rank(config_, request); });
+        EXPECT_EQ(code, ExitCode::usage);
+        EXPECT_THAT(text, HasSubstr("lie among the samples"));
+        EXPECT_EQ(files_below(samples.path()), before) << "nothing is left there";
+    }
+}
+
 }  // namespace
 }  // namespace hpcai::data
