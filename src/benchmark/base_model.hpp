@@ -53,8 +53,9 @@ public:
     /// Leaves the memory of the training network and of its pictures to the networks that evaluate.
     void drop_training() {
         networks_.clear();
-        pictures_.reset();
+        drop_pictures();
     }
+    void drop_pictures() { pictures_.reset(); }
 
     struct Evaluation {
         training::Predictions predictions;  // for all samples at the group's rank 0, else empty

@@ -75,10 +75,9 @@ RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream
 
 /// Groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
 /// as long again as this one is given up.
-double JobController::patience_seconds(const GroupOutcome& mine) const {
+double JobController::patience_seconds() const {
     constexpr double kLeastSeconds = 600;
-    const double seconds = mine.result.record.training_seconds.value.value_or(0);
-    return std::max(kLeastSeconds, 0.5 * seconds);
+    return std::max(kLeastSeconds, 0.5 * since_training_.seconds());
 }
 
 RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
@@ -88,7 +87,7 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
         leaders.push_back(start_.controller.leader(one));
     }
     comm::EndGameDeadlines deadlines;
-    deadlines.status_seconds = patience_seconds(mine);
+    deadlines.status_seconds = patience_seconds();
     deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
     if (!ballot.decision.agreed) {
@@ -103,6 +102,10 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
         end = vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
+        if (group == ballot.decision.writer() && start_.repetitions > 1) {
+            note_stop(start_.output.parent_path(),
+                      fmt::format("repetition {}: {}", start_.repetition, error.what()), out);
+        }
         // The other leaders may wait for this one in the vote.
         if (ballot.leaders != nullptr) {
             ballot.leaders->announce_failure(Error(end.code, error.what()));

@@ -19,7 +19,8 @@ namespace hpcai::benchmark {
 /// vote, scores the run and writes the result directory. One on every rank.
 class JobController {
 public:
-    /// What is given must outlive the object; `since_start` began with the program.
+    /// What is given must outlive the object; `since_start` began with the program, or
+    /// with its repetition.
     JobController(const Start& start, const RunRequest& request, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : start_(start),
@@ -41,12 +42,13 @@ private:
     RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
     RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
     std::string write_files(const Vote& vote, RunRecord& record);
-    double patience_seconds(const GroupOutcome& mine) const;
+    double patience_seconds() const;
 
     const Start& start_;
     const RunRequest& request_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
+    Stopwatch since_training_;  // evaluations and all
     double startup_seconds_;
 };
 

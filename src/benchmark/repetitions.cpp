@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repetitions.hpp"
 
-#include <ostream>
+#include <iostream>
 
 #include <fmt/format.h>
 
@@ -22,6 +22,16 @@ std::string reason_of(const Start& start, bool all_answer) {
         start.repetition);
 }
 
+/// `out`, unless null, gets the table.
+void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
+           std::ostream* out) {
+    const std::string text = report::to_json(record);
+    storage::write_file_durably(folder / verification::kRepetitionsName, text);
+    if (out == nullptr) return;
+    *out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))
+         << std::flush;
+}
+
 }  // namespace
 
 RunEnd close_repetition(const Start& start, const FinishedRun& run, std::ostream& out) {
@@ -35,20 +45,21 @@ RunEnd close_repetition(const Start& start, const FinishedRun& run, std::ostream
     record.repetitions.push_back(
         verification::describe_repetition(start.repetition, run.record, run.manifest));
     verification::derive_repetitions(record);
-    const std::string text = report::to_json(record);
-    storage::write_file_durably(folder / verification::kRepetitionsName, text);
     const bool another = run.all_answer && start.repetition < start.repetitions;
-    if (another) return {ExitCode::ok, true};
-    out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))
-        << std::flush;
-    return {record.exit_code, false};
+    write(record, folder, another ? nullptr : &out);
+    return {another ? ExitCode::ok : record.exit_code, another};
 }
 
-void note_stop(const std::filesystem::path& folder, const std::string& why) {
-    if (!verification::has_repetitions(folder)) return;
-    RepetitionsRecord record = verification::read_repetitions(folder);
-    record.stopped = why;
-    storage::write_file_durably(folder / verification::kRepetitionsName, report::to_json(record));
+void note_stop(const std::filesystem::path& folder, const std::string& why,
+               std::ostream& out) noexcept {
+    try {
+        if (!verification::has_repetitions(folder)) return;
+        RepetitionsRecord record = verification::read_repetitions(folder);
+        record.stopped = why;
+        write(record, folder, &out);
+    } catch (const std::exception& error) {
+        std::cerr << "hpcai500: " << error.what() << "\n";
+    }
 }
 
 }  // namespace hpcai::benchmark

@@ -29,7 +29,9 @@ struct FinishedRun {
 /// Error(usage) or Error(data) where the file cannot be written or read.
 RunEnd close_repetition(const Start& start, const FinishedRun& run, std::ostream& out);
 
-/// Writes into repetitions.json of `folder` why there are no more runs, where it is there.
-void note_stop(const std::filesystem::path& folder, const std::string& why);
+/// After a failure: writes into repetitions.json of `folder`, where it is there, why there are no
+/// more runs, and the table to `out`. What goes wrong here is told to standard error.
+void note_stop(const std::filesystem::path& folder, const std::string& why,
+               std::ostream& out) noexcept;
 
 }  // namespace hpcai::benchmark

@@ -15,6 +15,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/repetitions.hpp>
 
 #include "group_job.hpp"
 
@@ -118,7 +119,11 @@ void write_report_files(const fs::path& directory, const RunRecord& record) {
 RunRecord read_result(const fs::path& directory) {
     const fs::path path = directory / "result.json";
     require(fs::is_regular_file(path), ExitCode::usage,
-            "{}: expected a result directory with its result.json", directory.string());
+            "{}: expected a result directory with its result.json{}", directory.string(),
+            verification::has_repetitions(directory)
+                ? fmt::format("; it has repetitions, such as {}",
+                              (directory / verification::repetition_name(1)).string())
+                : "");
     return report::from_json(text_of_file(path, kRecordLimitBytes), path.string());
 }
 

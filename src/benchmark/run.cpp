@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/process_memory.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
@@ -64,6 +65,7 @@ void print_start(const Start& start, std::ostream& log) {
 
 /// The result directory with its logs is made later: the first rank tells standard error.
 void build_model(const Start& start, int world_rank, std::optional<BaseModel>& model) {
+    forget_peak_resident_bytes();  // of the ceiling's matrices, and of other repetitions
     const bool speaks = world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<TuningNote> note;
@@ -77,6 +79,12 @@ struct Session {
     std::optional<Start> start;
     std::optional<BaseModel> model;
     std::unique_ptr<comm::GradientReducer> reducer;
+
+    /// Which MPI knows nothing of.
+    void drop_data() {
+        model->drop_pictures();
+        start->samples = {};
+    }
 };
 
 void leave_stage(const Start& start, bool is_success, int world_rank, Logger& log) {
@@ -119,7 +127,11 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
         leave_stage(start, is_success, world.rank(), *log);
         end = controller.finish(outcome, *log, invocation.out);
     }
-    if (end.another && is_success) sessions.pop_back();
+    if (end.another && is_success) {
+        sessions.pop_back();
+    } else if (end.another) {
+        session.drop_data();
+    }
     return end;
 }
 
@@ -132,8 +144,10 @@ ExitCode run_series(const Invocation& invocation, std::list<Session>& sessions) 
             if (!end.another) return end.code;
         } catch (const Error& error) {
             if (series.number > 1 && invocation.world.rank() == 0) {
-                note_stop(series.folder, fmt::format("repetition {} could not start: {}",
-                                                     series.number, error.what()));
+                note_stop(
+                    series.folder,
+                    fmt::format("repetition {} could not start: {}", series.number, error.what()),
+                    invocation.out);
             }
             throw;
         }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
@@ -43,8 +44,11 @@ verification::Submission read(const std::string& directory, bool unverified) {
     const bool can_be_read = index < series.runs.size() && series.runs[index].record;
     const bool is_whole = is_verified(directory, series.findings, unverified && can_be_read);
     const verification::Verification& median = series.runs[index];
-    return {directory, *median.record, is_whole, median.manifest,
-            static_cast<int>(series.runs.size())};
+    const int all = static_cast<int>(series.runs.size());
+    const int counted = static_cast<int>(std::ranges::count_if(
+        series.record->repetitions,
+        [](const RepetitionRecord& one) { return one.counted && one.vflops.value; }));
+    return {directory, *median.record, is_whole, median.manifest, counted, all - counted};
 }
 
 ExitCode rank(const Options& options, std::ostream& out) {

@@ -57,7 +57,12 @@ RankingRow row_of(const Submission& submission) {
     const auto note = [&](const std::string& text) {
         row.note += (row.note.empty() ? "" : "; ") + text;
     };
-    if (submission.runs > 1) note(fmt::format("median of {} runs", submission.runs));
+    const int all = submission.runs + submission.others;
+    if (submission.others > 0) {
+        note(fmt::format("median of {} of {} runs", submission.runs, all));
+    } else if (all > 1) {
+        note(fmt::format("median of {} runs", all));
+    }
     if (!submission.is_verified) note("not verified");
     return row;
 }

@@ -65,6 +65,7 @@ TEST(Units, CountOneAndManyThings) {
     EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
     EXPECT_EQ(counted(2, "micro-batch"), "2 micro-batches");
     EXPECT_EQ(counted(2, "class"), "2 classes");
+    EXPECT_EQ(counted(90, "epoch"), "90 epochs");
 }
 
 TEST(Units, SayWhenANumberIsNotAvailable) {

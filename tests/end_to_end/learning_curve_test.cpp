@@ -24,7 +24,7 @@ protected:
 
 /// BatchNorm's averages are the ranks' own until the end, so the evaluations must put them back.
 TEST_F(LearningCurve, ChangesNoBitOfTheTraining) {
-    for (const std::string mode : {"data", "pipeline"}) {
+    for (const std::string mode : {"data", "pipeline", "model"}) {
         const std::vector<std::string> settings{"bagging.P_degree=2", "parallel.mode=" + mode};
         std::vector<std::string> evaluated = settings;
         evaluated.push_back("run.evaluate_epochs=1");

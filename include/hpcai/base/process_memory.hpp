@@ -9,4 +9,7 @@ namespace hpcai {
 /// /proc/self/status); nothing where the system does not say. Shared pages count in each process.
 std::optional<double> peak_resident_bytes();
 
+/// Makes that what is resident now, where the system allows it.
+void forget_peak_resident_bytes();
+
 }  // namespace hpcai

@@ -17,6 +17,7 @@ struct Submission {
     bool is_verified = false;
     std::string manifest;  // SHA-256 of its manifest
     int runs = 1;          // of which `record` is the median one by VFLOPS
+    int others = 0;        // runs beside these that do not count
 };
 
 struct RankingRow {
