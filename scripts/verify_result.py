@@ -7,12 +7,13 @@ nothing but Python's standard library. Prints the RESULT line and exits with 0 w
 prints a line for each finding and exits with 10 when not, with 2 where there is no such directory.
 
 Left out, and done by `hpcai500 verify` only: the size of each bootstrap from run.seed; the interval
-of a detector's or a segmentation's quality; that over members where it takes more than some ten million additions;
+of a segmentation's quality; those of a detector's and those over members where they take more than some ten million additions;
 ledgers but table3; how ranks lie on nodes, stages and parts; the summary but for its last line and its
 digest; legal values, order and spelling of the configuration's keys; and keys of the JSON files that no
 number here needs.
 """
 import array
+import bisect
 import collections
 import datetime
 import functools
@@ -108,6 +109,8 @@ def canonical_float(text):
     shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
     if not match or text.lstrip("-") != layout_of(digits, point) or (digits != shortest and len(digits) != 17):
         raise Broken(f"the number {text} is not as the program writes it")
+    if math.isinf(float(text)):
+        raise Broken(f"the number {text} is none that a double has")
     return float(text)
 
 
@@ -648,13 +651,25 @@ class Classification:
         self.rows = self.samples * cells
         self.row_name = "sample" if cells == 1 else "cell"
         self.labels, self.labels_sha256 = read_npy(result, "evaluation/labels.npy", "i", (self.rows,))
-        self.unscored = list(self.labels).count(-1) // cells
+        self.unscored = self.count_unscored(cells)
         if self.unscored and config["data.on_bad_sample"] != "skip":
             self.find_unscored("none, by data.on_bad_sample")
         lines = result.text("evaluation/samples.txt").count("\n")
         if lines != self.samples:
             find("evaluation/samples.txt", f"has {lines} lines; must have {self.samples}, one a sample")
         self.soft, self.votes, self.members, self.member_values = None, None, 0, []
+
+    def count_unscored(self, cells):
+        """Samples without a label, which each has in all its rows or in none."""
+        unscored = 0
+        for sample in range(self.samples):
+            absent = self.labels[sample * cells:(sample + 1) * cells].count(-1)
+            unscored += absent > 0
+            if 0 < absent < cells:
+                find("evaluation/labels.npy", f"sample {sample} has {absent} of {cells} cells that do not count; "
+                                              "must have none or all")
+                break
+        return unscored
 
     def find_unscored(self, wanted):
         find("evaluation/labels.npy", f"has {self.unscored} samples that do not count; must have {wanted}")
@@ -716,20 +731,14 @@ class Classification:
     def members_interval(self, seed):
         """(low, high); False where it would take too long here, and for what hpcai500 objects to."""
         scored = [sample for sample, label in enumerate(self.labels) if label != -1]
-        replicates = range(1000)
-        draws = []
-        for replicate in replicates:
-            stream, weights = Stream(seed, 7, replicate, 1), [0] * self.members
-            for _ in range(self.members):
-                weights[stream.below(self.members)] += 1
-            draws.append(tuple(weights))
+        draws = draws_of_members(seed, self.members)
         if len(scored) * self.classes * self.members * len(set(draws)) > 10 ** 7 or 1000 * len(scored) > 2 * 10 ** 6:
             return False
         if not scored:
             return None
         right = {weights: self.right(weights, scored) for weights in set(draws)}
         shares = []
-        for replicate, weights in zip(replicates, draws):
+        for replicate, weights in enumerate(draws):
             stream, mine = Stream(seed, 7, replicate, 2), right[weights]
             shares.append(sum(mine[stream.below(len(scored))] for _ in scored) / len(scored))
         shares.sort()
@@ -763,7 +772,10 @@ class Segmentation(Classification):
         height, width = config["workload.image_size"], config["workload.image_width"]
         cells = math.prod(-(-int(side) // 8) for side in (height, height if width == "auto" else width))
         super().__init__(result, record, config, cells, int(config["workload.classes"]) + 1)
-        self.names = result.text("evaluation/classes.txt").split("\n")[:-1]
+        *self.names, rest = result.text("evaluation/classes.txt").split("\n")
+        if rest:
+            find("evaluation/classes.txt", "its last line does not end")
+            self.names.append(rest)
         must_be("evaluation/classes.txt", "the number of lines", len(self.names), self.classes)
 
     def segments(self, values):
@@ -833,6 +845,17 @@ class Stream:
         return product >> 32
 
 
+def draws_of_members(seed, members):
+    """How often each member is in each of 1000 draws of as many."""
+    draws = []
+    for replicate in range(1000):
+        stream, weights = Stream(seed, 7, replicate, 1), [0] * members
+        for _ in range(members):
+            weights[stream.below(members)] += 1
+        draws.append(tuple(weights))
+    return draws
+
+
 def wilson_interval(correct, samples):
     """E. B. Wilson, J. Am. Stat. Assoc. 22 (1927)."""
     if not samples:
@@ -871,17 +894,19 @@ def matches(boxes, said, threshold):
     return found
 
 
-def precisions(ranked, positives):
+def precisions(hits, positives):
     """COCO's mean at 101 recalls, and the area under Pascal VOC's curve."""
-    recall, precision, seen = [], [], 0
-    for _, hit in ranked:
-        seen += 1
+    recall, precision = [], []
+    for seen, hit in enumerate(hits, 1):
         if hit:
             recall.append((len(recall) + 1) / positives)
             precision.append(len(recall) / (seen + EPSILON))
     for index in range(len(precision) - 1, 0, -1):
         precision[index - 1] = max(precision[index - 1], precision[index])
-    at = lambda least: next((p for r, p in zip(recall, precision) if r >= least), 0)
+
+    def at(least):
+        place = bisect.bisect_left(recall, least)
+        return precision[place] if place < len(recall) else 0
     coco = at(1.0)
     for index in range(100):
         coco += at(index * 0.01)
@@ -919,32 +944,69 @@ class Detection:
         rows = [(self.images[one["image_id"]], one["category_id"], one["score"], one["bbox"]) for one in said]
         return sorted(rows, key=lambda row: row[0]), sha256(self.result.read(name))
 
-    def quality(self, said, threshold):
-        """[category] -> (boxes, detections, hits, (coco, area) or None), and the two means."""
-        by_place, rows = {}, []
+    def ranked(self, said, threshold):
+        """Of each category (image, score, hit), best first, and the image of each box."""
+        by_place, found = {}, []
         for image, category, score, box in said:
             by_place.setdefault((category, image), []).append((score, box))
         for category in self.categories:
-            ranked, positives = [], 0
+            rows, boxes = [], []
             for image in range(len(self.images)):
                 place = (category["id"], image)
-                positives += len(self.boxes.get(place, []))
-                ranked += matches(self.boxes.get(place, []), by_place.get(place, []), threshold)
-            ranked.sort(key=lambda one: -one[0])
-            found = precisions(ranked, positives) if positives else None
-            rows.append((positives, len(ranked), sum(hit for _, hit in ranked), found))
+                truth = self.boxes.get(place, [])
+                boxes += [image] * len(truth)
+                rows += [(image, *one) for one in matches(truth, by_place.get(place, []), threshold)]
+            found.append((sorted(rows, key=lambda row: -row[1]), boxes))
+        return found
+
+    def quality(self, said, threshold):
+        """[category] -> (boxes, detections, hits, (coco, area) or None), and the two means."""
+        rows = []
+        for ranked, boxes in self.ranked(said, threshold):
+            hits = [hit for _, _, hit in ranked]
+            rows.append((len(boxes), len(hits), sum(hits), precisions(hits, len(boxes)) if boxes else None))
         counted = [row[3] for row in rows if row[3]]
         means = [total(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
         return rows, means
 
+    def mean_of_draw(self, categories, stream):
+        """Mean COCO precision where as many images are drawn."""
+        times, found = [0] * len(self.images), []
+        for _ in times:
+            times[stream.below(len(times))] += 1
+        for ranked, boxes in categories:
+            positives = sum(times[image] for image in boxes)
+            if positives:
+                found.append(precisions([hit for image, _, hit in ranked for _ in range(times[image])], positives)[0])
+        return total(found) / len(found) if found else None
+
     def judge(self, name):
         said, digest = self.read(name)
         for image, category, score, box in said:
-            self.pooled.setdefault(image, []).append((category, score, box))
+            self.pooled.setdefault(image, []).append((category, score, box, self.members))
         self.members += 1
         return {"quality": self.quality(said, 0.5)[1][0], "quality_top_5": None}, digest
 
-    def fuse(self, candidates, weighted, least):
+    def can_be_drawn(self, draws):
+        """Whether it takes seconds here, not hours."""
+        detections = sum(map(len, self.pooled.values()))
+        return len(set(draws)) * detections <= 10 ** 5 and 1000 * (detections + len(self.images)) <= 10 ** 7
+
+    def interval_of(self, draws, seed, of_samples):
+        """(low, high); None without a box; False where it would take too long here."""
+        if not self.can_be_drawn(draws):
+            return False
+        found = {weights: self.ranked(self.combined(weights), 0.5) for weights in set(draws)}
+        means = [self.mean_of_draw(found[weights], Stream(seed, 7, replicate, of_samples))
+                 for replicate, weights in enumerate(draws)]
+        means = sorted(mean for mean in means if mean is not None)
+        tail = len(means) // 40
+        return (means[tail], means[-1 - tail]) if means else None
+
+    def members_interval(self, seed):
+        return self.interval_of(draws_of_members(seed, self.members), seed, 2)
+
+    def fuse(self, candidates, weighted, least, weights):
         """Clusters of one category, best first: weighted boxes fusion, or suppression."""
         clusters, boxes = [], []
         for _, score, box in candidates:
@@ -967,19 +1029,24 @@ class Detection:
                 boxes[found] = [left, top, right - left, bottom - top]
         if not weighted:
             return [(cluster[0], box) for cluster, box in zip(clusters, boxes)]
-        return [(cluster[0] / cluster[1] * min(self.members, cluster[1]) / self.members, box)
+        models = sum(weight > 0 for weight in weights)
+        return [(cluster[0] / cluster[1] * min(models, cluster[1]) / sum(weights), box)
                 for cluster, box in zip(clusters, boxes)]
 
-    def combined(self):
+    def combined(self, weights=None):
+        """What the members' detections fuse to; `weights`, if any, of the members."""
+        weights = weights or [1] * self.members
         weighted = self.config["bagging.aggregation"] == "wbf"
         least = float(self.config["detector.fusion_overlap"]) or (0.55 if weighted else 0.5)
         lowest = float(self.config["detector.score_threshold"])
         fused = []
         for image in sorted(self.pooled):
-            kept = [one for one in self.pooled[image] if one[2][2] * one[2][3] > 0 and one[1] > 0 and one[1] >= lowest]
+            kept = [(category, (weights[member] if weighted else 1) * score, box)
+                    for category, score, box, member in self.pooled[image]
+                    if weights[member] and box[2] * box[3] > 0 and score > 0 and score >= lowest]
             kept.sort(key=lambda one: (one[0], -one[1]))
             rows = [(image, category, score, box) for category, some in itertools.groupby(kept, key=lambda one: one[0])
-                    for score, box in self.fuse(list(some), weighted, least)]
+                    for score, box in self.fuse(list(some), weighted, least, weights)]
             fused += sorted(rows, key=lambda row: -row[2])[:100]
         return fused
 
@@ -997,7 +1064,8 @@ class Detection:
                  "ap50": one[3] and one[3][0], "voc_ap50": one[3] and one[3][1], "ap10": other[3] and other[3][0]}
                 for category, one, other in zip(self.categories, strict, tolerant)]
         return {"ensemble": coco, "ensemble_top_5": None, "ensemble_majority": None, "ensemble_voc_ap50": area,
-                "ensemble_ap10": ap10, "categories": rows, "ensemble_pixel_accuracy": None, "segments": []}, digest, None
+                "ensemble_ap10": ap10, "categories": rows, "ensemble_pixel_accuracy": None, "segments": []}, digest, \
+            self.interval_of([(1,) * self.members] * 1000, 1, 0)
 
 
 def predictions_of(config):
@@ -1013,7 +1081,7 @@ DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "
 
 
 def rules_of(config, record, bad_samples):
-    """docs/RULES.md, 1 to 7: (number, what, required, found, kept, what to say when it is broken)."""
+    """docs/RULES.md, 1 to 7 and 9: (number, what, required, found, kept, what to say when it is broken)."""
     rules, workload = [], record["workload"]
     if config["run.level"] == "custom":
         return rules
@@ -1028,11 +1096,18 @@ def rules_of(config, record, bad_samples):
     def key(number, name, required, kept):
         rule(number, name, required, config[name] or "empty", kept)
 
+    def no_objection():
+        objections = workload["data_objections"]
+        more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+        found = objections[0] + more if objections else "none"
+        rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
+
     kind = config["workload.kind"]
     if kind == "image_classification":
         key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config["data.kind"] == "image_folder")
         equal(1, "the number of training samples", 1281167, workload["training_samples"])
         equal(1, "the number of validation samples", 50000, workload["validation_samples"])
+        no_objection()
         for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
                                        (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
             equal(number, "workload." + name, required, config["workload." + name])
@@ -1041,10 +1116,7 @@ def rules_of(config, record, bad_samples):
         for what in ("training", "validation"):
             found = workload[what + "_samples"]
             rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460)
-        objections = workload["data_objections"]
-        more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
-        found = objections[0] + more if objections else "none"
-        rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
+        no_objection()
         width = config["workload.image_width"]
         equal(1, "workload.classes", 4, config["workload.classes"])
         equal(2, "workload.image_size", 768, config["workload.image_size"])
@@ -1059,6 +1131,8 @@ def rules_of(config, record, bad_samples):
     key(5, "bagging.sampler", "bootstrap or poisson", config["bagging.sampler"] in ("bootstrap", "poisson"))
     key(6, "training.initial_weights", "empty", not config["training.initial_weights"])
     equal(7, "the number of bad samples", 0, bad_samples)
+    if config["run.level"] != "free":
+        equal(9, "training.batch_norm_samples", "auto", config["training.batch_norm_samples"])
     return rules
 
 
@@ -1081,6 +1155,7 @@ def judge(config, record, groups):
     broken = [rule[5] for rule in rules if not rule[4]]
     eighth = f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not"
     rules.append((8, "groups whose ranks held different models", "0", str(diverged), not diverged, eighth))
+    rules.sort(key=lambda rule: rule[0])
     names = ("number", "what", "required", "found", "kept")
 
     def verdict(status, reasons, code, rankable=False):
@@ -1205,12 +1280,29 @@ def check_ranks(group, ranks, steps, folder, places, has_stages):
                 stragglers_of(group["group"], ranks), folder + "ranks.csv")
 
 
+def nothing_of(row):
+    """What a row has where nothing was stored."""
+    counts = {"group", "ranks", "samples_drawn", "samples_trained", "iterations", "skipped_steps", "passed",
+              "diverged_at_step"}
+    blank = {}
+    for key, value in row.items():
+        if key in counts:
+            blank[key] = 0
+        elif isinstance(value, (dict, list, str)):
+            if not key.endswith("_reason"):
+                blank[key] = nothing_of(value) if isinstance(value, dict) else type(value)()
+        else:
+            blank |= {key: None, key + "_reason": "not measured"}
+    return blank
+
+
 def check_group(result, number, listed, record, model, predictions, config):
     """The group's record as it must be, all that is stored of it, its quality and its digest."""
     folder = f"groups/{number}/"
     name = folder + "record.json"
     if listed["failure"] and not os.path.exists(os.path.join(result.directory, name)):
-        return listed, {}, None, ""
+        known = {"group": number, "ranks": record["topology"]["degree"], "failure": listed["failure"]}
+        return nothing_of(listed) | known, {}, None, ""
     stored = attempt(read_json, result, name)
     if stored is None:
         return listed, {}, None, ""
@@ -1395,12 +1487,14 @@ def check_scores(result, record, config, groups, members, predictions):
         if interval:
             for key, value in zip(("low", "high"), interval):
                 must_be("result.json", "quality.confidence_interval." + key, quality["confidence_interval"][key], value, source)
-    if ensemble and kind is Classification:
+    if ensemble:
         found = predictions.members_interval(int(config["run.seed"]))
         stored = quality["members_interval"]
-        if found is not False and "are too many" not in stored.get("low_reason", ""):
-            must_be("result.json", "quality.members_interval", [stored["low"], stored["high"]],
-                    list(found) if found else [None, None], "groups/<m>/" + kind.files[0])
+        ends = [stored["low"], stored["high"]]
+        if found is None or ends == [None, None] and "are too many" in stored.get("low_reason", ""):
+            found = (None, None)
+        if found is not False:
+            must_be("result.json", "quality.members_interval", ends, list(found), "groups/<m>/" + kind.files[0])
     if all(group["failure"] for group, _ in groups):
         must_be("result.json", "quality.ensemble", quality["ensemble"], None, "groups that all failed")
     if predictions:
@@ -1522,6 +1616,9 @@ def check_energy(result, record, config, vflops):
     energy, communication, source = record["energy"], record["communication"], "counters in groups/<m>/record.json"
     ends = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"])
             for (_, name), some in series.items() if name == "training:steps" for one in some]
+    longest = max((end - begin for begin, end in ends), default=0)
+    if ends and max(end for _, end in ends) - min(begin for begin, _ in ends) > longest + max(5, 0.01 * longest):
+        ends = []  # the hosts' clocks differ
     if int(config["run.evaluate_epochs"]):  # evaluations between the steps are nobody's core phase
         ends = []
     begin, end = min((pair[0] for pair in ends), default=None), max((pair[1] for pair in ends), default=None)

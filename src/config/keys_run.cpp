@@ -225,7 +225,8 @@ std::vector<Key> parallel_keys() {
             {.meaning = "How the ranks of one base model split a step: by the batch's samples "
                         "(data), by the model's layers in stages (pipeline), by the channels of "
                         "each layer (model), or by all three (mixed); pipeline and model may be "
-                        "shared by ranks that split the samples."}),
+                        "shared by ranks that split the samples. Faster R-CNN and segmentation_net "
+                        "have mode data only; on GPUs layers have no parts."}),
         parallel.integer("data_degree", &ParallelConfig::data_degree,
                          {.meaning = "Ranks that share the samples of a batch, with each part of "
                                      "each stage; auto is what the other degrees leave of "
