@@ -124,7 +124,8 @@ TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
 /// The interval of models that are `hosted` so on ranks.
 std::optional<Interval> interval_of(const std::vector<Detections>& models,
                                     const std::vector<std::size_t>& hosted,
-                                    const DetectionTruth& truth) {
+                                    const DetectionTruth& truth,
+                                    Merging merging = Merging::weighted_fusion) {
     std::optional<Interval> result;
     run_members(static_cast<int>(hosted.size()), [&](comm::Communicator& ranks) {
         const auto rank = static_cast<std::ptrdiff_t>(ranks.rank());
@@ -132,9 +133,9 @@ std::optional<Interval> interval_of(const std::vector<Detections>& models,
         const auto begin = models.begin() + static_cast<std::ptrdiff_t>(first);
         const std::vector<Member> mine(
             begin, begin + static_cast<std::ptrdiff_t>(hosted[static_cast<std::size_t>(rank)]));
-        const auto got =
-            bootstrap_detections(ranks, mine, static_cast<int>(first), truth, kScoreThreshold, {},
-                                 draw_members(static_cast<int>(models.size()), 3));
+        const auto got = bootstrap_detections(ranks, mine, static_cast<int>(first), truth,
+                                              kScoreThreshold, {.merging = merging},
+                                              draw_members(static_cast<int>(models.size()), 3));
         if (rank == 0) {
             result = got;
         } else {
@@ -150,8 +151,8 @@ TEST(DetectionBootstrap, OfEqualMembersCoversTheImagesOnly) {
     for (std::size_t index = 0; index < said.size(); index += 3) {
         truth.boxes.push_back({said[index].image, said[index].category, said[index].box});
     }
-    const auto one = interval_of({said}, {1}, truth);
-    const auto three = interval_of({said, said, said}, {3}, truth);
+    const auto one = interval_of({said}, {1}, truth, Merging::suppression);
+    const auto three = interval_of({said, said, said}, {3}, truth, Merging::suppression);
     ASSERT_TRUE(one && three);
     EXPECT_LT(one->low, one->high);
     EXPECT_EQ(one->low, three->low);
