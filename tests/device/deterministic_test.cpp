@@ -128,6 +128,16 @@ std::vector<Problem> detectors(tensor::DType compute) {
             make.detections(3, 40, 5, 30)};
 }
 
+std::vector<Problem> segmentations(naive::Random& random, tensor::DType compute) {
+    DetectionProblems make(compute);
+    const tensor::Shape cells{3, 8, 12, 5};
+    Problem problem;
+    problem.inputs = {random.normal(cells), make.labelled(3, 6, 5)};
+    problem.operation =
+        ops::CellCrossEntropy{.input = cells, .boxes = problem.inputs[1].shape, .stride = 8};
+    return {problem};
+}
+
 void expect_same_bits(const naive::Tensor& got, const naive::Tensor& want,
                       const std::string& what) {
     ASSERT_EQ(got.values.size(), want.values.size()) << what;
@@ -209,6 +219,10 @@ TEST_P(DeterministicCpu, DetectionHasTheSameBitsWithAnyNumberOfThreads) {
     expect_same_bits_from_any_threads(detectors(GetParam().compute));
 }
 
+TEST_P(DeterministicCpu, SegmentationHasTheSameBitsWithAnyNumberOfThreads) {
+    expect_same_bits_from_any_threads(segmentations(random_, GetParam().compute));
+}
+
 TEST_P(DeterministicCpu, AllOtherOperationsHaveTheSameBitsWithAnyNumberOfThreads) {
     expect_same_bits_from_any_threads(others(random_));
 }
@@ -220,7 +234,8 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
     naive::Random random(tensor::DType::f32, 60);
     std::set<std::size_t> seen;
     for (const auto& problems : {convolutions(random), classifiers(random), batch_norms(random),
-                                 others(random), pyramids(random), detectors(tensor::DType::f32)}) {
+                                 others(random), pyramids(random), detectors(tensor::DType::f32),
+                                 segmentations(random, tensor::DType::f32)}) {
         for (const Problem& problem : problems) seen.insert(problem.operation.index());
     }
     // It joins no operations.
