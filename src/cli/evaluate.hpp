@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct EvaluateOptions {
     std::string aggregation;  // of several files; empty: not given
     std::optional<double> overlap;
     std::optional<double> lowest_score;
+    std::int64_t cells = 0;  // of a sample of a segmentation; 0: rows are samples
     bool json = false;
 };
 
@@ -34,5 +36,9 @@ EvaluationReport evaluate_detections(const EvaluateOptions& options);
 
 /// Top-1 and Top-5 of `predictions`, of several also those of their vote. Throws likewise.
 EvaluationReport evaluate_classification(const EvaluateOptions& options);
+
+/// Mean intersection over union of `predictions` whose rows are cells, of several also that of
+/// their vote. Throws likewise.
+EvaluationReport evaluate_segmentation(const EvaluateOptions& options);
 
 }  // namespace hpcai::cli

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include <fmt/format.h>
 
 #include <hpcai/base/text.hpp>
@@ -11,48 +9,13 @@
 
 #include "command.hpp"
 #include "evaluate.hpp"
+#include "evaluate_files.hpp"
 
 namespace hpcai::cli {
 namespace {
 
 using evaluation::TopK;
 using nlohmann::ordered_json;
-
-std::vector<std::int32_t> read_labels(const std::string& path) {
-    const storage::NpyArray array = storage::read_npy(path);
-    require(array.dtype() == tensor::DType::s32 && array.shape().rank() == 1, ExitCode::data,
-            "{}: expected labels, int32 of one dimension, got {} {}", in_quotes(path),
-            tensor::name_of(array.dtype()), tensor::to_string(array.shape()));
-    const auto labels = array.as<std::int32_t>();
-    return {labels.begin(), labels.end()};
-}
-
-/// (samples, classes) f32, as many samples as labels.
-storage::NpyArray read_predictions(const std::string& path, std::size_t samples) {
-    storage::NpyArray array = storage::read_npy(path);
-    require(array.dtype() == tensor::DType::f32 && array.shape().rank() == 2 &&
-                array.shape()[0] == static_cast<std::int64_t>(samples) && array.shape()[1] > 0,
-            ExitCode::data, "{}: expected float32 of shape ({}, classes) as the labels, got {} {}",
-            in_quotes(path), samples, tensor::name_of(array.dtype()),
-            tensor::to_string(array.shape()));
-    return array;
-}
-
-void check_labels(const std::vector<std::int32_t>& labels, std::int64_t classes,
-                  const std::string& path) {
-    for (std::size_t index = 0; index < labels.size(); ++index) {
-        const std::int32_t label = labels[index];
-        require(label >= evaluation::kPaddingLabel && label < classes, ExitCode::data,
-                "{}: label {} of sample {}: expected {} (not counted) to {}", in_quotes(path),
-                label, index, evaluation::kPaddingLabel, classes - 1);
-    }
-}
-
-evaluation::Vote vote_named(const std::string& name) {
-    require(name.empty() || name == "soft_vote" || name == "majority", ExitCode::usage,
-            "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
-    return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
-}
 
 /// What the files say.
 struct Tally {
@@ -61,26 +24,19 @@ struct Tally {
     std::int64_t classes = 0;
 };
 
-Tally count(const EvaluateOptions& options, const std::vector<std::int32_t>& labels) {
-    const evaluation::Vote vote = vote_named(options.aggregation);
+Tally count(const EvaluateOptions& options) {
+    const evaluation::Vote vote = vote_of(options);
+    const PredictionFiles files = read_files(options);
     Tally tally;
-    std::optional<evaluation::Ballot> ballot;
-    for (const std::string& path : options.predictions) {
-        const storage::NpyArray array = read_predictions(path, labels.size());
-        const std::int64_t classes = array.shape()[1];
-        if (!ballot) {
-            tally.classes = classes;
-            check_labels(labels, classes, options.labels);
-            ballot.emplace(vote, classes);
-        }
-        require(classes == tally.classes, ExitCode::data, "{}: expected {} classes as {}, got {}",
-                in_quotes(path), tally.classes, in_quotes(options.predictions.front()), classes);
-        tally.members.push_back(evaluation::top_k(array.as<float>(), labels, classes));
-        ballot->add(array.as<float>());
+    tally.classes = files.classes;
+    evaluation::Ballot ballot(vote, files.classes);
+    for (const storage::NpyArray& member : files.members) {
+        tally.members.push_back(evaluation::top_k(member.as<float>(), files.labels, files.classes));
+        ballot.add(member.as<float>());
     }
     tally.ensemble = tally.members.size() == 1
                          ? tally.members.front()
-                         : evaluation::top_k(ballot->result(), labels, tally.classes);
+                         : evaluation::top_k(ballot.result(), files.labels, files.classes);
     return tally;
 }
 
@@ -94,18 +50,14 @@ ordered_json share_json(std::int64_t correct, std::int64_t samples) {
     return share ? ordered_json(*share) : ordered_json(nullptr);
 }
 
-std::string text_of(const EvaluateOptions& options, const Tally& tally,
-                    const std::string& aggregation) {
+std::string text_of(const EvaluateOptions& options, const Tally& tally) {
     const TopK& best = tally.ensemble;
     const evaluation::Interval interval =
         evaluation::wilson_interval_95(best.correct_1, best.samples);
     std::string text = fmt::format(
         "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
         "top_5   {}\n",
-        format_count(best.samples), format_count(tally.classes),
-        tally.members.size() == 1
-            ? "one model"
-            : fmt::format("{} models by {}", tally.members.size(), aggregation),
+        format_count(best.samples), format_count(tally.classes), voters_of(options),
         share_text(best.correct_1, best.samples), interval.low, interval.high,
         share_text(best.correct_5, best.samples));
     if (tally.members.size() == 1) return text;
@@ -119,8 +71,7 @@ std::string text_of(const EvaluateOptions& options, const Tally& tally,
     return text;
 }
 
-ordered_json json_of(const EvaluateOptions& options, const Tally& tally,
-                     const std::string& aggregation) {
+ordered_json json_of(const EvaluateOptions& options, const Tally& tally) {
     const TopK& best = tally.ensemble;
     const evaluation::Interval interval =
         evaluation::wilson_interval_95(best.correct_1, best.samples);
@@ -136,8 +87,7 @@ ordered_json json_of(const EvaluateOptions& options, const Tally& tally,
             {"metric", "top_1"},
             {"samples", best.samples},
             {"classes", tally.classes},
-            {"aggregation",
-             tally.members.size() == 1 ? ordered_json(nullptr) : ordered_json(aggregation)},
+            {"aggregation", aggregation_of(options)},
             {"quality", share_json(best.correct_1, best.samples)},
             {"confidence_interval", {interval.low, interval.high}},
             {"top_5", share_json(best.correct_5, best.samples)},
@@ -147,9 +97,8 @@ ordered_json json_of(const EvaluateOptions& options, const Tally& tally,
 }  // namespace
 
 EvaluationReport evaluate_classification(const EvaluateOptions& options) {
-    const Tally tally = count(options, read_labels(options.labels));
-    const std::string aggregation = options.aggregation.empty() ? "soft_vote" : options.aggregation;
-    return {text_of(options, tally, aggregation), json_of(options, tally, aggregation)};
+    const Tally tally = count(options);
+    return {text_of(options, tally), json_of(options, tally)};
 }
 
 }  // namespace hpcai::cli

@@ -79,9 +79,12 @@ ExitCode evaluate(const EvaluateOptions& options, std::ostream& out) {
                                     : !options.labels.empty() && !options.predictions.empty();
     require(detection != classification && complete, ExitCode::usage,
             "evaluate: expected --annotations with --detections, or --labels with --predictions");
+    require(!detection || options.cells == 0, ExitCode::usage,
+            "evaluate: --cells: expected with --predictions only");
     check_fusion(options, detection);
-    const EvaluationReport report =
-        detection ? evaluate_detections(options) : evaluate_classification(options);
+    const EvaluationReport report = detection           ? evaluate_detections(options)
+                                    : options.cells > 0 ? evaluate_segmentation(options)
+                                                        : evaluate_classification(options);
     out << (options.json ? json_text(report.json) : report.text);
     return ExitCode::ok;
 }
@@ -104,6 +107,10 @@ void add_evaluate_command(CLI::App& parent, Context& context) {
     add_text(command, "--labels", options->labels, "FILE", "labels, npy, int32 (samples)");
     add_files(command, "--predictions", options->predictions,
               "each model's probabilities, npy, float32 (samples, classes)");
+    add_integer(
+        command, "--cells", [options](std::int64_t cells) { options->cells = cells; },
+        {1, std::int64_t{1} << 31},
+        "rows are cells, so many of a sample: mean IoU, as of workload.kind climate_segmentation");
     add_text(command, "--aggregation", options->aggregation, "NAME",
              "of detections wbf (the default) or nms, of predictions soft_vote (the default) or "
              "majority");

@@ -129,6 +129,36 @@ TEST_F(SegmentationRun, HasQualitiesThatAnyoneCanRecompute) {
     EXPECT_GE(quality["confidence_interval"]["high"], quality["ensemble"]);
 }
 
+TEST_F(SegmentationRun, IsEvaluatedFromItsFiles) {
+    const nlohmann::json quality = json_of(result(kResult))["quality"];
+    const std::vector<std::string> labels{"evaluate",
+                                          "--labels",
+                                          "result/evaluation/labels.npy",
+                                          "--predictions",
+                                          "result/groups/0/predictions.npy",
+                                          "result/groups/1/predictions.npy"};
+    const auto evaluated = [&](const std::vector<std::string>& options) {
+        std::vector<std::string> arguments = labels;
+        arguments.insert(arguments.end(), options.begin(), options.end());
+        return cli::run_in(folder_->path(), arguments);
+    };
+    const Outcome outcome = evaluated({"--cells", "96", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    const nlohmann::json report = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(report["samples"], kSamples);
+    EXPECT_EQ(report["quality"], quality["ensemble"]);
+    EXPECT_EQ(report["pixel_accuracy"], quality["ensemble_pixel_accuracy"]);
+    EXPECT_EQ(report["confidence_interval"][0], quality["confidence_interval"]["low"]);
+    EXPECT_EQ(report["confidence_interval"][1], quality["confidence_interval"]["high"]);
+    EXPECT_EQ(report["members"][1]["mean_iou"], quality["members"][1]);
+    EXPECT_NE(evaluated({"--cells", "96"}).out.find("mean IoU"), std::string::npos);
+    const Outcome uneven = evaluated({"--cells", "97"});
+    EXPECT_EQ(uneven.exit_code, 4);
+    EXPECT_NE(uneven.error.find("--cells: expected a divisor of the 576 labels, got 97"),
+              std::string::npos)
+        << uneven.error;
+}
+
 TEST_F(SegmentationRun, LearnsFromItsLoss) {
     const auto steps = report::steps_from_csv(text_of(result("groups/0/steps.csv")), "steps.csv");
     ASSERT_GE(steps.size(), 4U);
