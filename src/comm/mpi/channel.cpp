@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <string>
 #include <thread>
 
@@ -15,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFailureTag = 32767;  // The highest tag that every MPI has.
 constexpr int kTestsBeforeYield = 100;
 constexpr std::chrono::milliseconds kFailureLookInterval{20};
+constexpr double kSilentShare = 1.0 / 60;  // of the longest wait: a minute of an hour
 
 }  // namespace
 
@@ -70,18 +72,33 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
     const Clock::time_point begin = Clock::now();
     Clock::time_point last_look = begin;
+    bool is_silent = true;
     while (!is_done()) {
         std::this_thread::yield();  // With more ranks than cores, somebody else has work to do.
         const Clock::time_point now = Clock::now();
         if (now - last_look < kFailureLookInterval) continue;
         last_look = now;
         look_for_failure();
-        if (now - begin > std::chrono::duration<double>(limits_.wait_seconds)) {
+        const double waited = std::chrono::duration<double>(now - begin).count();
+        if (is_silent && waited > kSilentShare * limits_.wait_seconds) {
+            is_silent = false;
+            tell_of_wait(waited);
+        }
+        if (waited > limits_.wait_seconds) {
             fail(Error(ExitCode::watchdog,
                        fmt::format("rank {} of {}: the other ranks did not answer within {} s",
                                    rank_, size_, limits_.wait_seconds)));
         }
     }
+}
+
+/// The first rank or, should that be the one that is missing, the last.
+void Channel::tell_of_wait(double seconds) const {
+    if (rank_ != 0 && rank_ != size_ - 1) return;
+    std::cerr << fmt::format(
+        "hpcai500: rank {} of {} that act together has waited {:.0f} s for the others; it gives up "
+        "after {:.0f} s\n",
+        rank_, size_, seconds, limits_.wait_seconds);
 }
 
 void Channel::announce_failure(const Error& failure) noexcept {

@@ -67,6 +67,7 @@ private:
     };
 
     [[noreturn]] void fail(const Error& failure);
+    void tell_of_wait(double seconds) const;
 
     MPI_Comm handle_;
     WorldLimits limits_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <list>
 #include <string_view>
 #include <thread>
@@ -28,6 +29,7 @@ constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
+constexpr double kSilentShare = 1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
 
 double seconds_now() {
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -75,6 +77,13 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
         node = static_cast<int>(found - lowest_ranks.begin());
     }
     return nodes;
+}
+
+void tell_of_vote(int group, const EndGameDeadlines& deadlines) {
+    std::cerr << fmt::format(
+        "hpcai500: group {} has ended and waits for the others; those that are silent are given up "
+        "{:.0f} s after the last that finished\n",
+        group, deadlines.status_seconds);
 }
 
 }  // namespace
@@ -215,7 +224,13 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     EndGame game(mine, static_cast<int>(leader_world_ranks.size()), deadlines, seconds_now());
     const int tag = tag_of(kEndGameTag);
     outbox_->send_out(game, leader_world_ranks, tag);
+    const double begin = seconds_now();
+    bool is_silent = mine.group > 1;  // one leader tells, or should that be gone, another
     while (!game.decided()) {
+        if (!is_silent && seconds_now() - begin > kSilentShare * deadlines.status_seconds) {
+            is_silent = true;
+            tell_of_vote(mine.group, deadlines);
+        }
         bool idle = true;
         while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
             game.receive(EndGameMessage::from_bytes(*bytes), seconds_now());
