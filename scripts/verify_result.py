@@ -39,7 +39,9 @@ def find(file, text):
 def must_be(file, key, stored, expected, source=""):
     """Equal, or a finding; two numbers to the last bit."""
     if stored != expected or type(stored) is not type(expected):
-        show = lambda value: json.dumps(value)[:100]
+        texts = [json.dumps(value) for value in (stored, expected)]
+        start = max(0, len(os.path.commonprefix(texts)) - 60)  # that where they differ is seen
+        show = lambda value: ("..." if start else "") + json.dumps(value)[start:start + 100]
         find(file, f"{key} is {show(stored)}; must be {show(expected)}" + (f", by {source}" if source else ""))
 
 

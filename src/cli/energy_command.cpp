@@ -55,7 +55,8 @@ double core_time(const Options& options, const char* key, const std::string& tex
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
             "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
-            "a run has whose groups finished and whose hosts' clocks agree",
+            "a run has whose groups finished, whose hosts' clocks agree and which did not evaluate "
+            "between its steps (run.evaluate_epochs 0)",
             printable(options.directory), key, printable(text));
     return *seconds;
 }

@@ -18,6 +18,7 @@
 #include <hpcai/report/plots.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/submission.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "commands.hpp"
 
@@ -125,6 +126,9 @@ ExitCode plan(const Options& options, std::ostream& out) {
     look_at_samples(config.data, request);
     const prediction::Estimate estimate = prediction::estimate(config, request);
     out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
+    for (const std::string& rule : verification::rules_broken_by_settings(config)) {
+        std::cerr << "the result will be INVALID: " << rule << '\n';
+    }
     const std::string incomplete = verification::what_submission_lacks(config);
     if (!incomplete.empty()) std::cerr << "the result will be " << incomplete << '\n';
     return ExitCode::ok;

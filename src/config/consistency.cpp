@@ -88,6 +88,7 @@ public:
         check(contains(row.models, workload.model), "workload.model", row.model_names + as_kind);
         check(contains(row.aggregations, config_.bagging.aggregation), "bagging.aggregation",
               row.aggregation_names + as_kind);
+        if (task != Task::detection) check_no_detector();
         if (task == Task::classification) {
             check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
             check(image_width(config_) == workload.image_size, "workload.image_width",
@@ -99,6 +100,16 @@ public:
               fmt::format("0, as workload.model is {}",
                           task == Task::detection ? "a detector" : "segmentation_net"));
         if (task == Task::detection) check_detector();
+    }
+
+    void check_no_detector() const {
+        for (const Key& key : keys()) {
+            if (key.section != "detector") continue;
+            const std::string usual = value_text(Config{}, key.full_name());
+            check(value_text(config_, key.full_name()) == usual, key.full_name(),
+                  fmt::format("{}, as workload.model is {}", usual,
+                              value_text(config_, "workload.model")));
+        }
     }
 
     void check_detector() const {

@@ -12,6 +12,9 @@
 namespace hpcai::verification {
 namespace {
 
+constexpr std::int64_t kImageNetTraining = 1281167, kImageNetValidation = 50000;  // samples
+constexpr std::int64_t kYear = 1460;                                              // likewise
+
 struct Rule {
     RuleRecord record;
     std::string broken;  // what to say when it does not hold
@@ -57,8 +60,8 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
     return {
         of_key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config,
                config.data.kind == config::DataKind::image_folder),
-        equal(1, "the number of training samples", std::int64_t{1281167}, facts.training_samples),
-        equal(1, "the number of validation samples", std::int64_t{50000}, facts.validation_samples),
+        equal(1, "the number of training samples", kImageNetTraining, facts.training_samples),
+        equal(1, "the number of validation samples", kImageNetValidation, facts.validation_samples),
         no_objection(1, facts.objections),
         equal(1, "workload.classes", 1000, workload.classes),
         equal(2, "workload.image_size", 224, workload.image_size),
@@ -71,7 +74,6 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
 /// Likewise; the split of the years is not published.
 std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
                                            const VerdictFacts& facts) {
-    constexpr std::int64_t kYear = 1460;  // samples
     const config::WorkloadConfig& workload = config.workload;
     return {
         of_key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config,
@@ -203,6 +205,14 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
 
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
     return what_broke(rules_of_level(config, facts));
+}
+
+std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
+    VerdictFacts as_ruled;
+    const bool is_weather = config.workload.kind == config::WorkloadKind::extreme_weather;
+    as_ruled.training_samples = is_weather ? kYear : kImageNetTraining;
+    as_ruled.validation_samples = is_weather ? kYear : kImageNetValidation;
+    return broken_rules(config, as_ruled);
 }
 
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {

@@ -20,6 +20,11 @@ TEST(Plan, PrintsTheLayoutForPeopleAndForPrograms) {
 }
 
 TEST(Plan, NamesWhatARankingWillLack) {
+    const Outcome broken = plan({"--ranks", "8", "--set", "workload.epochs=10"});
+    EXPECT_NE(broken.error.find(
+                  "the result will be INVALID: rule 3: workload.epochs must be 90, is 10\n"),
+              std::string::npos)
+        << broken.error;
     const Outcome lacking = plan({"--ranks", "8", "--json", "--set", "submission.problem=ImageNet",
                                   "--set", "training.batch_size=256"});
     EXPECT_EQ(lacking.exit_code, 0) << lacking.error;

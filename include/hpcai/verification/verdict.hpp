@@ -21,8 +21,12 @@ struct VerdictFacts {
     std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
 };
 
-/// What to say of each rule 1 to 7 that run.level has and that is broken; none at level custom.
+/// What to say of each rule 1 to 7 and 9 that run.level has and that is broken; none at level
+/// custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
+
+/// Those that are broken whatever the data are.
+std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
 /// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
 /// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number,
