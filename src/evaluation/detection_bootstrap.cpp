@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kMostFusedImages = 1e5;  // of all draws: some ten seconds
 
-/// Of `mine`, those that a draw has, with their weights in it.
-std::vector<Member> drawn(std::span<const Member> mine, int first_member,
-                          const std::vector<float>& weights) {
+/// Those that a draw has, with their weights in it.
+std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> found;
-    for (std::size_t index = 0; index < mine.size(); ++index) {
-        const float weight = weights.at(static_cast<std::size_t>(first_member) + index);
-        if (weight > 0) found.push_back({mine[index].detections, static_cast<double>(weight)});
+    for (std::size_t index = 0; index < members.mine.size(); ++index) {
+        const float weight = weights.at(static_cast<std::size_t>(members.first) + index);
+        if (weight == 0) continue;
+        found.push_back({members.mine[index].detections, static_cast<double>(weight)});
     }
     return found;
 }
@@ -33,15 +33,14 @@ std::string objection_to_draws(const MemberDraws& draws, std::int64_t images) {
                        draws.weights.size(), images);
 }
 
-std::optional<Interval> bootstrap_detections(comm::Communicator& ranks,
-                                             std::span<const Member> mine, int first_member,
+std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
                                              const DetectionTruth& truth, double threshold,
-                                             const FusionOptions& options,
-                                             const MemberDraws& draws) {
+                                             const FusionOptions& options) {
+    const MemberDraws& draws = members.draws;
     std::vector<std::vector<CategoryMatches>> found;  // [different draw]
     for (const std::vector<float>& weights : draws.weights) {
         const std::vector<Detection> fused =
-            fuse_detections(ranks, drawn(mine, first_member, weights), truth.images, options);
+            fuse_detections(ranks, drawn(members, weights), truth.images, options);
         if (ranks.rank() == 0) found.push_back(match(truth, fused, threshold));
     }
     if (ranks.rank() != 0) return std::nullopt;

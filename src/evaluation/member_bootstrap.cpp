@@ -29,7 +29,8 @@ std::string MemberBootstrap::objection() const {
     const double additions =
         static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
                                               static_cast<double>(draws_.of_replicate.size()));
-    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMostAdditions) return "";
+    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMostAdditions)
+        return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
                        draws_.weights.size(), size_.members, size_.samples, size_.classes);
 }

@@ -133,9 +133,9 @@ std::optional<Interval> interval_of(const std::vector<Detections>& models,
         const auto begin = models.begin() + static_cast<std::ptrdiff_t>(first);
         const std::vector<Member> mine(
             begin, begin + static_cast<std::ptrdiff_t>(hosted[static_cast<std::size_t>(rank)]));
-        const auto got = bootstrap_detections(ranks, mine, static_cast<int>(first), truth,
-                                              kScoreThreshold, {.merging = merging},
-                                              draw_members(static_cast<int>(models.size()), 3));
+        const MemberDraws draws = draw_members(static_cast<int>(models.size()), 3);
+        const auto got = bootstrap_detections(ranks, {mine, static_cast<int>(first), draws}, truth,
+                                              kScoreThreshold, {.merging = merging});
         if (rank == 0) {
             result = got;
         } else {

@@ -36,15 +36,19 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
 /// Why the fusions of bootstrap_detections would take too long; empty where they do not.
 std::string objection_to_draws(const MemberDraws& draws, std::int64_t images);
 
+/// This rank's models of weight 1, and the draws of the models of all ranks.
+struct DrawnMembers {
+    std::span<const Member> mine;
+    int first = 0;  // number of the first of `mine` among all
+    const MemberDraws& draws;
+};
+
 /// How much the mean COCO precision at `threshold` depends on which members and which test images
 /// there happened to be: as MemberBootstrap says of classifiers, with the detections fused anew in
-/// each draw of members. `mine` are this rank's models of weight 1, of which the first is member
-/// `first_member`. The interval is rank 0's, where `truth` is read; nothing where no draw has a
-/// box. Collective; throws as fuse_detections does.
-std::optional<Interval> bootstrap_detections(comm::Communicator& ranks,
-                                             std::span<const Member> mine, int first_member,
+/// each draw of members. The interval is rank 0's, where `truth` is read; nothing where no draw
+/// has a box. Collective; throws as fuse_detections does.
+std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
                                              const DetectionTruth& truth, double threshold,
-                                             const FusionOptions& options,
-                                             const MemberDraws& draws);
+                                             const FusionOptions& options);
 
 }  // namespace hpcai::evaluation

@@ -21,7 +21,7 @@ struct SegmentationNet {
     std::int64_t classes = 5;     // background, which is class 0, among them
     std::int64_t max_boxes = 15;  // an image
     ImageInput input;
-    Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}};
+    Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}, .norm = {}};
     std::int64_t pyramid_channels = 64;
     double background_weight = 1;  // of a cell of class 0 in the loss
 

@@ -64,9 +64,10 @@ struct MemoryEstimate {
     double input = 0;            // prefetched batches and the cache of decoded pictures
     double exchange = 0;         // messages on their way, and what int8 has yet to send
     double program = 0;          // on a CPU: code, libraries, MPI
-    double evaluation = 0;  // of the network that predicts: its values under way, of up to 32
-                            // samples (a detector's rank takes no more than in training), and
-                            // working copies for forward; where ranks have slices, the whole model
+    /// Of the network that predicts: its values under way, of up to 32 samples (a detector's rank
+    /// takes no more than in training), and working copies for forward; where ranks have slices,
+    /// the whole model.
+    double evaluation = 0;
     bool evaluates_between = false;  // beside what trains, which is gone at the end
 
     /// While it trains or while it evaluates, whichever takes more.

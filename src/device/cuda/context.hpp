@@ -89,7 +89,7 @@ std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign&, const KernelOption
 std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss&, const KernelOptions&, const Context&);
 std::unique_ptr<Kernel> build_detections(const ops::Detections&, const KernelOptions&,
                                          const Context&);
-std::unique_ptr<Kernel> build_cell_cross_entropy(const ops::CellCrossEntropy&,
-                                                 const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build_cell_cross_entropy(const ops::CellCrossEntropy&, const KernelOptions&,
+                                                 const Context&);
 
 }  // namespace hpcai::device::cuda
