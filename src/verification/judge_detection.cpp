@@ -72,8 +72,8 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
     const std::string objection = evaluation::objection_to_draws(draws, truth.images);
     if (!objection.empty()) return members_interval_of(objection, std::nullopt);
     const auto interval =
-        evaluation::bootstrap_detections(ranks, members.mine, members.first, truth,
-                                         evaluation::kScoreThreshold, fusion_of(config), draws);
+        evaluation::bootstrap_detections(ranks, {members.mine, members.first, draws}, truth,
+                                         evaluation::kScoreThreshold, fusion_of(config));
     return members_interval_of(interval ? "" : kNoBox, interval);
 }
 
