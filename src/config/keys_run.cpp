@@ -74,6 +74,17 @@ std::vector<Key> run_keys() {
                                 "directory, with medians and spread in repetitions.json.",
                      .unit = "runs",
                      .bounds = between(1, 100)}),
+        run.integer("checkpoint_steps", &RunConfig::checkpoint_steps,
+                    {.meaning = "Steps between two checkpoints of each group, from which "
+                                "`hpcai500 resume` goes on; 0 writes one only where the run is "
+                                "asked to stop. The last two are kept until the group is done.",
+                     .unit = "steps",
+                     .bounds = between(0, kMaxInt)}),
+        run.number("time_limit_seconds", &RunConfig::time_limit_seconds,
+                   {.meaning = "Time from the start of the program until it has stopped at a "
+                               "checkpoint, as it does on SIGUSR1; 0 is none.",
+                    .unit = "seconds",
+                    .bounds = between(0, 1e9)}),
         run.choice<Meters>(
             "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
             {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
