@@ -29,7 +29,7 @@ protected:
 
     Outcome begin(int ranks, Strings changes, const std::string& output,
                   const Strings& options = {}) const {
-        changes.push_back("run.deterministic=true");
+        changes.insert(changes.end(), {"run.deterministic=true", "training.batch_size=12"});
         return run({folder_.path(), ranks, changes, options, output});
     }
     Outcome resume(int ranks, const std::string& output) const {
@@ -106,25 +106,24 @@ protected:
 
 TEST_F(ResumedRun, HasTheBitsOfOneProgramOverTheEndOfAnEpoch) {
     expect_the_bits_of_one_program(
-        1, 6,
+        1, 4,
         {"bagging.M=1", "workload.epochs=2", "training.optimizer=adam",
          "training.learning_rate=0.001", "training.schedule=cosine", "run.evaluate_epochs=1"});
 }
 
 TEST_F(ResumedRun, HasTheBitsOfOneProgramInGroupsOfRanks) {
-    expect_the_bits_of_one_program(4, 3,
-                                   {"bagging.P_degree=2", "bagging.sampler=poisson",
-                                    "run.checkpoint_steps=1", "run.audit_steps=2"});
+    expect_the_bits_of_one_program(
+        4, 2, {"bagging.P_degree=2", "run.checkpoint_steps=1", "run.audit_steps=2"});
 }
 
 TEST_F(ResumedRun, HasTheBitsOfOneProgramWithErrorFeedback) {
     expect_the_bits_of_one_program(
-        2, 3, {"bagging.M=1", "bagging.P_degree=2", "communication.precision=int8"});
+        2, 2, {"bagging.M=1", "bagging.P_degree=2", "communication.precision=int8"});
 }
 
 TEST_F(ResumedRun, HasTheBitsOfOneProgramInAPipeline) {
     expect_the_bits_of_one_program(
-        4, 3,
+        4, 2,
         {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
          "parallel.pipeline_degree=2", "parallel.micro_batches=2", "training.learning_rate=0.001"});
 }
@@ -156,7 +155,6 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/"
                                        "0/step-000000000002/rank-0.safetensors': has the SHA-256"));
     EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
-    EXPECT_EQ(resume(1, "result").exit_code, 8);
     EXPECT_EQ(resume(1, "result").exit_code, 0);
     expect_the_same("result", "whole", 1);
 }
