@@ -147,8 +147,10 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             device.description(), layout.parts);
 }
 
-/// Moves what was made of the run when it ended before, so that it can end again.
+/// Moves what was made of the run when it ended before, if it did, so that it can end again.
 void move_result_away(const fs::path& output) {
+    fs::create_directories(output / "evaluation");
+    if (!fs::exists(output / "result.json")) return;
     fs::path attempt;
     for (int number = 1; attempt.empty() || fs::exists(attempt); ++number) {
         attempt = output / "attempts" / std::to_string(number);

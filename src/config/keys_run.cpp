@@ -32,7 +32,7 @@ std::vector<Key> keys_over_time(const SectionBuilder<RunConfig>& run) {
                    {.meaning = "Time from the start of the program until it has stopped at a "
                                "checkpoint, as it does on SIGUSR1; 0 is none.",
                     .unit = "seconds",
-                    .bounds = between(0, 1e9)}),
+                    .bounds = between(0, 2678400)}),  // 31 days
         run.choice<Meters>(
             "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
             {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "

@@ -99,6 +99,7 @@ protected:
             }
         }
         EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
+        EXPECT_FALSE(fs::exists(folder_ / "result/attempts")) << "there was no result before";
     }
 
     storage::TemporaryFolder folder_;
