@@ -161,8 +161,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, held_up_seconds_);
 }
 
-/// Waits for the write under way, on all ranks; then what is older than it is no longer needed.
-/// Returns why it failed, empty where it did not; a failure of other ranks is theirs to tell.
+/// Waits for the write under way, on all ranks; then what is older than the one before it is no
+/// longer Returns why it failed, empty where it did not; a failure of other ranks is theirs to
+/// tell.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
     std::string failure = write_.wait();
@@ -173,11 +174,11 @@ std::string GroupCheckpoints::finish_write() {
     const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
     const std::int64_t step = *std::exchange(being_written_, std::nullopt);
     if (!is_whole) return failure.empty() ? "another rank could not write its part" : failure;
-    last_whole_ = step;
+    const auto before = std::exchange(last_whole_, step);
     if (group_.rank() != 0) return "";
     log_.info("checkpoint of step {} is whole; rank 0 wrote its part in {:.3f} s", step,
               write_.seconds());
-    training::remove_checkpoints_before(place_.folder, step);
+    if (before) training::remove_checkpoints_before(place_.folder, *before);
     return "";
 }
 

@@ -66,7 +66,7 @@ private:
     std::int64_t next_look_ = 0, last_look_ = 0;
     Stopwatch since_look_;
     double held_up_seconds_ = 0;  // of the steps, by checkpoints
-    double write_seconds_ = 0;    // of the last write; 0: there was none
+    double write_seconds_ = 0;    // of the longest write; 0: there was none
 };
 
 /// checkpoints/<m> of a result directory.
