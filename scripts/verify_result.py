@@ -167,7 +167,7 @@ def files_below(directory):
 
 
 def check_manifest(result):
-    present = result.present - {"manifest.sha256", "summary.txt"}
+    present = {name for name in result.present - {"manifest.sha256", "summary.txt"} if not name.startswith("checkpoints/")}
     data = result.read("manifest.sha256")
     listed, names = {}, []
     lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -208,7 +208,7 @@ def check_manifest(result):
 SETTINGS = {  # all keys of the configuration, by section
     "run":
         "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
-        "roofline meters evaluate_epochs repeat",
+        "roofline meters evaluate_epochs repeat checkpoint_steps time_limit_seconds",
     "submission":
         "system_name organization contact hardware operating_system communication_libraries "
         "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
@@ -1180,7 +1180,11 @@ def judge(config, record, groups):
         return verdict("CUSTOM", ["run.level is custom: not rankable"], 0)
     missing = submission_of(config)["missing"]
     lacks = [f"not rankable: the section submission lacks {', '.join(missing)}"] if missing else []
-    return verdict("VALID", lacks, 0, not missing)
+    went_on = any(group["continuations"] for group, _ in groups)
+    if went_on:
+        lacks.append("a group went on from a checkpoint in another program: not rankable, as the time "
+                     "between is not counted")
+    return verdict("VALID", lacks, 0, not missing and not went_on)
 
 
 # --- the numbers ------------------------------------------------------------------------------
@@ -1363,7 +1367,11 @@ def check_group(result, number, listed, record, model, predictions, config):
         if found:
             must_be(name, "training_digest", digest, found, folder + "weights.safetensors")
             digest = found
-        check_steps_counter(name, stored["counters"], group, folder + "steps.csv")
+        check_continuations(name, group, record["time"]["started_utc"])
+        if group["continuations"]:
+            must_be(name, "counters", stored["counters"], [], "record.continuations")
+        else:
+            check_steps_counter(name, stored["counters"], group, folder + "steps.csv")
         if not listed["failure"]:
             result.counters[number] = stored["counters"]
         group["failure"] = listed["failure"]
@@ -1568,6 +1576,17 @@ def check_steps_counter(name, counters, group, source):
     must_be(name, "counters training:steps", steps["readings"], expected, source)
 
 
+def check_continuations(name, group, started):
+    """Each program goes on at a step that the one before has taken, or at the first."""
+    step = 0
+    for one in group["continuations"]:
+        if not (step <= one["step"] <= group["iterations"] and one["started_utc"] >= started):
+            find(name, f"record.continuations has step {one['step']} at {one['started_utc']}; must be from step {step} "
+                       f"to {group['iterations']} and not before {started}")
+            return
+        step, started = one["step"], one["started_utc"]
+
+
 def value_at(readings, when, read_then):
     """What another group read then, if that lies between two readings, else on the straight line."""
     for left, right in zip(readings, readings[1:]):
@@ -1612,7 +1631,8 @@ def total_of_hosts(rows, key, hosts):
 
 def check_energy(result, record, config, vflops):
     series = {}
-    for number in sorted(result.counters):
+    went_on = any(group["continuations"] for group in record["work"]["groups"])  # none has read the whole training
+    for number in [] if went_on else sorted(result.counters):
         for one in result.counters[number]:
             series.setdefault((one["host"], one["name"]), []).append(one)
     energy, communication, source = record["energy"], record["communication"], "counters in groups/<m>/record.json"

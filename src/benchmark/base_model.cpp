@@ -138,6 +138,13 @@ void BaseModel::collect(comm::Communicator& group) {
     store_ = std::move(whole);
 }
 
+void BaseModel::load(const std::filesystem::path& weights) {
+    drop_training();
+    auto whole = std::make_unique<graph::ParameterStore>(graph_, *start_.device, 0);
+    training::read_weights(weights, graph_, *whole);
+    store_ = std::move(whole);
+}
+
 std::int64_t BaseModel::training_flops_per_sample() const {
     const metrics::FlopsLedger ledger(models::make_model(start_.config));
     return ledger.training_per_sample(metrics::kOfficialLedger);

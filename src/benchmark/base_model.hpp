@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -46,6 +47,9 @@ public:
     /// running statistics in place of its stage's, 8 bytes for each. After drop_training().
     /// Collective in the group.
     void collect(comm::Communicator& group);
+    /// Has the whole model of a file in place of what it has, without training networks. Throws as
+    /// training::read_weights does.
+    void load(const std::filesystem::path& weights);
     /// Of the training network's BatchNorms; to be connected before it runs.
     comm::StatisticsSpan& statistics_span() { return statistics_span_; }
     /// In the device's memory; null unless data.resident_mib asks for them.

@@ -33,9 +33,15 @@ public:
             coco_detections(annotations_of(predictions.labels), detections_of(predictions)));
     }
 
+    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override {
+        outcome.detections = evaluation::read_coco_detections(
+            directory / "detections.json", annotations_of(outcome.validation.labels));
+    }
+
     EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
-        const std::vector<evaluation::Detection> said = detections_of(mine.validation);
+        const std::vector<evaluation::Detection> said =
+            mine.detections ? *mine.detections : detections_of(mine.validation);
         const evaluation::Member member{said, 1};
         EnsemblePredictions ensemble;
         ensemble.labels = mine.validation.labels;

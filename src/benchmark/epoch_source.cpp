@@ -41,9 +41,9 @@ EpochSource::EpochSource(const Start& start, BaseModel& model, std::int64_t step
     }
 }
 
-void EpochSource::begin(std::uint32_t epoch) {
+void EpochSource::begin(std::uint32_t epoch, std::int64_t first_batch) {
     if (samples_ == nullptr) return;
-    samples_->begin_epoch(epoch, model_.sampler().epoch_order(model_.number(), epoch));
+    samples_->begin_epoch(epoch, model_.sampler().epoch_order(model_.number(), epoch), first_batch);
 }
 
 data::BatchSource& EpochSource::batches() {
@@ -52,6 +52,14 @@ data::BatchSource& EpochSource::batches() {
 
 data::BadSampleReport EpochSource::bad_samples() const {
     return samples_ == nullptr ? data::BadSampleReport{} : samples_->bad_samples();
+}
+
+std::vector<std::uint32_t> EpochSource::bad_sample_numbers() const {
+    return samples_ == nullptr ? std::vector<std::uint32_t>{} : samples_->bad_sample_numbers();
+}
+
+void EpochSource::remember_bad_samples(std::span<const std::uint32_t> samples) {
+    if (samples_ != nullptr) samples_->remember_bad_samples(samples);
 }
 
 }  // namespace hpcai::benchmark

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <hpcai/data/sources.hpp>
 
@@ -18,10 +20,13 @@ class EpochSource {
 public:
     EpochSource(const Start& start, BaseModel& model, std::int64_t steps_per_epoch);
 
-    void begin(std::uint32_t epoch);
+    /// From batch `first_batch` of the epoch on.
+    void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches();
     /// None where no samples are read.
     data::BadSampleReport bad_samples() const;
+    std::vector<std::uint32_t> bad_sample_numbers() const;
+    void remember_bad_samples(std::span<const std::uint32_t> samples);
 
 private:
     class NoSamples;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_job.hpp"
 
-#include <array>
 #include <set>
+#include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/sum_traffic.hpp>
 #include <hpcai/data/sources.hpp>
-#include <hpcai/data/subset.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -22,34 +20,19 @@
 #include "core_counters.hpp"
 #include "divergence.hpp"
 #include "epoch_source.hpp"
+#include "group_checkpoints.hpp"
+#include "group_costs.hpp"
 #include "learning_curve.hpp"
 #include "progress_reporter.hpp"
 #include "split_stages.hpp"
 #include "step_times.hpp"
+#include "stored_group.hpp"
+#include "training_so_far.hpp"
 #include "tuning_note.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
-
-Quantity mean_over_ranks(comm::Communicator& group, double value) {
-    group.all_reduce_sum(std::span(&value, 1));
-    return {value / static_cast<double>(group.size()), ""};
-}
-
-/// None where one rank has none: slices of a model may sum in different ways.
-Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
-    std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
-    group.all_reduce_sum(sums);
-    if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "no number of another slice" : mine.reason};
-}
-
-std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
-    auto largest = static_cast<double>(value);
-    group.all_reduce_max(std::span(&largest, 1));
-    return static_cast<std::int64_t>(largest);
-}
 
 void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
     for (const data::BadSample& sample : report.first) {
@@ -68,59 +51,6 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSamp
 void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
     log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
              static_cast<double>(held.bytes) / (1 << 20));
-}
-
-/// Of this rank's sums, which a device may have made by itself.
-Quantity exposed_seconds(const comm::BucketAccounting& sums,
-                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
-    if (!is_device_sum) {
-        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
-    }
-    if (!sums.timed) return {std::nullopt, "no step was repeated by a recording"};
-    return {sums.timed->exposed, ""};
-}
-
-Quantity bandwidth_of(const comm::BucketAccounting& sums) {
-    if (!sums.timed) return {std::nullopt, "no device has timed the sums by themselves"};
-    const double bytes = static_cast<double>(sums.bytes_reduced) *
-                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
-    return {bytes / sums.timed->under_way, ""};
-}
-
-/// After the last step. All steps send the same bytes.
-void record_traffic(const Start& start, comm::Communicator& group,
-                    const comm::GradientReducer& reducer,
-                    const comm::StatisticsAccounting& statistics, GroupResult& result) {
-    const auto gradients = reducer.sent();
-    const bool are_counted = largest_of_ranks(group, gradients ? 0 : 1) == 0;
-    comm::SentBytes sent = gradients.value_or(comm::SentBytes{});
-    sent.all += statistics.sent.all;
-    sent.to_other_nodes += statistics.sent.to_other_nodes;
-    const comm::SumTraffic bytes = comm::gather_traffic(group, start.place.node, sent);
-    if (reducer.size() > 1) result.sum_backend = reducer.backend();
-    const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
-        if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
-        return {static_cast<double>(bytes.*of / result.record.iterations), ""};
-    };
-    result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
-    result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
-    result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
-    result.statistics_sums_per_step =
-        largest_of_ranks(group, statistics.sums / result.record.iterations);
-    result.statistics_bytes_per_step =
-        largest_of_ranks(group, statistics.bytes / result.record.iterations);
-    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
-}
-
-/// The mean over the ranks is what a rank has waited; the most that one has sent.
-void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
-                     GroupResult& result) {
-    if (messages.steps == 0) return;
-    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
-    result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
-    result.part_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
-    result.part_bytes_per_step =
-        largest_of_ranks(group, messages.parts.bytes_sent / messages.steps);
 }
 
 /// Those that train one model.
@@ -160,6 +90,14 @@ void count_steps(const training::StepLog& steps, GroupRecord& record) {
     for (const StepRecord& step : steps.steps()) record.samples_trained += step.samples;
 }
 
+/// Behind the newest checkpoint; the clock goes on at the end of the step before.
+void go_on(const Training& training, training::Trainer& trainer, TrainingSoFar& so_far,
+           GroupCheckpoints& checkpoints) {
+    const std::int64_t step = checkpoints.restore(trainer);
+    so_far.add_continuation({step, training.start.program_started_utc});
+    if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
+}
+
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
@@ -174,16 +112,21 @@ StepTimes train(const Training& training, GroupResult& result) {
     const plan::Layout& layout = start.controller.layout();
     EpochSource source(start, model, steps_per_epoch);
     steps.reserve(steps_per_epoch * config.workload.epochs);
+    TrainingSoFar so_far({model, reducer, source}, record);
+    GroupCheckpoints checkpoints(start, group, log, so_far.content());
     const training::PipelineShare share{layout, model.networks(), group, replicas,
                                         model.exchange()};
     training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
                                config::has_pipeline(config.parallel) ? &share : nullptr, &steps,
-                               &model.statistics_span()},
+                               &model.statistics_span(), &checkpoints},
                               *start.device, model.store(), group);
+    so_far.watch(trainer);
+    if (start.resumes) go_on(training, trainer, so_far, checkpoints);
+    training::TrainingPosition at = trainer.position();
     ProgressReporter progress(start);
-    for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
+    for (int epoch = at.epoch; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
-        source.begin(number);
+        source.begin(number, std::exchange(at.steps, 0));
         const training::EpochReport report =
             trainer.train_epoch(epoch, source.batches(),
                                 [&](const training::StepReport& step) { progress.step(step); });
@@ -205,26 +148,15 @@ StepTimes train(const Training& training, GroupResult& result) {
         report_residents(model.pictures()->contents(), log);
     record.training_seconds = {seconds, ""};
     verification::derive_speed(model.training_flops_per_sample(), record);
-    const comm::BucketAccounting& sums = trainer.buckets().accounting();
-    const comm::StatisticsAccounting& statistics = model.statistics_span().accounting();
-    record.input_wait_seconds = mean_over_ranks(group, source.batches().wait_seconds());
-    *record.input_wait_seconds.value *= layout.slices();  // only the first reads
-    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
-    record.communication_seconds =
-        mean_over_ranks(group, exposed_seconds(sums, statistics, is_device_sum));
-    result.bandwidth_bytes_per_second = bandwidth_of(sums);
-    result.communicated_bytes = largest_of_ranks(group, sums.bytes_reduced);
-    if (replicas.size() > 1) {
-        result.gradient_bytes = largest_of_ranks(
-            group, static_cast<std::int64_t>(model.store().gradients().size_bytes()));
-        result.buckets =
-            largest_of_ranks(group, static_cast<std::int64_t>(trainer.buckets().bucket_count()));
+    const Quantity hidden =
+        record_costs({start, group, replicas, reducer, std::ssize(trainer.buckets().ranges()),
+                      static_cast<std::int64_t>(model.store().gradients().size_bytes())},
+                     so_far.costs(), result);
+    // Meters have seen a part only of a training that went on in another program.
+    if (record.continuations.empty()) {
+        result.counters = counters.gather(group, readings, record);
     }
-    record_traffic(start, group, reducer, statistics, result);
-    record_messages(group, trainer.messages(), result);
-    result.counters = counters.gather(group, readings, record);
-    StepTimes times = gather_step_times(
-        start, group, steps, hidden_seconds_per_step(sums, replicas.size(), is_device_sum));
+    StepTimes times = gather_step_times(start, group, steps, hidden);
     record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
     trainer.average_statistics();
@@ -243,18 +175,7 @@ void evaluate(const Start& start, BaseModel& model, comm::Communicator& group, L
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
     outcome.validation = std::move(validation.predictions);
-    if (start.config.bagging.out_of_bag) {
-        outcome.out_of_bag = model.sampler().out_of_bag(model.number());
-        std::vector<std::uint32_t> chosen;
-        for (std::uint32_t sample = 0; sample < outcome.out_of_bag.size(); ++sample) {
-            if (outcome.out_of_bag[sample] != 0) chosen.push_back(sample);
-        }
-        if (!chosen.empty()) {
-            outcome.out_of_bag_samples =
-                model.predict(data::make_subset(start.samples.training, std::move(chosen)), group)
-                    .predictions;
-        }
-    }
+    if (start.config.bagging.out_of_bag) predict_out_of_bag(start, model, group, outcome);
     note.finish(device::tuning_of(*start.device));
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
@@ -292,7 +213,9 @@ void store_failure(const Start& start, const GroupResult& result, const training
 void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
     // The leader fails with the same words unless it is the one that does not answer.
-    if (ranks.group.rank() == 0 || error.code() == ExitCode::watchdog) {
+    if (error.code() == ExitCode::stopped) {
+        if (ranks.group.rank() == 0) log.info("group {} {}", start.place.group, error.what());
+    } else if (ranks.group.rank() == 0 || error.code() == ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // the others of the group may wait for this rank
@@ -339,12 +262,17 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     GroupOutcome outcome;
     const int number = start.place.group;
     GroupRecord& record = outcome.result.record;
-    describe_group(start, record);
     TrainingClock clock;
+    describe_group(start, record);
     CoreCounters counters(start);
     training::StepLog steps = make_step_log(start, clock);
     Ranks ranks{group, nullptr};
     try {
+        if (start.resumes) {
+            if (auto finished = take_finished_group(start, model, group, log)) {
+                return std::move(*finished);
+            }
+        }
         ranks.stage = split_stages(start, group);
         connect_parts(start, group, model);
         comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
@@ -362,6 +290,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         comm::run_together(group, [&] {
             if (group.rank() == 0) store(start, model, outcome, steps, times);
         });
+        if (group.rank() == 0) remove_group_checkpoints(start.output, number);
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <hpcai/base/log.hpp>
@@ -11,6 +12,7 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/end_game.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/evaluation/detection.hpp>
 #include <hpcai/training/predict.hpp>
 
 #include "base_model.hpp"
@@ -23,6 +25,8 @@ struct GroupOutcome {
     comm::GroupStatus status;
     GroupResult result;
     training::Predictions validation;
+    // In place of validation.outputs: of a detector, read from its file
+    std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // (training samples) 1: not in this bootstrap
     training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
 };

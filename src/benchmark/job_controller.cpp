@@ -6,6 +6,7 @@
 #include <iostream>
 #include <span>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
@@ -15,6 +16,7 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
+#include "group_checkpoints.hpp"
 #include "record.hpp"
 
 namespace hpcai::benchmark {
@@ -35,6 +37,12 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
 bool all_answer(const comm::EndGameDecision& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
+    });
+}
+
+bool has_stopped(const comm::EndGameDecision& decision) {
+    return std::ranges::any_of(decision.statuses(), [](const comm::GroupStatus& status) {
+        return status.exit_code == ExitCode::stopped;
     });
 }
 
@@ -99,7 +107,8 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
     }
     RunEnd end;
     try {
-        end = vote_and_write(ballot, mine, out);
+        end = has_stopped(ballot.decision) ? tell_of_stop(ballot, out)
+                                           : vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
         if (group == ballot.decision.writer() && start_.repetitions > 1) {
@@ -121,6 +130,28 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
         end.another = next == comm::Afterwards::another_run;
     }
     return end;
+}
+
+/// Each group has stored how far it was.
+RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const {
+    if (ballot.decision.writer() != start_.place.group) return {};
+    std::optional<std::int64_t> step;
+    for (const comm::GroupStatus& status : ballot.decision.statuses()) {
+        if (status.state == comm::GroupState::completed) {
+            out << fmt::format("group {}: finished\n", status.group);
+            continue;
+        }
+        const GroupRecord group = read_failed_group(start_, status.group).record;
+        out << fmt::format(
+            "group {}: {}\n", status.group,
+            group.failure.empty() ? "not heard of at the end" : printable(group.failure));
+        if (status.exit_code != ExitCode::stopped) continue;
+        step = std::min(step.value_or(group.iterations), group.iterations);
+    }
+    out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
+                       resume_command(start_.controller.layout().ranks, start_.output))
+        << std::flush;
+    return {ExitCode::stopped, false};
 }
 
 RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
@@ -154,6 +185,8 @@ RunEnd JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
 /// All that the manifest lists, and the manifest; returns its SHA-256.
 std::string JobController::write_files(const Vote& vote, RunRecord& record) {
     const auto evaluation = start_.output / "evaluation";
+    std::error_code error;
+    std::filesystem::remove(start_.output / "checkpoints", error);  // unless a group needs its own
     if (!vote.members.empty()) {
         make_workload(start_)->store(vote.predictions, evaluation);
         const auto files = verification::prediction_files(start_.config.workload);
@@ -165,7 +198,7 @@ std::string JobController::write_files(const Vote& vote, RunRecord& record) {
     record.summary_sha256 = verification::summary_digest(record);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
     write_report_files(start_.output, record);
-    return storage::write_manifest(start_.output, {report::kSummaryName});
+    return storage::write_manifest(start_.output, {report::kSummaryName, "checkpoints/"});
 }
 
 }  // namespace hpcai::benchmark

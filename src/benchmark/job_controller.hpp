@@ -32,13 +32,16 @@ public:
     /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
     /// it. The leader that writes the result then prints the summary to `out`, whether it could
     /// be written or not; its code is the verdict's (behind the last of several runs the worst of
-    /// all, before that ok), that of a leader left alone ExitCode::partial, all others' ok. Every
+    /// all, before that ok), that of a leader left alone ExitCode::partial, all others' ok. Where a
+    /// group has stopped at a checkpoint, nobody votes: it prints how to go on, and its code is
+    /// ExitCode::stopped. Every
     /// rank hears alike whether another run follows. Never throws: what goes wrong is told on
     /// standard error and becomes the exit code.
     RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
     RunEnd lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
     RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
     RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
     std::string write_files(const Vote& vote, RunRecord& record);

@@ -44,6 +44,18 @@ void ProbabilityWorkload::store(const training::Predictions& predictions,
                        task_.shape(samples));
 }
 
+void ProbabilityWorkload::load(const std::filesystem::path& directory,
+                               GroupOutcome& outcome) const {
+    const auto path = directory / "predictions.npy";
+    const storage::NpyArray stored = storage::read_npy(path);
+    const tensor::Shape expected = task_.shape(std::ssize(outcome.validation.labels));
+    require(stored.dtype() == tensor::DType::f32 && stored.shape() == expected, ExitCode::data,
+            "'{}': expected fp32 of shape {}, got {}", path.string(), tensor::to_string(expected),
+            tensor::to_string(stored.shape()));
+    const auto values = stored.as<float>();
+    outcome.validation.outputs.assign(values.begin(), values.end());
+}
+
 EnsemblePredictions ProbabilityWorkload::combine(const GroupOutcome& mine,
                                                  comm::Communicator& leaders,
                                                  QualityRecord& quality) const {

@@ -17,6 +17,7 @@ public:
     void judge(const training::Predictions& predictions, GroupResult& result) const override;
     void store(const training::Predictions& predictions,
                const std::filesystem::path& directory) const override;
+    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override;
     EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override;
     void store(const EnsemblePredictions& said,

@@ -17,7 +17,8 @@ ProgressReporter::ProgressReporter(const Start& start) : epochs_(start.config.wo
 void ProgressReporter::step(const training::StepReport& step) {
     if (!line_) return;
     const double seconds = watch_.seconds();
-    const double per_step = seconds / static_cast<double>(step.step);
+    if (steps_before_ < 0) steps_before_ = step.step - 1;
+    const double per_step = seconds / static_cast<double>(step.step - steps_before_);
     Progress progress;
     progress.step = step.step;
     progress.steps = step.steps;

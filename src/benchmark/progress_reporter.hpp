@@ -23,6 +23,7 @@ private:
     Stopwatch watch_;
     std::optional<ProgressLine> line_;
     int epochs_;
+    std::int64_t steps_before_ = -1;  // the first that is told of
 };
 
 }  // namespace hpcai::benchmark

@@ -8,6 +8,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/process_memory.hpp>
+#include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
@@ -136,8 +137,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
 }
 
 /// All runs of run.repeat, as long as every rank is there. What ends a start ends them.
-ExitCode run_series(const Invocation& invocation, std::list<Session>& sessions) {
-    Series series;
+ExitCode run_series(const Invocation& invocation, Series series, std::list<Session>& sessions) {
     while (true) {
         try {
             const RunEnd end = run_once(invocation, series, sessions);
@@ -158,9 +158,11 @@ ExitCode run_series(const Invocation& invocation, std::list<Session>& sessions) 
 }  // namespace
 
 ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
+    const StopSignals signals;
+    const Series series;
     std::list<Session> sessions;
     return in_world(request.command_line, [&](comm::MpiWorld& world) {
-        return run_series({world, request, out}, sessions);
+        return run_series({world, request, out}, series, sessions);
     });
 }
 

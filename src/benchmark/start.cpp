@@ -15,7 +15,12 @@
 #include <hpcai/prediction/model_check.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/folder.hpp>
 #include <hpcai/verification/repetitions.hpp>
+
+#include "group_checkpoints.hpp"
+#include "launch_file.hpp"
+#include "stored_group.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -71,6 +76,7 @@ std::vector<RankFacts> exchange_facts(const device::Device& device, comm::Commun
 }
 
 std::string output_of(const RunRequest& request, const config::RunConfig& run) {
+    if (!request.resume.empty()) return request.resume;
     if (!request.output.empty()) return request.output;
     if (!run.output.empty()) return run.output;
     return fmt::format("results/{}-{}", run.name, utc_now_compact());
@@ -141,6 +147,59 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             device.description(), layout.parts);
 }
 
+/// Moves what was made of the run when it ended before, if it did, so that it can end again.
+void move_result_away(const fs::path& output) {
+    fs::create_directories(output / "evaluation");
+    if (!fs::exists(output / "result.json")) return;
+    fs::path attempt;
+    for (int number = 1; attempt.empty() || fs::exists(attempt); ++number) {
+        attempt = output / "attempts" / std::to_string(number);
+    }
+    for (const char* name : {"result.json", "report.html", "summary.txt", "manifest.sha256",
+                             "environment.json", "mllog", "evaluation"}) {
+        if (!fs::exists(output / name)) continue;
+        storage::make_folder_durably(attempt);
+        fs::rename(output / name, attempt / name);
+    }
+    fs::create_directories(output / "evaluation");
+}
+
+/// Rank 0's part of a resumption, of which the others hear.
+void check_resumption(const fs::path& folder, const config::Config& config,
+                      const plan::Layout& layout, const LaunchFacts& begun) {
+    std::error_code error;
+    require(layout.groups == begun.groups && layout.degree == begun.degree, ExitCode::launch,
+            "{}: was begun with bagging.M {} and bagging.P_degree {}, and these {} ranks come to "
+            "{} and {}; start `{}` with as many ranks a node",
+            folder.string(), begun.groups, begun.degree, layout.ranks, layout.groups, layout.degree,
+            resume_command(begun.ranks, folder));
+    if (!fs::exists(folder / "result.json", error)) return;
+    int finished = 0;
+    for (int group = 0; group < layout.groups; ++group) {
+        finished += read_finished_group(folder, config.workload, group) ? 1 : 0;
+    }
+    require(finished < layout.groups, ExitCode::usage,
+            "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
+            "checks it",
+            folder.string(), layout.groups);
+}
+
+/// What a directory says of the run that is to go on in it. Collective.
+LaunchFacts agree_on_resumption(const RunRequest& request, comm::Communicator& everyone) {
+    LaunchFacts begun;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        require(fs::is_regular_file(fs::path(request.resume) / "config.yaml"), ExitCode::usage,
+                "{}: expected the result directory of a run, with its config.yaml", request.resume);
+        begun = read_launch_file(request.resume);
+        require(begun.ranks == everyone.size(), ExitCode::launch,
+                "{}: was begun with {} ranks, got {}; start it as `{}`", request.resume,
+                begun.ranks, everyone.size(), resume_command(begun.ranks, request.resume));
+    });
+    begun.started_utc = broadcast_text(everyone, begun.started_utc);
+    return begun;
+}
+
 /// The samples of the run, on each node's own disk where data.staging says so.
 data::SampleSets open_samples(const config::Config& config,
                               const plan::ParallelismController& controller,
@@ -167,10 +226,11 @@ config::Config agree_on_config(const RunRequest& request, comm::Communicator& ev
     std::string effective;
     comm::run_together(everyone, [&] {
         if (everyone.rank() != 0) return;
-        const bool is_given = !request.config_path.empty();
-        const std::string yaml = is_given ? config::read_file(request.config_path) : "";
+        const std::string path =
+            request.resume.empty() ? request.config_path : request.resume + "/config.yaml";
+        const std::string yaml = path.empty() ? "" : config::read_file(path);
         effective = config::to_yaml(
-            config::parse(yaml, is_given ? request.config_path : "defaults", request.overrides));
+            config::parse(yaml, path.empty() ? "defaults" : path, request.overrides));
     });
     return config::parse(broadcast_text(everyone, effective), request.config_path, {});
 }
@@ -191,6 +251,9 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series& series) {
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = broadcast_text(everyone, utc_now());
+    const bool resumes = !request.resume.empty();
+    LaunchFacts begun;
+    if (resumes) begun = agree_on_resumption(request, everyone);
     if (!series.config) {
         series.config = agree_on_config(request, everyone);
         series.folder = broadcast_text(everyone, output_of(request, series.config->run));
@@ -231,7 +294,9 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
 
     const fs::path output = output_of(series);
     comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
-        if (everyone.rank() == 0) require_new_or_empty(series.number == 1 ? series.folder : output);
+        if (everyone.rank() != 0) return;
+        if (resumes) return check_resumption(output, config, layout, begun);
+        require_new_or_empty(series.number == 1 ? series.folder : output);
     });
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
@@ -243,17 +308,24 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
             std::move(samples),
             std::move(opened.device),
             precision,
-            started,
+            resumes ? begun.started_utc : started,
             threads,
             std::move(opened.note),
             {},
             series.number,
-            series.config->run.repeat};
+            series.config->run.repeat,
+            {},
+            resumes,
+            started,
+            series.since_program_start};
 }
 
 void make_result_directory(const Start& start, comm::Communicator& everyone) {
     comm::run_together(everyone, [&] {
-        if (everyone.rank() == 0) make_output(start.output, config::to_yaml(start.config));
+        if (everyone.rank() != 0) return;
+        if (start.resumes) return move_result_away(start.output);
+        make_output(start.output, config::to_yaml(start.config));
+        write_launch_file(start.output, launch_facts(start.controller.layout(), start.started_utc));
     });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/roofline_record.hpp>
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/mpi_world.hpp>
@@ -22,6 +23,7 @@ namespace hpcai::benchmark {
 
 /// The runs of one invocation: what they share, as the first has agreed on it.
 struct Series {
+    Stopwatch since_program_start;
     std::optional<config::Config> config;
     std::filesystem::path folder;  // of the only run's result, or of those of all
     int number = 1;                // of the run that starts, from 1
@@ -32,19 +34,22 @@ struct Start {
     config::Config config;
     plan::ParallelismController controller;
     plan::RankPlace place;
-    std::filesystem::path output;        // the result directory, new or empty
+    std::filesystem::path output;        // the result directory; new or empty, unless it resumes
     std::vector<std::string> hostnames;  // by world rank
     std::vector<RankFacts> ranks;        // by world rank
     data::SampleSets samples;
     std::unique_ptr<device::Device> device;
     device::Precision precision;
-    std::string started_utc;
+    std::string started_utc;  // of the program that began the run
     int threads = 1;          // of the host, for this rank
     std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
     CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
     int repetition = 1;       // of `repetitions`, from 1
     int repetitions = 1;      // run.repeat
     std::vector<meters::Counter> counters = {};  // that this rank reads while its group trains
+    bool resumes = false;                        // a run that another program has begun
+    std::string program_started_utc = {};        // of this program
+    Stopwatch since_program_start = {};
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
@@ -56,14 +61,16 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
                         comm::Communicator& everyone);
 
 /// Agrees on the configuration (read by rank 0 for the first run of `series`, which keeps it), the
-/// layout (eq. 5), the data and the devices. Each run has a seed of its own, one above the last.
+/// layout (eq. 5), the data and the devices. Each run has a seed of its own, one above the last. A
+/// run that is resumed has the configuration and the ranks of its directory; Error(launch), with
+/// the right command line, where there are other ranks.
 /// Writes nothing but the copies that data.staging asks for. Throws Error(usage) when the result
 /// directory is there and not empty. Collective; a failure on one rank is thrown on all.
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series& series);
 
 /// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
-/// behind. Throws Error(usage), on all ranks, when the directory is not empty (any more) or cannot
-/// be made. Collective.
+/// behind. In that of a run that is resumed a result moves to attempts/<n>/. Throws Error(usage),
+/// on all ranks, when the directory is not empty (any more) or cannot be made. Collective.
 void make_result_directory(const Start& start, comm::Communicator& everyone);
 
 }  // namespace hpcai::benchmark

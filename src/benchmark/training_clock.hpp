@@ -12,6 +12,8 @@ namespace hpcai::benchmark {
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - still_seconds_); }
+    /// Goes on from `seconds` of another program, beside its own.
+    void add(double seconds) { still_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
     /// After stop().
     void go_on() {

@@ -40,6 +40,9 @@ public:
     /// Stores one model's predictions in `directory`, each file whole or not at all.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
+    /// Gives `outcome`, whose labels of samples are known, what store() has put in `directory`.
+    /// Throws Error(data) naming the file where it does not fit.
+    virtual void load(const std::filesystem::path& directory, GroupOutcome& outcome) const = 0;
     /// Combines the leaders' predictions. At rank 0 returns the ensemble's and fills in `quality`
     /// but for what the members' results tell. Collective among the leaders.
     virtual EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hpcai/base/error.hpp"
+#include "hpcai/comm/error_feedback.hpp"
 #include "hpcai/comm/gradient_reducer.hpp"
 
 namespace hpcai::comm {
@@ -118,7 +119,7 @@ private:
     std::unique_ptr<Request> exchange_;  // goes before the memory
 };
 
-class ExchangeReducer final : public GradientReducer {
+class ExchangeReducer final : public GradientReducer, public ErrorFeedback {
 public:
     ExchangeReducer(Communicator& group, device::Device* device, const SumOptions& options)
         : group_(group), device_(device), options_(options) {
@@ -138,6 +139,10 @@ public:
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
     void leave_out_step() override { is_left_out_ = true; }
+    std::vector<float> residual_of(std::span<float> device_values) override {
+        return memory_of(device_values)->residual;
+    }
+    void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
     void wait_for(SumUnderWay& sum) {
         group_.wait_until([&] {
@@ -246,6 +251,14 @@ SharedMemory ExchangeReducer::memory_of(std::span<const float> device_values) {
     }
     ensure(memory.use_count() == 1, "the sum of these gradients is still under way");
     return memory;
+}
+
+void ExchangeReducer::set_residual(std::span<float> device_values,
+                                   std::span<const float> residual) {
+    std::vector<float>& mine = memory_of(device_values)->residual;
+    ensure(mine.size() == residual.size(), "a residual of {} values for {}", residual.size(),
+           mine.size());
+    std::ranges::copy(residual, mine.begin());
 }
 
 }  // namespace

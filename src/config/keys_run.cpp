@@ -1,7 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "key_builder.hpp"
 
 namespace hpcai::config {
+namespace {
+
+/// What happens in the course of a run, beside its training.
+std::vector<Key> keys_over_time(const SectionBuilder<RunConfig>& run) {
+    return {
+        run.integer("evaluate_epochs", &RunConfig::evaluate_epochs,
+                    {.meaning = "Epochs between two evaluations of each model on the test samples "
+                                "in the course of its training, on a clock that stands still; 0 "
+                                "is none but the one at the end. Costs memory beside the "
+                                "training's.",
+                     .unit = "epochs",
+                     .bounds = between(0, 65535)}),
+        run.integer("repeat", &RunConfig::repeat,
+                    {.meaning = "Complete runs in one invocation, with the seeds seed, seed + 1, "
+                                "...: each in repetition_1, repetition_2, ... of the result "
+                                "directory, with medians and spread in repetitions.json.",
+                     .unit = "runs",
+                     .bounds = between(1, 100)}),
+        run.integer("checkpoint_steps", &RunConfig::checkpoint_steps,
+                    {.meaning = "Steps between two checkpoints of each group, from which "
+                                "`hpcai500 resume` goes on; 0 writes one only where the run is "
+                                "asked to stop. The last two are kept until the group is done.",
+                     .unit = "steps",
+                     .bounds = between(0, kMaxInt)}),
+        run.number("time_limit_seconds", &RunConfig::time_limit_seconds,
+                   {.meaning = "Time from the start of the program until it has stopped at a "
+                               "checkpoint, as it does on SIGUSR1; 0 is none.",
+                    .unit = "seconds",
+                    .bounds = between(0, 2678400)}),  // 31 days
+        run.choice<Meters>(
+            "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
+            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
+                        "network interfaces are read while the run trains, where nodes show them: "
+                        "once a second, on each node by the first rank of each group there."}),
+    };
+}
+
+}  // namespace
 
 std::vector<Key> run_keys() {
     const SectionBuilder<RunConfig> run("run", &Config::run);
@@ -9,7 +49,7 @@ std::vector<Key> run_keys() {
         run.text("name", &RunConfig::name,
                  {.meaning = "Name of the run, part of the result directory's default name."});
     name.is_file_name = true;
-    return {
+    std::vector<Key> keys{
         name,
         // 2^53 - 1: readers that hold numbers as doubles still read every seed exactly.
         run.integer("seed", &RunConfig::seed,
@@ -61,25 +101,9 @@ std::vector<Key> run_keys() {
             {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
                         "seconds before training, outside of every clock that scores; off has "
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
-        run.integer("evaluate_epochs", &RunConfig::evaluate_epochs,
-                    {.meaning = "Epochs between two evaluations of each model on the test samples "
-                                "in the course of its training, on a clock that stands still; 0 "
-                                "is none but the one at the end. Costs memory beside the "
-                                "training's.",
-                     .unit = "epochs",
-                     .bounds = between(0, 65535)}),
-        run.integer("repeat", &RunConfig::repeat,
-                    {.meaning = "Complete runs in one invocation, with the seeds seed, seed + 1, "
-                                "...: each in repetition_1, repetition_2, ... of the result "
-                                "directory, with medians and spread in repetitions.json.",
-                     .unit = "runs",
-                     .bounds = between(1, 100)}),
-        run.choice<Meters>(
-            "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
-            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
-                        "network interfaces are read while the run trains, where nodes show them: "
-                        "once a second, on each node by the first rank of each group there."}),
     };
+    for (Key& key : keys_over_time(run)) keys.push_back(std::move(key));
+    return keys;
 }
 
 std::vector<Key> submission_keys() {

@@ -34,7 +34,9 @@ public:
     BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill);
 
     void cancel() { prefetcher_.cancel(); }
-    void begin(std::int64_t batches) { prefetcher_.begin(batches, sizes_.rows); }
+    void begin(std::int64_t batches, std::int64_t first = 0) {
+        prefetcher_.begin(batches, sizes_.rows, first);
+    }
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
     /// The next batch, with `samples` counted as all rows.

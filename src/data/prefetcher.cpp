@@ -42,13 +42,17 @@ void Prefetcher::cancel() {
     released_ = 0;
 }
 
-void Prefetcher::begin(std::int64_t batches, std::int64_t rows) {
+void Prefetcher::begin(std::int64_t batches, std::int64_t rows, std::int64_t first) {
     ensure(batches >= 0 && rows >= 1, "{} batches of {} rows", batches, rows);
+    ensure(first >= 0 && first <= batches, "batch {} of {} first", first, batches);
     {
         const std::lock_guard lock(mutex_);
         ensure(batches_ == 0 && working_ == 0, "prefetcher begun while at work");
         rows_ = rows;
         batches_ = batches;
+        next_ticket_ = first * rows;
+        handed_out_ = first;
+        released_ = first;
     }
     work_here_.notify_all();
 }

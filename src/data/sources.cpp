@@ -125,13 +125,15 @@ TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,
 
 TrainingSource::~TrainingSource() = default;
 
-void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order) {
+void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
+                                 std::int64_t first_batch) {
     // Both share one field of the random stream's name.
     ensure(epoch < (1U << 16), "epoch {}", epoch);
     std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
     pipeline_->cancel();
     *epoch_ = {epoch, std::move(order), std::move(repetitions)};
-    pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size);
+    pipeline_->begin(static_cast<std::int64_t>(epoch_->order.size()) / settings_.batch_size,
+                     first_batch);
 }
 
 std::string TrainingSource::try_position(std::size_t position, const BatchRow& out) const {

@@ -160,6 +160,11 @@ void describe(auto& fields, Any<EpochQualityRecord> auto& one) {
     fields("quality", one.quality);
 }
 
+void describe(auto& fields, Any<ContinuationRecord> auto& one) {
+    fields("step", one.step);
+    fields("started_utc", one.started_utc);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -181,6 +186,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("predictions_sha256", group.predictions_sha256);
     fields("time_breakdown", group.time_breakdown);
     fields("quality_by_epoch", group.quality_by_epoch);
+    fields("continuations", group.continuations);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {

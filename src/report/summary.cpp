@@ -287,6 +287,12 @@ void print_counters(Page& page, const RunRecord& record) {
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
+    for (const GroupRecord& group : record.work.groups) {
+        for (const ContinuationRecord& one : group.continuations) {
+            page.line("group {:<5} went on  : at step {}, in a program of {}", group.group,
+                      one.step, one_line(one.started_utc));
+        }
+    }
     const ParallelRecord& parallel = record.parallel;
     if (parallel.pipeline_degree > 1) {
         page.line("pipeline            : {} x {}, {}, {}, bubble {}",

@@ -118,7 +118,10 @@ std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out) {
     std::map<std::string, std::string, std::less<>> digests;
     for (const std::string& name : files_below(folder)) {
-        if (!left_out.contains(name)) digests[name] = sha256_hex_of_file(folder / name);
+        if (left_out.contains(name) || left_out.contains(name.substr(0, name.find('/') + 1))) {
+            continue;
+        }
+        digests[name] = sha256_hex_of_file(folder / name);
     }
     const std::string text = manifest_text(digests);
     write_file_durably(folder / kManifestName, text);

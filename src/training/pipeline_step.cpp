@@ -25,18 +25,6 @@ constexpr int kLabelTag = 8194;  // beside those of StageBoundary
 constexpr std::byte kNoPixel{0};
 constexpr std::byte kNoLabel{0xFF};
 
-Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
-    const int stage = layout.stage_of(group_rank);
-    const auto of_stage = [&](int other) {
-        return layout.group_rank_of(other, layout.replica_of(group_rank),
-                                    layout.part_of(group_rank));
-    };
-    Neighbours neighbours;
-    if (stage > 0) neighbours.before = of_stage(stage - 1);
-    if (stage + 1 < layout.stages) neighbours.behind = of_stage(stage + 1);
-    return neighbours;
-}
-
 /// The labels of a rank's share of a batch go from the first stage to the last.
 Route label_route(const PipelineSetup& setup, bool is_outgoing) {
     const plan::Layout& layout = setup.share.layout;
@@ -59,6 +47,14 @@ public:
     const comm::GradientBuckets& buckets() const { return buckets_; }
     const MessageAccounting& messages() const { return accounting_; }
     double communication_seconds() const;
+    void save(Snapshot& to) {
+        save_numbers(first_network(), to);
+        save_residuals(reducer_, buckets_, store_, to);
+    }
+    void restore(const Snapshot& from) {
+        skipped_before_ = restore_numbers(from, device_, first_network()).skipped_steps;
+        restore_residuals(from, reducer_, buckets_, store_);
+    }
 
 private:
     /// Lets messages advance between kernels.
@@ -386,6 +382,14 @@ const comm::GradientBuckets& PipelineStep::buckets() const {
 
 double PipelineStep::communication_seconds() const {
     return worker_->communication_seconds();
+}
+
+void PipelineStep::save(Snapshot& to) {
+    worker_->save(to);
+}
+
+void PipelineStep::restore(const Snapshot& from) {
+    worker_->restore(from);
 }
 
 MessageAccounting PipelineStep::messages() const {

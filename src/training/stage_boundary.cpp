@@ -35,6 +35,18 @@ Route make_route(int group_rank, int tag, const std::vector<std::string>& names,
 
 }  // namespace
 
+Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
+    const int stage = layout.stage_of(group_rank);
+    const auto of_stage = [&](int other) {
+        return layout.group_rank_of(other, layout.replica_of(group_rank),
+                                    layout.part_of(group_rank));
+    };
+    Neighbours neighbours;
+    if (stage > 0) neighbours.before = of_stage(stage - 1);
+    if (stage + 1 < layout.stages) neighbours.behind = of_stage(stage + 1);
+    return neighbours;
+}
+
 StageBoundary::StageBoundary(comm::Communicator& group, device::Device& device,
                              const graph::Network& network, const Neighbours& neighbours)
     : device_(device),

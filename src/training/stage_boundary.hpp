@@ -9,6 +9,7 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
 
 #include "stage_messages.hpp"
 
@@ -19,6 +20,8 @@ struct Neighbours {
     int before = -1;
     int behind = -1;
 };
+
+Neighbours neighbours_of(const plan::Layout& layout, int group_rank);
 
 /// Exchanges the values at the two ends of a stage, and their gradients, with the stages beside it:
 /// one message for each micro-batch and direction, through host memory.

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include <hpcai/training/step_log.hpp>
 
 namespace hpcai::training {
+namespace {
+
+constexpr double PhaseSeconds::*kPhases[] = {
+    &PhaseSeconds::input_wait,    &PhaseSeconds::forward,   &PhaseSeconds::backward,
+    &PhaseSeconds::communication, &PhaseSeconds::optimizer, &PhaseSeconds::other};
+constexpr std::size_t kColumns = 6 + std::size(kPhases);  // of a saved step
+
+}  // namespace
 
 StepLog::StepLog(StepLogOptions options, device::Device& device)
     : options_(std::move(options)),
@@ -67,6 +77,40 @@ void StepLog::trace_device(const StepRecord& record) {
     before_end(Phase::backward, of.backward);
     before_end(Phase::forward, of.forward);
     trace_.step(record.step, end, record.end_seconds);
+}
+
+void StepLog::save(Snapshot& to) const {
+    std::vector<double> rows;
+    rows.reserve(steps_.size() * kColumns);
+    for (const StepRecord& step : steps_) {
+        rows.insert(rows.end(), {static_cast<double>(step.step), static_cast<double>(step.epoch),
+                                 static_cast<double>(step.samples), step.end_seconds,
+                                 step.learning_rate, step.loss});
+        for (double PhaseSeconds::*phase : kPhases) rows.push_back(step.phases.*phase);
+    }
+    to.put_numbers("steps", std::move(rows));
+    to.put_numbers("step_seconds", step_seconds_);
+}
+
+void StepLog::restore(const Snapshot& from, std::int64_t steps) {
+    const auto count = static_cast<std::size_t>(steps);
+    const std::span<const double> seconds = from.numbers("step_seconds", count);
+    std::span<const double> rows = from.numbers("steps", count * kColumns);
+    std::vector<StepRecord> restored;
+    for (; !rows.empty(); rows = rows.subspan(kColumns)) {
+        StepRecord& step = restored.emplace_back();
+        step.step =
+            from.whole("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
+        step.epoch = static_cast<int>(from.whole("steps", rows[1], 0, 65535));
+        step.samples = from.whole("steps", rows[2], 0, std::int64_t{1} << 53);
+        step.end_seconds = rows[3];
+        step.learning_rate = rows[4];
+        step.loss = rows[5];
+        std::size_t column = 6;
+        for (double PhaseSeconds::*phase : kPhases) step.phases.*phase = rows[column++];
+    }
+    steps_ = std::move(restored);
+    step_seconds_.assign(seconds.begin(), seconds.end());
 }
 
 graph::Observer* StepLog::kernels() {

@@ -8,6 +8,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_log.hpp>
 
 /// What a step is made of, whoever runs it.
@@ -52,6 +53,17 @@ std::span<const float> checked_gradients(const graph::Network& network,
 /// before: whether no smaller loss scale can help.
 bool has_diverged(const device::StepNumbers& numbers, std::uint32_t skipped_before,
                   const device::LossScalePolicy& policy);
+
+/// What StepRunner::save and restore have of a network's numbers, and of what the sums of gradients
+/// feed back to the next step's.
+void save_numbers(const graph::Network& network, Snapshot& to);
+/// Returns them.
+device::StepNumbers restore_numbers(const Snapshot& from, device::Device& device,
+                                    graph::Network& network);
+void save_residuals(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
+                    graph::ParameterStore& store, Snapshot& to);
+void restore_residuals(const Snapshot& from, comm::GradientReducer& reducer,
+                       const comm::GradientBuckets& buckets, graph::ParameterStore& store);
 
 /// Enqueues a change of one of the network's numbers.
 template <typename T>

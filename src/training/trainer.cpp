@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/training/trainer.hpp>
@@ -54,13 +53,6 @@ std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device&
 
 }  // namespace
 
-struct Trainer::Epoch {
-    EpochReport report;
-    std::exception_ptr failure;     // of this rank's source
-    std::int64_t unread_steps = 0;  // since the last reading
-    double loss_sum = 0;            // over the steps, of their mean losses
-};
-
 Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
                  comm::Communicator& group)
     : config_(setup.config),
@@ -75,7 +67,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
       slices_(slices_of(setup, group.size())),
-      audit_(setup.config.run.audit_steps, device, store, group, slices_) {
+      audit_(setup.config.run.audit_steps, device, store, group, slices_),
+      between_(setup.between) {
     if (log_ == nullptr) return;
     log_->count_communication([this, statistics = setup.statistics] {
         const double of_statistics = statistics == nullptr ? 0 : statistics->accounting().seconds;
@@ -105,36 +98,57 @@ void Trainer::give_up(const Error& error) {
 
 EpochReport Trainer::train_steps(int number, data::BatchSource& source,
                                  const std::function<void(const StepReport&)>& listener) {
-    const Stopwatch watch;
-    Epoch epoch;
-    EpochReport& report = epoch.report;
-    if (log_ != nullptr) log_->begin();
+    begin_epoch(number);
+    EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
-        take_step(epoch, source);
+        take_step(source);
         // Failures of other ranks show in a reading only, so that comes before other waits.
-        const bool is_last = report.steps == source.batches();
-        const bool is_read = is_last || epoch.unread_steps == step_->steps_between_readings() ||
-                             audit_.is_due(steps_done_);
-        if (is_read) read_results(epoch);
+        const bool is_read = must_read(report.steps == source.batches());
+        if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size});
         audit_.after_step(steps_done_);
-        if (log_ != nullptr) end_step(number, is_read);
+        if (log_ != nullptr) end_step(is_read);
+        if (is_read && between_ != nullptr) between_->after_reading(*this, steps_done_);
     }
     device_.synchronize();
-    report.seconds = watch.seconds();
+    report.seconds = epoch_.seconds_before + epoch_.watch.seconds();
     check_parameters(number);
-    group_.all_reduce_sum(std::span(&epoch.loss_sum, 1));
-    report.mean_loss = epoch.loss_sum /
+    group_.all_reduce_sum(std::span(&epoch_.loss_sum, 1));
+    report.mean_loss = epoch_.loss_sum /
                        static_cast<double>(std::max<std::int64_t>(report.steps, 1)) /
                        static_cast<double>(group_.size());
-    return std::move(report);
+    return report;
 }
 
-void Trainer::end_step(int epoch, bool is_read) {
+/// What lies between the programs, on the clock that goes on, belongs to the next step.
+void Trainer::begin_epoch(int number) {
+    if (!std::exchange(goes_on_, false)) {
+        epoch_ = {};
+        epoch_.number = number;
+        if (log_ != nullptr) log_->begin();
+        return;
+    }
+    ensure(number == epoch_.number, "epoch {} goes on as epoch {}", epoch_.number, number);
+    epoch_.watch.restart();
+    if (log_ == nullptr) return;
+    const bool is_in_steps = epoch_.report.steps > 0 && epoch_.report.steps < steps_per_epoch_;
+    if (is_in_steps) {
+        epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
+    }
+    log_->go_on();
+}
+
+bool Trainer::must_read(bool is_last) const {
+    return is_last || epoch_.unread_steps == step_->steps_between_readings() ||
+           audit_.is_due(steps_done_) ||
+           (between_ != nullptr && between_->needs_results(steps_done_));
+}
+
+void Trainer::end_step(bool is_read) {
     StepRecord record;
     record.step = steps_done_ - 1;
-    record.epoch = epoch;
+    record.epoch = epoch_.number;
     record.samples = config_.training.batch_size;
     record.learning_rate = schedule_(record.step);
     if (is_read) record.loss = last_loss_;
@@ -143,34 +157,34 @@ void Trainer::end_step(int epoch, bool is_read) {
 
 /// A rank without a batch takes part with an empty one until the results are read, or the others
 /// would wait for ever.
-void Trainer::take_step(Epoch& epoch, data::BatchSource& source) {
+void Trainer::take_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
     try {
-        if (!epoch.failure) batch = &source.next();
+        if (!epoch_.failure) batch = &source.next();
     } catch (...) {
-        epoch.failure = std::current_exception();
+        epoch_.failure = std::current_exception();
     }
-    step_->run_batch(batch, schedule_(steps_done_), epoch.failure != nullptr);
-    epoch.report.samples += config_.training.batch_size;
-    ++epoch.report.steps;
-    ++epoch.unread_steps;
+    step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
+    epoch_.report.samples += config_.training.batch_size;
+    ++epoch_.report.steps;
+    ++epoch_.unread_steps;
     ++steps_done_;
 }
 
-void Trainer::read_results(Epoch& epoch) {
+void Trainer::read_results() {
     const StepResults results = step_->read();
     if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
-    if (epoch.failure || results.has_failed) {
+    if (epoch_.failure || results.has_failed) {
         comm::run_together(group_, [&] {
-            if (epoch.failure) std::rethrow_exception(epoch.failure);
+            if (epoch_.failure) std::rethrow_exception(epoch_.failure);
         });
     }
     skipped_steps_ = results.skipped_steps;
-    if (results.has_diverged) report_divergence(epoch.unread_steps);
+    if (results.has_diverged) report_divergence(epoch_.unread_steps);
     last_loss_ = results.loss_sum / static_cast<double>(std::max<std::int64_t>(results.samples, 1));
-    epoch.loss_sum += last_loss_ * static_cast<double>(epoch.unread_steps);
-    epoch.unread_steps = 0;
+    epoch_.loss_sum += last_loss_ * static_cast<double>(epoch_.unread_steps);
+    epoch_.unread_steps = 0;
 }
 
 /// Which ranks hold parameters that are not finite. Where all that train the same do, numbers are

@@ -139,6 +139,16 @@ double TrainingStep::communication_seconds() const {
     return host_seconds(buckets_.accounting());
 }
 
+void TrainingStep::save(Snapshot& to) {
+    save_numbers(network_, to);
+    save_residuals(reducer_, buckets_, store_, to);
+}
+
+void TrainingStep::restore(const Snapshot& from) {
+    skipped_before_ = restore_numbers(from, device_, network_).skipped_steps;
+    restore_residuals(from, reducer_, buckets_, store_);
+}
+
 StepResults TrainingStep::read() {
     reducer_.check();
     buckets_.read_times();

@@ -170,6 +170,7 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
     facts.groups = static_cast<int>(groups.size());
     for (std::size_t index = 0; index < groups.size(); ++index) {
         facts.bad_samples += groups[index].bad_samples;
+        facts.went_on |= !groups[index].record.continuations.empty();
         if (groups[index].record.failure.empty()) continue;
         facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
     }

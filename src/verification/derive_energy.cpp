@@ -17,11 +17,15 @@ namespace {
 
 constexpr const char* kNoGroup = "no group finished";
 
-/// Why nothing was read; empty: it was.
-std::string why_unread(const config::RunConfig& run) {
+/// Why nothing was read of the whole training; empty: it was.
+std::string why_unread(const config::RunConfig& run, bool went_on) {
     if (run.meters == config::Meters::none) return "run.meters is none";
-    if (run.evaluate_epochs == 0) return "";
-    return "run.evaluate_epochs has evaluations between the steps, which meters would count, too";
+    if (run.evaluate_epochs != 0) {
+        return "run.evaluate_epochs has evaluations between the steps, which meters would count, "
+               "too";
+    }
+    if (went_on) return "a group went on from a checkpoint: no program has read its whole training";
+    return "";
 }
 
 /// Meters of one kind, by the first part of their counters' names.
@@ -172,9 +176,8 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
 }
 
 /// Why there is no energy where no meter has said anything.
-std::string why_no_meter(const config::RunConfig& run, const EnergyRecord& energy,
-                         bool has_groups) {
-    if (const std::string why = why_unread(run); !why.empty()) return why;
+std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, bool has_groups) {
+    if (!unread.empty()) return unread;
     if (!has_groups) return kNoGroup;
     if (energy.meters.empty()) return "the nodes show no energy meter";
     const MeterRecord& first = energy.meters.front();
@@ -197,7 +200,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
 }
 
 /// From record.energy.meters.
-Quantity total_joules(const config::RunConfig& run, bool has_groups, RunRecord& record) {
+Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& record) {
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
     double sum = 0;
@@ -210,7 +213,7 @@ Quantity total_joules(const config::RunConfig& run, bool has_groups, RunRecord& 
         if (!joules.value && !lacking) lacking = joules;
         sum += joules.value.value_or(0);
     }
-    if (kinds.empty()) return nothing(why_no_meter(run, energy, has_groups));
+    if (kinds.empty()) return nothing(why_no_meter(unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return nothing("several nodes are called " + shared);
@@ -245,8 +248,8 @@ void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& inte
     }
 }
 
-Quantity all_sent_bytes(const config::RunConfig& run, bool has_groups, const RunRecord& record) {
-    if (const std::string why = why_unread(run); !why.empty()) return nothing(why);
+Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRecord& record) {
+    if (!unread.empty()) return nothing(unread);
     if (!has_groups) return nothing(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return nothing("several nodes are called " + shared);
@@ -304,7 +307,10 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
 
 void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
                    RunRecord& record) {
-    const Counters counters = counters_of(groups);
+    const bool went_on = std::ranges::any_of(
+        groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
+    const std::string unread = why_unread(run, went_on);
+    const Counters counters = went_on ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
     Quantity core_seconds = nothing("the core phase has no length");
@@ -312,14 +318,14 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     add_meters(counters, energy);
     add_interfaces(counters, record.communication.interfaces);
     const bool has_groups = !counters.empty();
-    energy.joules = total_joules(run, has_groups, record);
+    energy.joules = total_joules(unread, has_groups, record);
     energy.average_watts = energy.joules;
     if (energy.joules.value) {
         energy.average_watts = core_seconds;
         if (core_seconds.value)
             *energy.average_watts.value = *energy.joules.value / *core_seconds.value;
     }
-    record.communication.counted_sent_bytes = all_sent_bytes(run, has_groups, record);
+    record.communication.counted_sent_bytes = all_sent_bytes(unread, has_groups, record);
     Quantity& efficiency = record.scores.vflops_per_watt;
     const Quantity& vflops = record.scores.vflops;
     const Quantity& watts = energy.average_watts;

@@ -49,6 +49,7 @@ public:
         describe(expected.record);
         if (expected.record.failure.empty()) {
             take_steps(expected.record);
+            check_continuations(expected.record);
             take_core_phase(expected);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
@@ -132,8 +133,30 @@ private:
         steps_ = *steps;
     }
 
+    /// Each program goes on at a step that the one before has taken, or at the first.
+    void check_continuations(const GroupRecord& record) {
+        std::int64_t step = 0;
+        std::string started = claim_.record.time.started_utc;
+        for (const ContinuationRecord& one : record.continuations) {
+            if (one.step >= step && one.step <= record.iterations && one.started_utc >= started) {
+                step = one.step;
+                started = one.started_utc;
+                continue;
+            }
+            inspector_.find(files_.record,
+                            "record.continuations has step {} at {}; must be from step {} to {} "
+                            "and not before {}",
+                            one.step, one.started_utc, step, record.iterations, started);
+            return;
+        }
+    }
+
     /// When it began is the record's own word.
     void take_core_phase(GroupResult& result) {
+        if (!result.record.continuations.empty()) {
+            result.counters.clear();
+            return;
+        }
         const auto steps = std::ranges::find(result.counters, kStepsCounter, &CounterRecord::name);
         if (steps == result.counters.end() || steps->readings.empty()) {
             inspector_.find(file("record.json"), "counters has no readings of {}", kStepsCounter);

@@ -198,7 +198,12 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
     }
     const std::string incomplete = what_submission_lacks(config);
     if (!incomplete.empty()) reasons.push_back(incomplete);
-    return {Status::valid, reasons, ExitCode::ok, incomplete.empty(), {}};
+    if (facts.went_on) {
+        reasons.emplace_back(
+            "a group went on from a checkpoint in another program: not rankable, as the time "
+            "between is not counted");
+    }
+    return {Status::valid, reasons, ExitCode::ok, incomplete.empty() && !facts.went_on, {}};
 }
 
 }  // namespace

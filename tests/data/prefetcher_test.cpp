@@ -46,6 +46,24 @@ TEST_P(PrefetcherWithThreads, NeverRunsFurtherAheadThanItsSlots) {
     EXPECT_FALSE(too_far);
 }
 
+TEST_P(PrefetcherWithThreads, BeginsBehindTheBatchesThatAreLeftOut) {
+    std::vector<std::atomic<int>> filled(7);
+    Prefetcher prefetcher(3, GetParam(), [&](int slot, std::int64_t batch, std::int64_t) {
+        EXPECT_EQ(slot, batch % 3);
+        ++filled[static_cast<std::size_t>(batch)];
+    });
+    prefetcher.begin(7, 2, 4);
+    EXPECT_EQ(prefetcher.batches(), 7);
+    for (int batch = 4; batch < 7; ++batch) EXPECT_EQ(prefetcher.next(), batch % 3);
+    EXPECT_THROW(prefetcher.next(), Error);
+    for (std::size_t batch = 0; batch < filled.size(); ++batch) {
+        EXPECT_EQ(filled[batch], batch < 4 ? 0 : 2) << batch;
+    }
+    prefetcher.cancel();
+    prefetcher.begin(7, 2, 7);
+    EXPECT_THROW(prefetcher.next(), Error);
+}
+
 TEST_P(PrefetcherWithThreads, RethrowsTheFirstFailingRowOfABatchAndGoesOn) {
     Prefetcher prefetcher(2, GetParam(), [](int, std::int64_t batch, std::int64_t row) {
         if (batch == 1 && row >= 2) throw std::runtime_error("row " + std::to_string(row));

@@ -164,6 +164,38 @@ TEST_F(Sources, AnEpochMayBeAbandoned) {
     EXPECT_GE(source.wait_seconds(), 0.0);
 }
 
+TEST_F(Sources, GoOnBehindBatchesThatWereTrainedOnBefore) {
+    const auto batches_from = [&](std::int64_t first) {
+        TrainingSource source(samples(), {.batch_size = 4}, 5, 1);
+        source.begin_epoch(2, sequence(23, 15), first);
+        std::vector<Bytes> pixels;
+        for (std::int64_t batch = first; batch < source.batches(); ++batch) {
+            pixels.push_back(pixels_of(source.next()));
+        }
+        return pixels;
+    };
+    const std::vector<Bytes> all = batches_from(0);
+    ASSERT_EQ(all.size(), 5U);
+    EXPECT_EQ(batches_from(3), (std::vector<Bytes>{all[3], all[4]}));
+    EXPECT_TRUE(batches_from(5).empty());
+}
+
+TEST_F(Sources, CountBadSamplesThatWereMetBefore) {
+    damage(3);
+    const auto bad_of = [&](std::vector<std::uint32_t> before) {
+        SourceSettings settings{.batch_size = 5};
+        settings.on_bad_sample = config::BadSamplePolicy::skip;
+        TrainingSource source(samples(), settings, 5, 1);
+        source.remember_bad_samples(before);
+        source.begin_epoch(0, {0, 1, 2, 3, 4});
+        source.next();
+        EXPECT_EQ(source.bad_samples().first.size(), 1U) << "of which the name is known";
+        return source.bad_sample_numbers();
+    };
+    EXPECT_EQ(bad_of({}), (std::vector<std::uint32_t>{3}));
+    EXPECT_EQ(bad_of({9, 3}), (std::vector<std::uint32_t>{3, 9}));
+}
+
 TEST_F(Sources, EvaluationScoresEverySampleOnceAndPads) {
     for (const int degree : {1, 2, 4}) {
         std::vector<std::int32_t> labels;

@@ -40,11 +40,17 @@ storage::TemporaryFolder* CompleteRun::folder_ = nullptr;
 Outcome* CompleteRun::outcome_ = nullptr;
 
 TEST_F(CompleteRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
-    std::set<std::string> expected{"result.json",           "summary.txt",
-                                   "config.yaml",           "environment.json",
-                                   "manifest.sha256",       "evaluation/ensemble.npy",
-                                   "evaluation/labels.npy", "evaluation/samples.txt",
-                                   "report.html",           "mllog/result_0.txt",
+    std::set<std::string> expected{"result.json",
+                                   "summary.txt",
+                                   "config.yaml",
+                                   "environment.json",
+                                   "launch.json",
+                                   "manifest.sha256",
+                                   "evaluation/ensemble.npy",
+                                   "evaluation/labels.npy",
+                                   "evaluation/samples.txt",
+                                   "report.html",
+                                   "mllog/result_0.txt",
                                    "mllog/result_1.txt"};
     for (const std::string group : {"groups/0/", "groups/1/"}) {
         for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
@@ -63,7 +69,7 @@ TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
     const Outcome check =
         cli::execute_in(result(""), {"sha256sum", "--check", "--strict", "manifest.sha256"});
     EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
-    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 21) << check.out;
+    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 22) << check.out;
 }
 
 TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {

@@ -78,6 +78,15 @@ TEST(Summary, HasTheEnergyThatWasMeasured) {
         << summary(record, kManifest);
 }
 
+TEST(Summary, TellsWhereAGroupWentOn) {
+    RunRecord record = example_record();
+    record.work.groups[1].continuations = {{4, "2022-11-06T00:00:00Z"}};
+    EXPECT_NE(summary(record, kManifest)
+                  .find("group 1     went on  : at step 4, in a program of 2022-11-06T00:00:00Z\n"),
+              std::string::npos)
+        << summary(record, kManifest);
+}
+
 TEST(Summary, NeverPrintsANan) {
     RunRecord record = example_record();
     record.quality.ensemble.value = std::numeric_limits<double>::quiet_NaN();

@@ -294,6 +294,17 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
     EXPECT_EQ(describe_submission(config).hardware, "c");
 }
 
+TEST(Verdict, RanksNoResultOfGroupsThatWentOnFromACheckpoint) {
+    VerdictFacts facts = official_facts();
+    facts.went_on = true;
+    const VerdictRecord verdict = judge(official_config(), facts);
+    EXPECT_EQ(verdict.status, Status::valid);
+    EXPECT_EQ(verdict.exit_code, ExitCode::ok);
+    EXPECT_FALSE(verdict.rankable);
+    EXPECT_THAT(verdict.reasons,
+                testing::ElementsAre(testing::HasSubstr("went on from a checkpoint")));
+}
+
 TEST(Verdict, NamesEveryBrokenRuleAtOnce) {
     config::Config config = official_config();
     VerdictFacts facts = official_facts();

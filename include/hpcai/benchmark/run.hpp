@@ -15,6 +15,7 @@ struct RunRequest {
     std::vector<std::string> overrides;  // "section.key=value"
     std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;            // for the environment's record
+    std::string resume = {};  // result directory of a run to go on with; then nothing above it
 };
 
 /// One run of the benchmark, from start to verdict, as one rank of it: configuration, layout,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -30,6 +31,10 @@ class BadSamples {
 public:
     void record(std::uint32_t sample, const std::string& name, const std::string& reason);
     BadSampleReport report() const;
+    /// Of those recorded, ascending.
+    std::vector<std::uint32_t> numbers() const;
+    /// Counts samples that were recorded by another object, whose names are not known.
+    void remember(std::span<const std::uint32_t> samples);
 
 private:
     mutable std::mutex mutex_;

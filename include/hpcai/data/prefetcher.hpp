@@ -28,8 +28,8 @@ public:
 
     /// Gives up what is under way and returns once no thread calls Fill any more.
     void cancel();
-    /// Starts batches 0 to `batches` - 1 of `rows` rows each, after a cancel().
-    void begin(std::int64_t batches, std::int64_t rows);
+    /// Starts batches `first` to `batches` - 1 of `rows` rows each, after a cancel().
+    void begin(std::int64_t batches, std::int64_t rows, std::int64_t first = 0);
     /// Waits for the next batch and returns its slot, which stays untouched until the call after.
     /// Rethrows what its first failing row threw. Throws Error(internal) past the last batch.
     int next();

@@ -42,15 +42,22 @@ public:
                    std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
 
-    /// Starts preparing `order`, the sample numbers of the model's whole epoch. A remainder that
-    /// does not fill a batch is left out. Abandons an epoch that is under way.
-    void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order);
+    /// Starts preparing `order`, the sample numbers of the model's whole epoch, from batch
+    /// `first_batch` on. A remainder that does not fill a batch is left out. Abandons an epoch that
+    /// is under way.
+    void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
+                     std::int64_t first_batch = 0);
 
     std::int64_t batches() const override;
     const Batch& next() override;
     double wait_seconds() const override;
     /// Bad samples met since construction, those of batches prepared ahead included.
     BadSampleReport bad_samples() const;
+    /// The numbers of all of them, ascending, and the way to count them among those met.
+    std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
+    void remember_bad_samples(std::span<const std::uint32_t> samples) {
+        bad_samples_.remember(samples);
+    }
 
 private:
     struct Epoch;

@@ -12,11 +12,11 @@ namespace hpcai::storage {
 inline constexpr const char* kManifestName = "manifest.sha256";
 
 /// Writes `folder`/manifest.sha256: one line per regular file below `folder` but itself and those
-/// `left_out`, in the format of `sha256sum`, paths relative to `folder` and sorted by their bytes,
-/// so that `sha256sum --check manifest.sha256` in that folder proves it. Symbolic links are not
-/// followed and, like devices and pipes, not listed. Returns the SHA-256 of the manifest's text.
-/// Throws Error(usage) when the manifest cannot be written, Error(data) when a file or folder
-/// cannot be read.
+/// `left_out` (of a folder, by its name with a slash, all), in the format of `sha256sum`, paths
+/// relative to `folder` and sorted by their bytes, so that `sha256sum --check manifest.sha256` in
+/// that folder proves it. Symbolic links are not followed and, like devices and pipes, not listed.
+/// Returns the SHA-256 of the manifest's text. Throws Error(usage) when the manifest cannot be
+/// written, Error(data) when a file or folder cannot be read.
 std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out = {});
 

@@ -57,6 +57,8 @@ public:
     const comm::GradientBuckets& buckets() const override;
     MessageAccounting messages() const override;
     double communication_seconds() const override;
+    void save(Snapshot& to) override;
+    void restore(const Snapshot& from) override;
 
 private:
     class Worker;

@@ -84,6 +84,8 @@ public:
 
     /// Audits in which all ranks agreed; where each holds something else there are none.
     std::int64_t passed() const { return passed_; }
+    /// Counts those of the program that this one goes on for.
+    void restore(std::int64_t passed) { passed_ = passed; }
 
 private:
     bool has_replicas() const { return std::ranges::count(slices_, slices_.front()) > 1; }

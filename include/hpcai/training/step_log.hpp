@@ -11,6 +11,7 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/training/phase_clock.hpp>
+#include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_trace.hpp>
 
 namespace hpcai::training {
@@ -41,6 +42,8 @@ public:
 
     /// The next step begins, after a pause: else it does where the one before ends.
     void begin() { begin(options_.now()); }
+    /// The next step begins where the one before ended, in another program perhaps.
+    void go_on() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// From now on the step is in this phase.
     void enter(Phase phase);
     /// Of the device, of the last step whose results have just been read.
@@ -61,6 +64,12 @@ public:
     const std::vector<StepRecord>& steps() const { return steps_; }
     /// Of each of them, from its beginning to its end; of those whose results were read.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
+    /// Keeps all steps that have ended, behind one whose results were read.
+    void save(Snapshot& to) const;
+    /// Before the first step: has those of another log, of `steps` steps. Throws Error(data) naming
+    /// the array that does not fit.
+    void restore(const Snapshot& from, std::int64_t steps);
+
     bool measures_phases() const { return options_.measure_phases; }
     /// Readings of the clock for phases.
     std::int64_t readings() const { return clock_.readings(); }

@@ -8,6 +8,7 @@
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/part_exchange.hpp>
 #include <hpcai/data/batch_source.hpp>
+#include <hpcai/training/snapshot.hpp>
 
 namespace hpcai::training {
 
@@ -57,6 +58,13 @@ public:
 
     /// None where there are neither stages nor parts.
     virtual MessageAccounting messages() const { return {}; }
+
+    /// Behind a step whose results were read: adds to `to` what the digits of the next step depend
+    /// on beside parameters and optimizer states.
+    virtual void save(Snapshot& to) = 0;
+    /// Before a step: goes on as the rank did that save()d. Throws Error(data) naming the array
+    /// that does not fit; then some have been put back.
+    virtual void restore(const Snapshot& from) = 0;
 };
 
 }  // namespace hpcai::training

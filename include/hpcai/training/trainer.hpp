@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/comm/statistics_span.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
@@ -37,6 +40,25 @@ struct EpochReport {
     double mean_loss = 0;  // over all ranks
 };
 
+class Trainer;
+
+/// What is to be done between two steps, by all ranks of a group alike.
+class BetweenSteps {
+public:
+    virtual ~BetweenSteps() = default;
+    /// Whether the results of a step must be read, so many being done with it.
+    virtual bool needs_results(std::int64_t steps_done) const = 0;
+    /// Behind a step whose results were read. What it throws ends the training on all ranks.
+    /// Collective in the group.
+    virtual void after_reading(Trainer& trainer, std::int64_t steps_done) = 0;
+};
+
+/// How far a training is.
+struct TrainingPosition {
+    int epoch = 0;           // from 0, that is under way
+    std::int64_t steps = 0;  // done of it
+};
+
 struct TrainerSetup {
     const config::Config& config;
     graph::Network& network;                  // training mode, batch: this rank's share
@@ -45,6 +67,7 @@ struct TrainerSetup {
     const PipelineShare* pipeline = nullptr;  // null: the group's ranks share a batch, no more
     StepLog* log = nullptr;                   // null: nobody asks for single steps
     const comm::StatisticsSpan* statistics = nullptr;  // of the network; null: of one rank each
+    BetweenSteps* between = nullptr;                   // null: nothing is to be done
 };
 
 /// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
@@ -54,16 +77,30 @@ public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
             comm::Communicator& group);
 
-    /// One pass over `source`. Every run.audit_steps steps, after `listener` was told of the last,
-    /// the ranks compare their replicas: all throw ReplicaDivergence when they differ. When a
-    /// rank's source fails, all ranks leave after the same step, the next whose results are read,
-    /// and throw that failure. Numbers that are not finite make the ranks compare their replicas,
-    /// too, and then throw Error(internal) on all: when the results of a step with such a loss are
-    /// read, else at the end of the epoch. Only the first stage of a pipeline, and the first part
-    /// of its layers, reads the source's batches. After a failure the communicators are of no more
-    /// use.
+    /// One pass over `source`, or behind restore() the rest of one. Every run.audit_steps steps,
+    /// after `listener` was told of the last, the ranks compare their replicas: all throw
+    /// ReplicaDivergence when they differ. When a rank's source fails, all ranks leave after the
+    /// same step, the next whose results are read, and throw that failure. Numbers that are not
+    /// finite make the ranks compare their replicas, too, and then throw Error(internal) on all:
+    /// when the results of a step with such a loss are read, else at the end of the epoch. Only the
+    /// first stage of a pipeline, and the first part of its layers, reads the source's batches.
+    /// After a failure the communicators are of no more use.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
+
+    /// Between two steps: what this rank holds of the training, in host memory. Parameters and the
+    /// optimizer's states are in that of the first of the ranks that train the same ones alone.
+    /// Waits for the device.
+    void save(Snapshot& to);
+    /// Before the first step: goes on behind the step at which all ranks have save()d, with
+    /// train_epoch of position().epoch and a source that begins behind position().steps batches.
+    /// Throws Error(data) naming the array that does not fit; what was put back by then is undone
+    /// by another restore(). To be followed by share_parameters().
+    void restore(const Snapshot& from);
+    /// Gives the ranks that train the same parameters those, and the states, that the first of them
+    /// has. Collective.
+    void share_parameters();
+    TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
     /// Gives all ranks that train the same parameters the mean of their running statistics, which
     /// equals the statistics that one rank would have gathered. Collective; before evaluation.
@@ -80,7 +117,16 @@ public:
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
-    struct Epoch;  // what one pass has come to
+    /// What one pass has come to.
+    struct Epoch {
+        int number = 0;
+        EpochReport report;
+        double seconds_before = 0;  // until `watch` began
+        Stopwatch watch;
+        std::exception_ptr failure;     // of this rank's source
+        std::int64_t unread_steps = 0;  // since the last reading
+        double loss_sum = 0;            // over the steps, of their mean losses
+    };
     struct LostParameters {
         bool anywhere = false;         // by a rank of the group
         bool by_all_replicas = false;  // by all ranks that train what this one does
@@ -88,9 +134,12 @@ private:
 
     EpochReport train_steps(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
-    void take_step(Epoch& epoch, data::BatchSource& source);
-    void end_step(int epoch, bool is_read);
-    void read_results(Epoch& epoch);
+    void begin_epoch(int number);
+    void take_step(data::BatchSource& source);
+    bool must_read(bool is_last) const;
+    void end_step(bool is_read);
+    void read_results();
+    std::vector<std::span<float>> shared_values();
     LostParameters lost_parameters();
     void give_up(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
@@ -111,6 +160,9 @@ private:
     Schedule schedule_;
     std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;
+    BetweenSteps* between_;
+    Epoch epoch_;
+    bool goes_on_ = false;  // with epoch_, which another program has begun
 };
 
 }  // namespace hpcai::training

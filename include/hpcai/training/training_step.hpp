@@ -54,6 +54,8 @@ public:
     std::int64_t steps_between_readings() const override { return steps_between_readings_; }
     const comm::GradientBuckets& buckets() const override { return buckets_; }
     double communication_seconds() const override;
+    void save(Snapshot& to) override;
+    void restore(const Snapshot& from) override;
 
 private:
     void refresh_copies();

@@ -18,6 +18,7 @@ struct VerdictFacts {
     bool has_score = false;               // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;    // "group 1: why", one for each group that did not finish
     int groups = 0;
+    bool went_on = false;                 // a group was trained by several programs
     std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
 };
 

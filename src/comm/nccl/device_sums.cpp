@@ -102,9 +102,7 @@ void DeviceSums::connect(NcclGroup& nccl, cudaStream_t stream) {
 }
 
 void DeviceSums::enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream) {
-    const auto found = sums_.find({device_values.data(), device_values.size()});
-    ensure(found != sums_.end(), "a sum of {} values was not prepared", device_values.size());
-    const Sum& sum = found->second;
+    const Sum& sum = sum_of(device_values);
     has_begun_ = true;
     for (const SumStep& step : sum.program.steps) {
         begin(sum, step, stream);
@@ -115,6 +113,27 @@ void DeviceSums::enqueue(NcclGroup& nccl, std::span<float> device_values, cudaSt
     const bool is_recorded = is_being_recorded(stream);
     add(is_recorded ? of_recording_ : sent_, sum.sent);
     counts_sums_ |= !is_recorded;
+}
+
+const DeviceSums::Sum& DeviceSums::sum_of(std::span<float> device_values) const {
+    const auto found = sums_.find({device_values.data(), device_values.size()});
+    ensure(found != sums_.end(), "a sum of {} values was not prepared", device_values.size());
+    return found->second;
+}
+
+std::vector<float> DeviceSums::residual_of(std::span<float> device_values) const {
+    const Sum& sum = sum_of(device_values);
+    if (!sum.residual) return {};
+    std::vector<float> residual(device_values.size());
+    device_.download(std::as_writable_bytes(std::span(residual)), sum.residual->data());
+    return residual;
+}
+
+void DeviceSums::set_residual(std::span<float> device_values, std::span<const float> residual) {
+    const Sum& sum = sum_of(device_values);
+    const std::size_t size = sum.residual ? device_values.size() : 0;
+    ensure(size == residual.size(), "a residual of {} values for {}", residual.size(), size);
+    if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
 }
 
 void DeviceSums::begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -41,6 +42,10 @@ public:
     /// After a step's sums, or a recording with them, in the order of `stream`.
     void end_step(cudaStream_t stream);
 
+    /// As ErrorFeedback has them, of what was prepared.
+    std::vector<float> residual_of(std::span<float> device_values) const;
+    void set_residual(std::span<float> device_values, std::span<const float> residual);
+
     /// Up to the step that ended last.
     const SentBytes& sent() const { return sent_; }
 
@@ -53,6 +58,7 @@ private:
         SentBytes sent;  // by one of it
     };
 
+    const Sum& sum_of(std::span<float> device_values) const;
     void begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
     void end(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
     std::byte* wire() const { return static_cast<std::byte*>(wire_->data()); }

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "device_sums.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/agreement.hpp"
+#include "hpcai/comm/error_feedback.hpp"
 #include "nccl_group.hpp"
 #include "sum_times.hpp"
 
@@ -73,7 +75,7 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-class NcclReducer final : public GradientReducer {
+class NcclReducer final : public GradientReducer, public ErrorFeedback {
 public:
     explicit NcclReducer(const NcclReducerOptions& options)
         : size_(options.group.size()),
@@ -120,6 +122,13 @@ public:
     }
     std::optional<SumSeconds> recorded_seconds() const override { return times_.last_run(); }
     void give_up() noexcept override { nccl_.abort(); }
+    std::vector<float> residual_of(std::span<float> device_values) override {
+        check();
+        return own_sums_ ? own_sums_->residual_of(device_values) : std::vector<float>{};
+    }
+    void set_residual(std::span<float> device_values, std::span<const float> residual) override {
+        if (own_sums_) own_sums_->set_residual(device_values, residual);
+    }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
     /// Orders the device's further work after the sums started so far, the `sum`th among them.

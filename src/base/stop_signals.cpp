@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
+#include <signal.h>
+
+#include <hpcai/base/stop_signals.hpp>
+
+namespace hpcai {
+namespace {
+
+// A handler has no parameter by which it could be told of another place.
+std::atomic<int> last_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void remember_signal(int number) {
+    last_signal.store(number, std::memory_order_relaxed);
+}
+
+void handle(int number, int more_flags) {
+    struct sigaction action {};
+    action.sa_handler = remember_signal;
+    action.sa_flags = SA_RESTART | more_flags;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+    handle(SIGUSR1, 0);
+    // Who asks twice shall not wait.
+    handle(SIGTERM, static_cast<int>(SA_RESETHAND));
+}
+
+StopSignals::~StopSignals() {
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+int StopSignals::received() noexcept {
+    return last_signal.load(std::memory_order_relaxed);
+}
+
+}  // namespace hpcai

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group_checkpoints.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <signal.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/stop_signals.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr double kSecondsBetweenLooks = 1;
+constexpr double kMostStepsBetweenLooks = 1000;
+constexpr double kLargestFirstMargin = 5;  // seconds, where no write has been seen
+
+// The strongest wish of the ranks counts.
+constexpr double kGoOn = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
+
+std::string cause_of(double wish, double limit_seconds) {
+    if (wish == kUserSignal) return "SIGUSR1";
+    if (wish == kTerminate) return "SIGTERM";
+    return fmt::format("run.time_limit_seconds {}", limit_seconds);
+}
+
+std::int64_t microseconds_since_1970() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+template <typename T>
+void broadcast(comm::Communicator& group, std::vector<T>& values) {
+    std::int64_t count = std::ssize(values);
+    group.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
+    values.resize(static_cast<std::size_t>(count));
+    if (count > 0) group.broadcast(std::as_writable_bytes(std::span(values)), 0);
+}
+
+}  // namespace
+
+/// What a rank has found of a checkpoint.
+struct GroupCheckpoints::Attempt {
+    std::string failure;  // empty: it holds
+    std::int64_t program = 0;
+};
+
+std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group) {
+    return output / "checkpoints" / std::to_string(group);
+}
+
+std::string resume_command(int ranks, const std::filesystem::path& output) {
+    return fmt::format("mpirun -np {} hpcai500 resume {}", ranks, printable(output.string()));
+}
+
+GroupCheckpoints::GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log,
+                                   CheckpointContent content)
+    : start_(start),
+      group_(group),
+      log_(log),
+      content_(std::move(content)),
+      place_{checkpoint_directory(start.output, start.place.group),
+             storage::sha256_hex(storage::bytes_of(config::to_yaml(start.config))), group.rank(),
+             group.size()} {
+    std::vector<std::int64_t> program{microseconds_since_1970()};
+    broadcast(group_, program);
+    program_ = program.front();
+}
+
+std::int64_t GroupCheckpoints::sum(std::int64_t mine) {
+    group_.all_reduce_sum(std::span(&mine, 1));
+    return mine;
+}
+
+GroupCheckpoints::Attempt GroupCheckpoints::attempt(training::Trainer& trainer, std::int64_t step) {
+    try {
+        const training::Checkpoint found = training::read_checkpoint(place_, step);
+        trainer.restore(found.snapshot);
+        content_.restore(found.snapshot);
+        return {"", found.program};
+    } catch (const std::exception& error) {
+        return {error.what(), 0};
+    }
+}
+
+/// Files of one step by two programs need not fit each other.
+bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
+    if (sum(attempt.failure.empty() ? 0 : 1) > 0) return false;
+    const auto program = static_cast<double>(attempt.program);
+    std::array<double, 2> ends{program, -program};
+    group_.all_reduce_max(ends);
+    return ends[0] == -ends[1];
+}
+
+std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
+    std::vector<std::int64_t> steps;
+    if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
+    broadcast(group_, steps);
+    training::Snapshot beginning;
+    trainer.save(beginning);
+    content_.save(beginning);
+    for (const std::int64_t step : steps) {
+        const Attempt found = attempt(trainer, step);
+        if (holds_everywhere(found)) {
+            trainer.share_parameters();
+            last_whole_ = step;
+            last_look_ = step;
+            if (group_.rank() == 0) log_.info("goes on from the checkpoint of step {}", step);
+            return step;
+        }
+        if (!found.failure.empty()) {
+            log_.warn("the checkpoint of step {} is not used: {}", step, found.failure);
+        } else if (group_.rank() == 0) {
+            log_.warn("the checkpoint of step {} is not used: it is not whole on all ranks", step);
+        }
+    }
+    trainer.restore(beginning);
+    content_.restore(beginning);
+    trainer.share_parameters();
+    if (group_.rank() == 0) log_.warn("there is no whole checkpoint: trains from the beginning");
+    return 0;
+}
+
+bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
+    const int every = start_.config.run.checkpoint_steps;
+    return every > 0 && steps_done % every == 0;
+}
+
+void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
+    if (needs_results(steps_done)) checkpoint(trainer, steps_done);
+    if (steps_done < next_look_) return;
+    const auto cause = agree_to_stop(steps_done);
+    if (cause) stop(trainer, steps_done, *cause);
+}
+
+void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
+    const Stopwatch watch;
+    finish_write();
+    auto checkpoint = std::make_shared<training::Checkpoint>();
+    checkpoint->step = steps_done;
+    checkpoint->program = program_;
+    trainer.save(checkpoint->snapshot);
+    content_.save(checkpoint->snapshot);
+    being_written_ = steps_done;
+    write_.start([place = place_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(place, *checkpoint);
+    });
+    held_up_seconds_ += watch.seconds();
+    if (group_.rank() != 0) return;
+    log_.info("checkpoint of step {} begun; checkpoints have held up the steps for {:.3f} s",
+              steps_done, held_up_seconds_);
+}
+
+/// Waits for the write under way, on all ranks; then what is older than the one before it is no
+/// longer Returns why it failed, empty where it did not; a failure of other ranks is theirs to
+/// tell.
+std::string GroupCheckpoints::finish_write() {
+    if (!being_written_) return "";
+    std::string failure = write_.wait();
+    write_seconds_ = std::max(write_seconds_, write_.seconds());
+    if (!failure.empty()) {
+        log_.warn("the checkpoint of step {} could not be written: {}", *being_written_, failure);
+    }
+    const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
+    const std::int64_t step = *std::exchange(being_written_, std::nullopt);
+    if (!is_whole) return failure.empty() ? "another rank could not write its part" : failure;
+    const auto before = std::exchange(last_whole_, step);
+    if (group_.rank() != 0) return "";
+    log_.info("checkpoint of step {} is whole; rank 0 wrote its part in {:.3f} s", step,
+              write_.seconds());
+    if (before) training::remove_checkpoints_before(place_.folder, *before);
+    return "";
+}
+
+/// The strongest is that of the rank that is asked most urgently; a look costs a small sum, and
+/// where steps are short there is one in many of them.
+std::optional<std::string> GroupCheckpoints::agree_to_stop(std::int64_t steps_done) {
+    const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
+    std::array<double, 2> most{my_wish(), since_look_.restart() / steps};
+    group_.all_reduce_max(most);
+    last_look_ = steps_done;
+    const double wait =
+        std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
+    next_look_ = steps_done + static_cast<std::int64_t>(wait);
+    if (most[0] == kGoOn) return std::nullopt;
+    return cause_of(most[0], start_.config.run.time_limit_seconds);
+}
+
+double GroupCheckpoints::my_wish() const {
+    const int signal = StopSignals::received();
+    if (signal == SIGUSR1) return kUserSignal;
+    if (signal == SIGTERM) return kTerminate;
+    const double limit = start_.config.run.time_limit_seconds;
+    if (limit == 0) return kGoOn;
+    const double write =
+        write_seconds_ > 0 ? 2 * write_seconds_ : std::min(kLargestFirstMargin, 0.1 * limit);
+    const double margin = write + 2 * std::min(kSecondsBetweenLooks, 0.05 * limit);
+    return start_.since_program_start.seconds() > limit - margin ? kTimeLimit : kGoOn;
+}
+
+void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
+                            const std::string& cause) {
+    if (being_written_ != steps_done) checkpoint(trainer, steps_done);
+    const std::string failure = finish_write();
+    const std::string command = resume_command(start_.controller.layout().ranks, start_.output);
+    const auto begins_at = [&] {
+        return last_whole_ ? fmt::format("from step {}", *last_whole_)
+                           : std::string("from the beginning");
+    };
+    throw Error(
+        ExitCode::stopped,
+        failure.empty()
+            ? fmt::format("stopped at step {} by {}; `{}` goes on", steps_done, cause, command)
+            : fmt::format("stopped at step {} by {} without its checkpoint; `{}` goes on {}",
+                          steps_done, cause, command, begins_at()));
+}
+
+void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {
+    try {
+        std::error_code error;
+        std::filesystem::remove_all(checkpoint_directory(output, group), error);
+    } catch (const std::exception&) {
+        // It takes room, no more.
+    }
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stored_group.hpp"
+
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/data/subset.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/weights_file.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "workload.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr std::size_t kRecordLimitBytes = std::size_t{16} << 20;
+
+GroupResult read_record(const std::filesystem::path& directory) {
+    const auto path = directory / "record.json";
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
+    return report::group_from_json(storage::text_of(bytes), path.string());
+}
+
+/// As an evaluation has them: those of samples that it leaves out are -1.
+std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_out) {
+    const data::SampleSet& samples = *start.samples.validation;
+    std::vector<std::int32_t> labels;
+    if (!any_left_out) {
+        for (std::int64_t sample = 0; sample < samples.samples(); ++sample) {
+            labels.push_back(samples.label(static_cast<std::uint32_t>(sample)));
+        }
+        return labels;
+    }
+    data::SourceSettings settings;
+    settings.decode_threads = decode_threads(start);
+    settings.on_bad_sample = start.config.data.on_bad_sample;
+    data::EvaluationSource source(start.samples.validation, settings);
+    source.begin();
+    for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
+        labels.push_back(source.next().labels.as<std::int32_t>().front());
+    }
+    return labels;
+}
+
+/// At the leader.
+void read_predictions(const Start& start, GroupOutcome& outcome) {
+    const bool any_left_out = outcome.result.bad_samples > 0 &&
+                              start.config.data.on_bad_sample == config::BadSamplePolicy::skip;
+    outcome.validation.labels = validation_labels(start, any_left_out);
+    make_workload(start)->load(group_directory(start.output, start.place.group), outcome);
+}
+
+}  // namespace
+
+std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
+                                               const config::WorkloadConfig& workload, int group,
+                                               std::string* why) {
+    const auto refuse = [&](const std::string& reason) -> std::optional<GroupResult> {
+        if (why != nullptr) *why = reason;
+        return std::nullopt;
+    };
+    const auto directory = group_directory(output, group);
+    std::error_code error;
+    if (!std::filesystem::exists(directory / "record.json", error)) {
+        return refuse("it has stored no record");
+    }
+    try {
+        GroupResult result = read_record(directory);
+        if (!result.record.failure.empty()) return refuse(result.record.failure);
+        const auto predictions = directory / verification::prediction_files(workload).member;
+        if (result.record.group != group ||
+            storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
+            return refuse(
+                fmt::format("'{}' is not what the group's record.json says", predictions.string()));
+        }
+        return result;
+    } catch (const Error& damaged) {
+        return refuse(damaged.what());
+    }
+}
+
+void predict_out_of_bag(const Start& start, BaseModel& model, comm::Communicator& group,
+                        GroupOutcome& outcome) {
+    outcome.out_of_bag = model.sampler().out_of_bag(model.number());
+    std::vector<std::uint32_t> chosen;
+    for (std::uint32_t sample = 0; sample < outcome.out_of_bag.size(); ++sample) {
+        if (outcome.out_of_bag[sample] != 0) chosen.push_back(sample);
+    }
+    if (chosen.empty()) return;
+    outcome.out_of_bag_samples =
+        model.predict(data::make_subset(start.samples.training, std::move(chosen)), group)
+            .predictions;
+}
+
+std::optional<GroupOutcome> take_finished_group(const Start& start, BaseModel& model,
+                                                comm::Communicator& group, Logger& log) {
+    GroupOutcome outcome;
+    const int number = start.place.group;
+    std::int64_t is_finished = 0;
+    comm::run_together(group, [&] {
+        if (group.rank() != 0) return;
+        std::string why;
+        auto result = read_finished_group(start.output, start.config.workload, number, &why);
+        if (!result) return log.info("group {} is to be trained: {}", number, why);
+        outcome.result = std::move(*result);
+        read_predictions(start, outcome);
+        is_finished = 1;
+    });
+    group.all_reduce_sum(std::span(&is_finished, 1));
+    if (is_finished == 0) return std::nullopt;
+    if (start.config.bagging.out_of_bag) {
+        comm::run_together(group, [&] {
+            model.load(group_directory(start.output, number) / "weights.safetensors");
+        });
+        predict_out_of_bag(start, model, group, outcome);
+    }
+    if (group.rank() == 0) log.info("group {} has finished before: votes with its files", number);
+    outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
+    return outcome;
+}
+
+}  // namespace hpcai::benchmark

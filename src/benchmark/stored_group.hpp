@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/comm/communicator.hpp>
+
+#include "base_model.hpp"
+#include "group_job.hpp"
+#include "start.hpp"
+
+/// Groups that an earlier program of the run has finished.
+namespace hpcai::benchmark {
+
+/// What a group has stored, where its record is whole, says that it finished, and its predictions
+/// have the digest of the record; else nothing, and in `why`, which may be null, why not.
+std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
+                                               const config::WorkloadConfig& workload, int group,
+                                               std::string* why = nullptr);
+
+/// The outcome of such a group, for the vote: predictions are those of its files, those out of bag
+/// are made again from its weights. Nothing where it has not finished, as the log says. Collective
+/// in the group; a failure on one rank is thrown on all.
+std::optional<GroupOutcome> take_finished_group(const Start& start, BaseModel& model,
+                                                comm::Communicator& group, Logger& log);
+
+/// Which training samples are not in the bootstrap of the model, and what it says of them.
+/// Collective in the group.
+void predict_out_of_bag(const Start& start, BaseModel& model, comm::Communicator& group,
+                        GroupOutcome& outcome);
+
+}  // namespace hpcai::benchmark

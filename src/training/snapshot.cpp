@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/storage/safetensors.hpp>
+#include <hpcai/training/snapshot.hpp>
+
+namespace hpcai::training {
+namespace {
+
+template <typename T>
+std::vector<T> values_of(const storage::StoredTensor& tensor) {
+    std::vector<T> values(tensor.bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return values;
+}
+
+template <typename T>
+storage::StoredTensor tensor_of(const std::string& name, storage::ElementType type,
+                                const std::vector<T>& values) {
+    return {name, type, {std::ssize(values)}, std::as_bytes(std::span(values))};
+}
+
+}  // namespace
+
+void Snapshot::refuse(std::string_view name, const std::string& why) const {
+    throw Error(ExitCode::data, fmt::format("'{}': {}: {}", name_, name, why));
+}
+
+std::span<const float> Snapshot::floats(std::string_view name, std::size_t count) const {
+    const auto found = floats_.find(name);
+    if (found == floats_.end()) refuse(name, "is missing");
+    if (found->second.size() != count) {
+        refuse(name, fmt::format("expected {} values, got {}", count, found->second.size()));
+    }
+    return found->second;
+}
+
+std::span<const double> Snapshot::table(std::string_view name, std::size_t columns) const {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) refuse(name, "is missing");
+    if (found->second.size() % columns != 0) {
+        refuse(name, fmt::format("expected rows of {} values, got {} values", columns,
+                                 found->second.size()));
+    }
+    return found->second;
+}
+
+std::span<const double> Snapshot::numbers(std::string_view name, std::size_t count) const {
+    const std::span<const double> all = table(name, 1);
+    if (all.size() != count) {
+        refuse(name, fmt::format("expected {} values, got {}", count, all.size()));
+    }
+    return all;
+}
+
+const std::string& Snapshot::text(std::string_view name) const {
+    const auto found = texts_.find(name);
+    if (found == texts_.end()) refuse(name, "is missing");
+    return found->second;
+}
+
+std::int64_t Snapshot::whole(std::string_view name, double value, std::int64_t least,
+                             std::int64_t most) const {
+    const bool is_whole = std::isfinite(value) && value == std::floor(value);
+    if (!is_whole || value < static_cast<double>(least) || value > static_cast<double>(most)) {
+        refuse(name,
+               fmt::format("expected a whole number from {} to {}, got {}", least, most, value));
+    }
+    return static_cast<std::int64_t>(value);
+}
+
+std::size_t Snapshot::bytes() const {
+    std::size_t bytes = 0;
+    for (const auto& [name, values] : floats_) bytes += values.size() * sizeof(float);
+    for (const auto& [name, values] : numbers_) bytes += values.size() * sizeof(double);
+    return bytes;
+}
+
+void Snapshot::write(const std::filesystem::path& path) const {
+    std::vector<storage::StoredTensor> tensors;
+    for (const auto& [name, values] : floats_) {
+        tensors.push_back(tensor_of(name, storage::ElementType::f32, values));
+    }
+    for (const auto& [name, values] : numbers_) {
+        tensors.push_back(tensor_of(name, storage::ElementType::f64, values));
+    }
+    storage::write_safetensors(path, tensors, {texts_.begin(), texts_.end()});
+}
+
+Snapshot Snapshot::read(const std::filesystem::path& path) {
+    const storage::SafetensorsFile file = storage::read_safetensors(path);
+    Snapshot snapshot(path.string());
+    for (const storage::StoredTensor& tensor : file.tensors()) {
+        if (tensor.type == storage::ElementType::f32) {
+            snapshot.put(tensor.name, values_of<float>(tensor));
+        } else if (tensor.type == storage::ElementType::f64) {
+            snapshot.put_numbers(tensor.name, values_of<double>(tensor));
+        } else {
+            snapshot.refuse(tensor.name, "expected values of type F32 or F64");
+        }
+    }
+    snapshot.texts_.insert(file.metadata().begin(), file.metadata().end());
+    return snapshot;
+}
+
+}  // namespace hpcai::training

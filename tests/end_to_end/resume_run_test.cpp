@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <hpcai/report/steps_csv.hpp>
+
+#include "launch.hpp"
+#include "storage/temporary_folder.hpp"
+
+/// Runs that stop at a checkpoint, or die, and are taken up again by other programs.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+
+// The first look at the clock finds it over: each program takes one step.
+constexpr const char* kOneStep = "run.time_limit_seconds=0.001";
+
+class ResumedRun : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+
+    Outcome begin(int ranks, Strings changes, const std::string& output,
+                  const Strings& options = {}) const {
+        changes.insert(changes.end(), {"run.deterministic=true", "training.batch_size=12"});
+        return run({folder_.path(), ranks, changes, options, output});
+    }
+    Outcome resume(int ranks, const std::string& output) const {
+        return cli::execute_in(
+            folder_.path(),
+            {cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np", std::to_string(ranks),
+             cli::environment("HPCAI500_BINARY"), "resume", output});
+    }
+    /// Resumes a run that has ended with `outcome` until it stops no more.
+    Outcome resume_to_the_end(int ranks, const std::string& output, Outcome outcome, int steps) {
+        for (int step = 1; step <= steps; ++step) {
+            EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+            EXPECT_EQ(last_line(outcome.out),
+                      fmt::format("STOPPED step={} resume: mpirun -np {} hpcai500 resume {}", step,
+                                  ranks, output));
+            EXPECT_FALSE(fs::exists(folder_ / (output + "/result.json")));
+            outcome = resume(ranks, output);
+        }
+        return outcome;
+    }
+    Json result(const std::string& output) const {
+        return json_of(folder_ / (output + "/result.json"));
+    }
+    std::vector<StepRecord> steps(const std::string& output, int group) const {
+        return report::steps_from_csv(
+            text_of(folder_ / fmt::format("{}/groups/{}/steps.csv", output, group)), "steps.csv");
+    }
+    void expect_the_same(const std::string& output, const std::string& whole, int groups) const {
+        const Json mine = result(output), other = result(whole);
+        EXPECT_EQ(mine["training_digest"], other["training_digest"]);
+        EXPECT_EQ(mine["quality"], other["quality"]);
+        EXPECT_EQ(mine["work"]["samples_trained"], other["work"]["samples_trained"]);
+        for (int group = 0; group < groups; ++group) {
+            const std::string file = fmt::format("/groups/{}/predictions.npy", group);
+            EXPECT_TRUE(text_of(folder_ / (output + file)) == text_of(folder_ / (whole + file)));
+            const auto taken = steps(output, group), expected = steps(whole, group);
+            ASSERT_EQ(taken.size(), expected.size());
+            for (std::size_t step = 0; step < taken.size(); ++step) {
+                EXPECT_EQ(taken[step].epoch, expected[step].epoch);
+                EXPECT_EQ(taken[step].learning_rate, expected[step].learning_rate);
+                EXPECT_EQ(taken[step].loss, expected[step].loss) << step;
+            }
+        }
+        expect_verified(output);
+    }
+    void expect_verified(const std::string& output) const {
+        const Outcome verified = cli::run_in(folder_.path(), {"verify", output});
+        EXPECT_EQ(verified.exit_code, 0) << verified.out;
+        const Outcome again = cli::execute_in(
+            folder_.path(), {"python3", cli::source("scripts/verify_result.py"), output});
+        EXPECT_EQ(again.exit_code, 0) << again.out;
+    }
+    /// A run of `ranks` that takes a step in each program ends as one that was never stopped.
+    void expect_the_bits_of_one_program(int ranks, int steps, const Strings& changes) {
+        ASSERT_EQ(begin(ranks, changes, "whole").exit_code, 0);
+        Strings limited = changes;
+        limited.push_back(kOneStep);
+        const Outcome end =
+            resume_to_the_end(ranks, "result", begin(ranks, limited, "result"), steps);
+        ASSERT_EQ(end.exit_code, 0) << end.error;
+        const Json groups = result("result")["work"]["groups"];
+        expect_the_same("result", "whole", static_cast<int>(groups.size()));
+        for (const Json& group : groups) {
+            ASSERT_EQ(group["continuations"].size(), static_cast<std::size_t>(steps));
+            for (int step = 1; step <= steps; ++step) {
+                EXPECT_EQ(group["continuations"][static_cast<std::size_t>(step) - 1]["step"], step);
+            }
+        }
+        EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
+        EXPECT_FALSE(fs::exists(folder_ / "result/attempts")) << "there was no result before";
+    }
+
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(ResumedRun, HasTheBitsOfOneProgramOverTheEndOfAnEpoch) {
+    expect_the_bits_of_one_program(
+        1, 4,
+        {"bagging.M=1", "workload.epochs=2", "training.optimizer=adam",
+         "training.learning_rate=0.001", "training.schedule=cosine", "run.evaluate_epochs=1"});
+}
+
+TEST_F(ResumedRun, HasTheBitsOfOneProgramInGroupsOfRanks) {
+    expect_the_bits_of_one_program(
+        4, 2, {"bagging.P_degree=2", "run.checkpoint_steps=1", "run.audit_steps=2"});
+}
+
+TEST_F(ResumedRun, HasTheBitsOfOneProgramWithErrorFeedback) {
+    expect_the_bits_of_one_program(
+        2, 2, {"bagging.M=1", "bagging.P_degree=2", "communication.precision=int8"});
+}
+
+TEST_F(ResumedRun, HasTheBitsOfOneProgramInAPipeline) {
+    expect_the_bits_of_one_program(
+        4, 2,
+        {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=pipeline",
+         "parallel.pipeline_degree=2", "parallel.micro_batches=2", "training.learning_rate=0.001"});
+}
+
+TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
+    EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
+    const Outcome fewer = resume(1, "result");
+    EXPECT_EQ(fewer.exit_code, 3);
+    EXPECT_THAT(messages(fewer),
+                testing::ElementsAre(
+                    "hpcai500: result: was begun with 2 ranks, got 1; start it as `mpirun -np 2 "
+                    "hpcai500 resume result`"));
+    EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
+    const Outcome nowhere = resume(1, "nowhere");
+    EXPECT_EQ(nowhere.exit_code, 2);
+    EXPECT_THAT(nowhere.error, HasSubstr("nowhere: expected the result directory of a run"));
+}
+
+TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
+    ASSERT_EQ(begin(1, {"bagging.M=1"}, "whole").exit_code, 0);
+    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
+    EXPECT_EQ(resume(1, "result").exit_code, 8);
+    const fs::path damaged = folder_ / "result/checkpoints/0/step-000000000002/rank-0.safetensors";
+    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100000);
+    file.put('\x55').put('\x55').put('\x55');
+    file.close();
+    const Outcome again = resume(1, "result");
+    EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/"
+                                       "0/step-000000000002/rank-0.safetensors': has the SHA-256"));
+    EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_EQ(resume(1, "result").exit_code, 0);
+    expect_the_same("result", "whole", 1);
+}
+
+TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
+    const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=2",
+                          "run.checkpoint_steps=1"};
+    ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
+    const Outcome killed = begin(2, changes, "result",
+                                 {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                  "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
+                                  "HPCAI500_DISK_FAULT=kill", "-x", "HPCAI500_DISK_CALL=40"});
+    EXPECT_NE(killed.exit_code, 0);
+    ASSERT_FALSE(fs::exists(folder_ / "result/result.json"));
+    ASSERT_TRUE(fs::exists(folder_ / "result/checkpoints/0"));
+    const Outcome end = resume(2, "result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    const Json went_on = result("result")["work"]["groups"][0]["continuations"];
+    ASSERT_EQ(went_on.size(), 1U);
+    EXPECT_GT(went_on[0]["step"], 0);
+    expect_the_same("result", "whole", 1);
+}
+
+TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
+    const Outcome outcome = begin(1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
+                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
+                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("the checkpoint of step 1 could not be written: "
+                                         "cannot write 'result/checkpoints/0/step-000000000001/"));
+    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+}
+
+TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
+    const std::string script = fmt::format(
+        "{} --bind-to none -np 2 {} run --config tiny.yaml --output result --set bagging.M=1 "
+        "--set bagging.P_degree=2 --set workload.epochs=1000 --set run.checkpoint_steps=1 & "
+        "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
+        "done; kill -USR1 $!; wait $!",
+        cli::environment("HPCAI500_MPIRUN"), cli::environment("HPCAI500_BINARY"));
+    const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("by SIGUSR1"));
+    EXPECT_THAT(
+        last_line(outcome.out),
+        testing::MatchesRegex("STOPPED step=[0-9]+ resume: mpirun -np 2 hpcai500 resume result"));
+    const Json record = json_of(folder_ / "result/groups/0/record.json");
+    const fs::path newest =
+        folder_ / fmt::format("result/checkpoints/0/step-{:012}",
+                              record["record"]["iterations"].get<std::int64_t>());
+    EXPECT_TRUE(fs::exists(newest / "rank-0.done") && fs::exists(newest / "rank-1.done"));
+}
+
+TEST_F(ResumedRun, TrainsTheGroupsThatAreMissingAndVotesWithTheFilesOfTheOthers) {
+    ASSERT_EQ(begin(2, {"bagging.out_of_bag=true", "bagging.sampler=bootstrap"}, "whole").exit_code,
+              0);
+    fs::copy(folder_ / "whole", folder_ / "result", fs::copy_options::recursive);
+    EXPECT_EQ(resume(2, "result").exit_code, 2) << "nothing is missing";
+    fs::remove(folder_ / "result/groups/1/record.json");
+    const auto before = fs::last_write_time(folder_ / "result/groups/0/weights.safetensors");
+    const Outcome end = resume(2, "result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    EXPECT_EQ(fs::last_write_time(folder_ / "result/groups/0/weights.safetensors"), before);
+    EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/result.json"));
+    expect_the_same("result", "whole", 2);
+    const Json groups = result("result")["work"]["groups"];
+    EXPECT_TRUE(groups[0]["continuations"].empty());
+    EXPECT_EQ(groups[1]["continuations"][0]["step"], 0);
+    EXPECT_EQ(result("result")["time"]["started_utc"], result("whole")["time"]["started_utc"]);
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

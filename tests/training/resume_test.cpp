@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hpcai/training/trainer.hpp>
+
+#include "networks.hpp"
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::training {
+namespace {
+
+using storage::error_of;
+
+constexpr int kBatch = 16;
+constexpr std::int64_t kSteps = 4;  // of an epoch
+constexpr int kEpochs = 3;
+
+void ignore(const StepReport&) {}
+
+/// Saves behind one step, as a run that is stopped there.
+class SaveBehind final : public BetweenSteps {
+public:
+    explicit SaveBehind(std::int64_t step) : step_(step) {}
+    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+        if (steps_done != step_) return;
+        trainer.save(saved);
+        throw Error(ExitCode::stopped, "stopped");
+    }
+    Snapshot saved;
+
+private:
+    std::int64_t step_;
+};
+
+class ResumedTraining : public testing::Test {
+protected:
+    struct Course {
+        std::vector<float> parameters, statistics;
+        std::vector<double> losses;  // of the epochs that were ended
+        bool operator==(const Course&) const = default;
+    };
+
+    static config::Config config_of(config::Optimizer optimizer) {
+        config::Config config = small_config(kBatch, kEpochs);
+        config.training.optimizer = optimizer;
+        config.training.schedule = config::Schedule::cosine;
+        config.training.learning_rate = 0.02;
+        return config;
+    }
+
+    struct Rank {
+        Rank(const config::Config& configuration, comm::Communicator& self, BetweenSteps* between)
+            : model(configuration, kSteps, self, small_graph(kBatch)),
+              trainer({model.config, model.network, kSteps, *model.reducer, nullptr, nullptr,
+                       nullptr, between},
+                      *model.device, model.store, self) {}
+        SmallModel model;
+        Trainer trainer;
+    };
+
+    static void train(Rank& rank, Course& course) {
+        TrainingPosition at = rank.trainer.position();
+        ToySource source(kBatch, kSteps);
+        for (; at.epoch < kEpochs; ++at.epoch) {
+            source.restart();
+            for (; at.steps > 0; --at.steps) source.next();
+            course.losses.push_back(rank.trainer.train_epoch(at.epoch, source, ignore).mean_loss);
+        }
+        course.parameters = rank.model.store.read(rank.model.store.parameters());
+        course.statistics = rank.model.store.read(rank.model.store.statistics());
+    }
+
+    Course stopped_at(const config::Config& config, std::int64_t step) {
+        Course course;
+        SaveBehind stop(step);
+        Rank first(config, *self_, &stop);
+        error_of(ExitCode::stopped, [&] { train(first, course); });
+        Rank second(config, *self_, nullptr);
+        second.trainer.restore(stop.saved);
+        second.trainer.share_parameters();
+        train(second, course);
+        return course;
+    }
+
+    std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
+};
+
+TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
+    for (const auto optimizer :
+         {config::Optimizer::sgd, config::Optimizer::lars, config::Optimizer::lamb,
+          config::Optimizer::adam, config::Optimizer::adamw, config::Optimizer::adagrad}) {
+        const config::Config config = config_of(optimizer);
+        Course whole;
+        Rank never_stopped(config, *self_, nullptr);
+        train(never_stopped, whole);
+        for (const std::int64_t step : {1, 4, 7, 12}) {
+            const Course stopped = stopped_at(config, step);
+            EXPECT_TRUE(stopped == whole) << static_cast<int>(optimizer) << " at " << step;
+        }
+    }
+}
+
+TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {
+    const config::Config config = config_of(config::Optimizer::adam);
+    Rank rank(config, *self_, nullptr);
+    Snapshot saved("rank-0.safetensors");
+    rank.trainer.save(saved);
+    const auto refusal = [&](const std::string& name, std::vector<double> values) {
+        Snapshot wrong = saved;
+        wrong.put_numbers(name, std::move(values));
+        return error_of(ExitCode::data, [&] { rank.trainer.restore(wrong); });
+    };
+    EXPECT_EQ(refusal("progress", {5, 0, 4, 0, 0, 0, 0, 0}),
+              "'rank-0.safetensors': progress: 4 steps of epoch 0 are not step 5");
+    EXPECT_THAT(refusal("progress", {1e300, 0, 0, 0, 0, 0, 0, 0}),
+                testing::HasSubstr("progress: expected a whole number from 0 to 12"));
+    EXPECT_THAT(refusal("step_numbers", {0, 0, 1, 0, 0, 0, 0}),
+                testing::HasSubstr("expected a loss scale"));
+    EXPECT_THAT(refusal("step_numbers", {0, 1, 1, -1, 0, 0, 0}),
+                testing::HasSubstr("step_numbers: expected a whole number"));
+    Snapshot small = saved;
+    small.put("optimizer_state.1", {1, 2});
+    EXPECT_THAT(error_of(ExitCode::data, [&] { rank.trainer.restore(small); }),
+                testing::HasSubstr("optimizer_state.1: expected"));
+    rank.trainer.restore(saved);
+    Course course;
+    train(rank, course);
+    EXPECT_EQ(course.losses.size(), 3U);
+}
+
+}  // namespace
+}  // namespace hpcai::training
