@@ -24,7 +24,7 @@ struct Node {
     std::string text = {};            // scalar
     bool quoted = false;              // scalar: in quotes, or a block of text
     std::vector<Node> items = {};     // list
-    std::vector<Entry> entries = {};  // mapping: names differ
+    std::vector<Entry> entries;       // mapping: names differ
 };
 
 struct Entry {
