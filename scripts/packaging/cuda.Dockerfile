@@ -10,12 +10,12 @@
 FROM docker.io/library/debian:12-slim AS cuda
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends ca-certificates wget \
     && wget -q https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/cuda-keyring_1.1-1_all.deb \
-    && dpkg -i cuda-keyring_1.1-1_all.deb && rm cuda-keyring_1.1-1_all.deb
+    && dpkg -i cuda-keyring_1.1-1_all.deb && rm -rf cuda-keyring_1.1-1_all.deb /var/lib/apt/lists/*
 
 FROM cuda AS build
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends python3-pip \
     cuda-nvcc-13-0 cuda-cudart-dev-13-0 cuda-nvrtc-dev-13-0 libcublas-dev-13-0 \
-    libcudnn9-dev-cuda-13 libnccl-dev
+    libcudnn9-dev-cuda-13 libnccl-dev && rm -rf /var/lib/apt/lists/*
 ENV PATH=/usr/local/cuda/bin:$PATH
 
 FROM cuda AS run
