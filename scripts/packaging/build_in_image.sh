@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/usage.sh
 usage_on_request "${BASH_SOURCE[0]}" "$@"
 prefix=${1:?build_in_image.sh needs the folder to install into}
+export LANG=C.UTF-8 # which images do not set, and ccache takes into account
 
 scripts/install_dependencies.sh
 scripts/fetch_cudnn_frontend.sh

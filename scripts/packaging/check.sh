@@ -125,7 +125,7 @@ image_builds() {
     local cache=()
     [[ ! -d $HOME/.cache/ccache ]] || cache=(-v "$HOME/.cache/ccache:/root/.cache/ccache")
     git clone -q . "$work/clone" && in_image bud --isolation chroot --pull-never --network host \
-        --build-arg JOBS="${JOBS:-$(nproc)}" ${LANG:+--env LANG="$LANG"} "${cache[@]}" \
+        --build-arg JOBS="${JOBS:-$(nproc)}" "${cache[@]}" \
         -f "$recipes/Dockerfile" -t hpcai500 "$work/clone"
 }
 image_runs() {
