@@ -3,6 +3,9 @@
 
     spack repo add scripts/packaging/spack
     spack install hpcai500            # or: spack dev-build hpcai500@main, for what is not committed
+
+Run so far, with Spack 0.21: audit, and spec of hpcai500 +tests. Not run: the build; +cuda, for which
+that Spack has no CUDA 13.
 """
 import os
 
