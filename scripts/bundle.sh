@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/bundle.sh [--build DIR] [--output DIR]
+# Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
 # Makes a folder that runs on another Linux machine of the same processor family, wherever it is
 # put: the program, the test programs and scripts of the GPU smoke run, Open MPI and every library
 # they need, but glibc and CUDA (with cuDNN and NCCL), which are found on the target. DIR is
-# build/release and build/bundle by default; DIR.tar.gz is the same in one file. Ends with a run of
-# two ranks from the finished folder in an empty environment. Needs patchelf.
+# build/release and build/bundle by default; DIR.tar.gz is the same in one file. --without-tests
+# leaves out the smoke run; nothing but hpcai500 needs to be built then. Ends with a run of two ranks
+# from the finished folder in an empty environment. Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -14,11 +15,16 @@ usage_on_request scripts/bundle.sh "$@"
 limit_mib=60 # of the one file, which is what travels
 build=build/release
 output=build/bundle
+programs=(hpcai500 device_test graph_test parity_test)
 while (($#)); do
     case $1 in
         --build) build=${2:?--build needs a folder} && shift 2 ;;
         --output) output=${2:?--output needs a folder} && shift 2 ;;
-        *) echo "bundle.sh: unknown option '$1'; there are --build and --output" >&2 && exit 2 ;;
+        --without-tests) programs=(hpcai500) && shift ;;
+        *)
+            echo "bundle.sh: unknown option '$1'; there are --build, --output and --without-tests" >&2
+            exit 2
+            ;;
     esac
 done
 
@@ -33,7 +39,6 @@ cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|
 # Fabrics and OpenSHMEM, which would bring some thirty libraries, and MPI-IO, which is not used.
 left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
 
-programs=(hpcai500 device_test graph_test parity_test)
 for program in "${programs[@]}"; do
     [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh makes it"
 done
@@ -47,7 +52,7 @@ mkdir -p "$(dirname "$output")"
 bundle=$(mktemp -d "$output.XXXXXX")
 trap 'rm -rf "$bundle"' EXIT
 chmod 755 "$bundle"
-mkdir -p "$bundle"/{bin,lib,scripts,tests}
+mkdir -p "$bundle"/{bin,lib,scripts}
 
 open_mpi_path() { ompi_info --parsable --path "$1" | sed -n "s/^path:$1://p"; }
 
@@ -131,8 +136,10 @@ newest_glibc_symbol() {
 
 for program in "${programs[@]}"; do cp "$build/$program" "$bundle/bin"; done
 if [[ -f $build/libhpcai_cuda.so ]]; then
-    [[ -x $build/cuda_test ]] || fail "no $build/cuda_test; scripts/build.sh makes it"
-    cp "$build/cuda_test" "$bundle/bin"
+    if ((${#programs[@]} > 1)); then
+        [[ -x $build/cuda_test ]] || fail "no $build/cuda_test; scripts/build.sh makes it"
+        cp "$build/cuda_test" "$bundle/bin"
+    fi
     cp "$build/libhpcai_cuda.so" "$bundle/lib"
 else
     echo "bundle.sh: $build has no CUDA engine; the bundle computes on CPUs" >&2
@@ -142,8 +149,12 @@ fi
     readelf -d "$build/libhpcai_cuda.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -E "$cuda" >"$bundle/lib/cuda_libraries.txt"
 cp scripts/bundle/{env.sh,mpirun,cuda_library_path} "$bundle/bin"
-cp -R scripts/{gpu_smoke.sh,usage.sh,smoke_report.py,mpi_environment.sh,compare} "$bundle/scripts"
-cp -R tests/data "$bundle/tests"
+cp -R scripts/{usage.sh,mpi_environment.sh} "$bundle/scripts"
+if ((${#programs[@]} > 1)); then
+    cp -R scripts/{gpu_smoke.sh,smoke_report.py,compare} "$bundle/scripts"
+    mkdir "$bundle/tests"
+    cp -R tests/data "$bundle/tests"
+fi
 cp -R configs LICENSE "$bundle"
 find "$bundle/scripts" -name __pycache__ -exec rm -r {} +
 copy_open_mpi

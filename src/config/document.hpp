@@ -21,10 +21,10 @@ struct Entry;
 struct Node {
     NodeKind kind = NodeKind::null;
     Place place = {};
-    std::string text = {};            // scalar
-    bool quoted = false;              // scalar: in quotes, or a block of text
-    std::vector<Node> items = {};     // list
-    std::vector<Entry> entries = {};  // mapping: names differ
+    std::string text = {};         // scalar
+    bool quoted = false;           // scalar: in quotes, or a block of text
+    std::vector<Node> items = {};  // list
+    std::vector<Entry> entries;    // mapping: names differ
 };
 
 struct Entry {

@@ -54,7 +54,9 @@ public:
     }
 
     void operator()(const std::string& key, const std::vector<double>& values) {
-        (*this)(key, std::vector<Quantity>(values.begin(), values.end()));
+        std::vector<Quantity> quantities;
+        for (const double value : values) quantities.push_back({value, {}});
+        (*this)(key, quantities);
     }
 
     ordered_json take() { return std::move(object_); }

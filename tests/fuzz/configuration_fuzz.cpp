@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
+
+#include "outcome.hpp"
+
+using namespace hpcai;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    // What the writer makes of a configuration that was accepted is accepted again, as the same.
+    fuzz::refusing([&] {
+        const config::Config config =
+            config::parse(std::string(fuzz::text_of(data, size)), "fuzz.yaml", {});
+        const std::string written = config::to_yaml(config);
+        fuzz::expect(config::to_yaml(config::parse(written, "written.yaml", {})) == written);
+    });
+    return 0;
+}
