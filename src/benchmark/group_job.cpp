@@ -151,6 +151,7 @@ struct Training {
     TrainingClock& clock;
     training::StepLog& steps;
     CoreCounters& counters;
+    ProgressReporter& progress;
 };
 
 /// Also of a training that failed.
@@ -163,7 +164,8 @@ void count_steps(const training::StepLog& steps, GroupRecord& record) {
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters] = training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress] =
+        training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -180,7 +182,7 @@ StepTimes train(const Training& training, GroupResult& result) {
                                config::has_pipeline(config.parallel) ? &share : nullptr, &steps,
                                &model.statistics_span()},
                               *start.device, model.store(), group);
-    ProgressReporter progress(start);
+    progress.begin();
     for (int epoch = 0; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
         source.begin(number);
@@ -343,6 +345,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     TrainingClock clock;
     CoreCounters counters(start);
     training::StepLog steps = make_step_log(start, clock);
+    ProgressReporter progress(start);
     Ranks ranks{group, nullptr};
     try {
         ranks.stage = split_stages(start, group);
@@ -353,8 +356,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times = train(
-            {start, model, group, replicas, *reducer, log, clock, steps, counters}, outcome.result);
+        const StepTimes times =
+            train({start, model, group, replicas, *reducer, log, clock, steps, counters, progress},
+                  outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
@@ -373,6 +377,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
+    progress.end(record.failure, outcome.status.exit_code);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (group.rank() == 0) store_failure(start, outcome.result, steps, log);
