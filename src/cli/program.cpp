@@ -33,6 +33,7 @@ void add_commands(CLI::App& program, Context& context) {
     add_rank_command(program, context);
     add_report_command(program, context);
     add_energy_command(program, context);
+    add_doctor_command(program, context);
     add_status_command(program, context);
     add_sbatch_command(program, context);
     add_data_command(program, context);
