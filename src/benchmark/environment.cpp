@@ -20,6 +20,8 @@ constexpr std::array kVariables{
     "NVIDIA_TF32_OVERRIDE",
 };
 
+}  // namespace
+
 std::string binary_digest() {
     try {
         return storage::sha256_hex_of_file(std::filesystem::read_symlink("/proc/self/exe"));
@@ -27,8 +29,6 @@ std::string binary_digest() {
         return "unreadable";  // a deleted or protected binary still runs
     }
 }
-
-}  // namespace
 
 std::map<std::string, std::string> describe_environment(const Start& start,
                                                         const RunRequest& request) {

@@ -8,6 +8,9 @@
 
 namespace hpcai::benchmark {
 
+/// SHA-256 of the running program, or "unreadable".
+std::string binary_digest();
+
 /// Allow-listed facts about program, machine and launch; never the whole environment, which may
 /// hold secrets.
 std::map<std::string, std::string> describe_environment(const Start& start,

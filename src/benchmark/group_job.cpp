@@ -81,6 +81,7 @@ struct Training {
     TrainingClock& clock;
     training::StepLog& steps;
     CoreCounters& counters;
+    ProgressReporter& progress;
 };
 
 /// Also of a training that failed.
@@ -101,7 +102,8 @@ void go_on(const Training& training, training::Trainer& trainer, TrainingSoFar& 
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters] = training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress] =
+        training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -123,7 +125,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     so_far.watch(trainer);
     if (start.resumes) go_on(training, trainer, so_far, checkpoints);
     training::TrainingPosition at = trainer.position();
-    ProgressReporter progress(start);
+    progress.begin();
     for (int epoch = at.epoch; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
         source.begin(number, std::exchange(at.steps, 0));
@@ -266,10 +268,12 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     describe_group(start, record);
     CoreCounters counters(start);
     training::StepLog steps = make_step_log(start, clock);
+    ProgressReporter progress(start);
     Ranks ranks{group, nullptr};
     try {
         if (start.resumes) {
             if (auto finished = take_finished_group(start, model, group, log)) {
+                progress.end("", ExitCode::ok);
                 return std::move(*finished);
             }
         }
@@ -281,8 +285,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times = train(
-            {start, model, group, replicas, *reducer, log, clock, steps, counters}, outcome.result);
+        const StepTimes times =
+            train({start, model, group, replicas, *reducer, log, clock, steps, counters, progress},
+                  outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
@@ -302,6 +307,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
+    progress.end(record.failure, outcome.status.exit_code);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (group.rank() == 0) store_failure(start, outcome.result, steps, log);

@@ -17,6 +17,7 @@
 #include <hpcai/verification/judge.hpp>
 
 #include "group_checkpoints.hpp"
+#include "progress_file.hpp"
 #include "record.hpp"
 
 namespace hpcai::benchmark {
@@ -198,6 +199,7 @@ std::string JobController::write_files(const Vote& vote, RunRecord& record) {
     record.summary_sha256 = verification::summary_digest(record);
     storage::write_file_durably(start_.output / "result.json", report::to_json(record));
     write_report_files(start_.output, record);
+    remove_progress(start_.output);
     return storage::write_manifest(start_.output, {report::kSummaryName, "checkpoints/"});
 }
 

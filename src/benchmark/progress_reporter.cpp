@@ -1,37 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress_reporter.hpp"
 
+#include <cmath>
 #include <iostream>
 
 #include <unistd.h>
 
-namespace hpcai::benchmark {
+#include "progress_file.hpp"
 
-ProgressReporter::ProgressReporter(const Start& start) : epochs_(start.config.workload.epochs) {
-    if (start.place.group != 0 || start.place.group_rank != 0) return;
+namespace hpcai::benchmark {
+namespace {
+
+constexpr double kFileSeconds = 2;  // between two files of a state
+
+}  // namespace
+
+ProgressReporter::ProgressReporter(const Start& start)
+    : start_(start), leads_(start.place.group_rank == 0) {
+    record_.epochs = start.config.workload.epochs;
+    record_.host = start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
+    const Quantity unknown{std::nullopt, "not known yet"};
+    record_.loss = record_.images_per_second = record_.seconds_left = unknown;
+    if (start.place.group != 0 || !leads_) return;
     ProgressSettings settings;
     settings.live = isatty(STDERR_FILENO) == 1;
     line_.emplace(std::cerr, settings);
 }
 
+void ProgressReporter::begin() {
+    watch_.restart();
+    write();
+}
+
 void ProgressReporter::step(const training::StepReport& step) {
-    if (!line_) return;
+    if (!leads_) return;
+    if (!first_step_) first_step_ = step.step;
     const double seconds = watch_.seconds();
-    if (steps_before_ < 0) steps_before_ = step.step - 1;
-    const double per_step = seconds / static_cast<double>(step.step - steps_before_);
+    const double per_step = seconds / static_cast<double>(step.step - *first_step_ + 1);
     Progress progress;
     progress.step = step.step;
     progress.steps = step.steps;
     progress.epoch = step.epoch + 1;
-    progress.epochs = epochs_;
+    progress.epochs = record_.epochs;
     progress.loss = step.loss;
     progress.images_per_second = static_cast<double>(step.samples) / per_step;
     progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
-    line_->update(progress, seconds);
+    if (line_) line_->update(progress, seconds);
+    record_.step = progress.step;
+    record_.steps = progress.steps;
+    record_.epoch = progress.epoch;
+    // Before the first reading of results the device may be anywhere.
+    if (!std::isnan(step.loss)) {
+        record_.loss = {step.loss, ""};
+        record_.images_per_second = {progress.images_per_second, ""};
+        record_.seconds_left = {progress.seconds_left, ""};
+    }
+    if (since_file_.seconds() >= kFileSeconds) write();
 }
 
 void ProgressReporter::finish() {
     if (line_) line_->finish();
+    record_.state = ProgressState::evaluating;
+    record_.seconds_left = {std::nullopt, "training has ended"};
+    write();
+}
+
+void ProgressReporter::end(const std::string& failure, ExitCode code) {
+    if (line_) line_->finish();
+    record_.reason = failure;
+    record_.state = failure.empty()             ? ProgressState::finished
+                    : code == ExitCode::stopped ? ProgressState::stopped
+                                                : ProgressState::failed;
+    record_.seconds_left = {std::nullopt, "training has ended"};
+    write();
+}
+
+void ProgressReporter::write() {
+    if (!leads_) return;
+    write_progress(start_.output, start_.place.group, record_);
+    since_file_.restart();
 }
 
 }  // namespace hpcai::benchmark

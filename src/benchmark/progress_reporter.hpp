@@ -1,29 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/progress.hpp>
+#include <hpcai/base/progress_record.hpp>
 #include <hpcai/training/trainer.hpp>
 
 #include "start.hpp"
 
 namespace hpcai::benchmark {
 
-/// Shows how far the first group is, on standard error: one live line on a terminal, a line now
-/// and then elsewhere. Silent on all ranks but that group's leader.
+/// Shows how far a group is: that of the first on standard error, one live line on a terminal, a
+/// line now and then elsewhere; that of each in its progress.json, every few seconds and when its
+/// state changes. Silent on all ranks but the leaders.
 class ProgressReporter {
 public:
+    /// `start` must outlive the object.
     explicit ProgressReporter(const Start& start);
+
+    /// Training begins, at its first step or behind those of an earlier program.
+    void begin();
     void step(const training::StepReport& step);
+    /// Training has ended, evaluation begins.
     void finish();
+    /// The group has finished, or failed for `failure`, with ExitCode::stopped stopped.
+    void end(const std::string& failure, ExitCode code);
 
 private:
-    Stopwatch watch_;
+    void write();
+
+    const Start& start_;
+    bool leads_;
+    Stopwatch watch_;       // since the training began
+    Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;
-    int epochs_;
-    std::int64_t steps_before_ = -1;  // the first that is told of
+    std::optional<std::int64_t> first_step_;  // of this program
+    ProgressRecord record_;
 };
 
 }  // namespace hpcai::benchmark

@@ -19,6 +19,9 @@ void add_compare_command(CLI::App& parent, Context& context);
 void add_rank_command(CLI::App& parent, Context& context);
 void add_report_command(CLI::App& parent, Context& context);
 void add_energy_command(CLI::App& parent, Context& context);
+void add_doctor_command(CLI::App& parent, Context& context);
+void add_status_command(CLI::App& parent, Context& context);
+void add_sbatch_command(CLI::App& parent, Context& context);
 
 void add_config_command(CLI::App& parent, Context& context);
 void add_config_print_command(CLI::App& parent, Context& context);

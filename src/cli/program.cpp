@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include <hpcai/base/shell.hpp>
 #include <hpcai/cli/program.hpp>
 
 #include "commands.hpp"
@@ -33,20 +34,11 @@ void add_commands(CLI::App& program, Context& context) {
     add_rank_command(program, context);
     add_report_command(program, context);
     add_energy_command(program, context);
+    add_doctor_command(program, context);
+    add_status_command(program, context);
+    add_sbatch_command(program, context);
     add_data_command(program, context);
     add_config_command(program, context);
-}
-
-/// `argument` as one would type it into a shell.
-std::string shell_word(const std::string& argument) {
-    constexpr const char* kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-";
-    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
-        return argument;
-    }
-    std::string word = "'";
-    for (const char letter : argument) word += letter == '\'' ? "'\\''" : std::string(1, letter);
-    return word + "'";
 }
 
 std::string command_line_of(const std::vector<std::string>& arguments) {

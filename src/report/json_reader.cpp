@@ -4,9 +4,11 @@
 #include <limits>
 
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
+#include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
 namespace hpcai::report {
@@ -46,6 +48,15 @@ void read(const json& in, const Place& place, Status& value) {
         kStatuses, [&](const StatusRow& candidate) { return in == candidate.word; });
     if (row == kStatuses.end()) place.fail("VALID, INVALID, PARTIAL or CUSTOM", in);
     value = row->status;
+}
+
+void read(const json& in, const Place& place, ProgressState& value) {
+    const auto* row = std::ranges::find_if(
+        kProgressStates, [&](const ProgressStateRow& candidate) { return in == candidate.word; });
+    if (row == kProgressStates.end()) {
+        place.fail("training, evaluating, finished, failed or stopped", in);
+    }
+    value = row->state;
 }
 
 void read(const json& in, const Place& place, ExitCode& value) {
@@ -278,6 +289,16 @@ RepetitionsRecord repetitions_from_json(std::string_view text, std::string_view 
     const Reader fields(in, place);
     describe(fields, record);
     return record;
+}
+
+ProgressRecord progress_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    ProgressRecord progress;
+    check_schema(in, place, progress.schema);
+    const Reader fields(in, place);
+    describe(fields, progress);
+    return progress;
 }
 
 GroupResult group_from_json(std::string_view text, std::string_view name) {

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 
+#include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
 namespace hpcai::report {
@@ -64,7 +66,7 @@ public:
 private:
     template <typename T>
     static ordered_json json_of(const T& value) {
-        if constexpr (std::is_same_v<T, Status>) {
+        if constexpr (std::is_same_v<T, Status> || std::is_same_v<T, ProgressState>) {
             return word_of(value);
         } else if constexpr (std::is_same_v<T, ExitCode>) {
             return static_cast<int>(value);
@@ -120,6 +122,10 @@ std::string to_json(const RooflineRecord& record) {
 
 std::string to_json(const RepetitionsRecord& record) {
     return text_of(record);
+}
+
+std::string to_json(const ProgressRecord& progress) {
+    return text_of(progress);
 }
 
 }  // namespace hpcai::report

@@ -7,6 +7,7 @@
 
 #include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/replace_file.hpp>
 
 namespace hpcai::storage {
 namespace {
@@ -49,8 +50,11 @@ public:
         }
     }
 
-    void become_target() {
+    void sync() const {
         if (::fsync(number_) != 0) fail_write(target_, "fsync", errno);
+    }
+
+    void become_target() {
         if (::close(std::exchange(number_, -1)) != 0) fail_write(target_, "close", errno);
         if (::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "rename", errno);
         kept_ = true;
@@ -78,8 +82,15 @@ void sync_folder_of(const std::filesystem::path& path) {
 void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts) {
     TemporaryFile file(path);
     for (const Bytes part : parts) file.write(part);
+    file.sync();
     file.become_target();
     sync_folder_of(path);
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+    TemporaryFile file(path);
+    file.write(bytes_of(text));
+    file.become_target();
 }
 
 void write_file_durably(const std::filesystem::path& path, std::string_view text) {

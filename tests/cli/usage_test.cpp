@@ -61,7 +61,8 @@ TEST_P(HelpPage, HasTwoExamplesThatAreReal) {
 INSTANTIATE_TEST_SUITE_P(All, HelpPage,
                          ::testing::Values(Words{}, Words{"run"}, Words{"plan"}, Words{"flops"},
                                            Words{"bench"}, Words{"roofline"}, Words{"export"},
-                                           Words{"evaluate"}, Words{"energy"}, Words{"data"},
+                                           Words{"evaluate"}, Words{"energy"}, Words{"status"},
+                                           Words{"sbatch"}, Words{"doctor"}, Words{"data"},
                                            Words{"data", "generate"}, Words{"data", "check"},
                                            Words{"data", "stats"}, Words{"data", "index"},
                                            Words{"data", "transcode"}, Words{"data", "show"},
@@ -72,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(All, HelpPage,
 
 TEST(HelpOfTheProgram, NamesEveryCommand) {
     const std::string help = run({"--help"}).out;
-    for (const char* command :
-         {"run", "plan", "flops", "bench", "roofline", "export", "evaluate", "data", "config"}) {
+    for (const char* command : {"run", "plan", "flops", "bench", "roofline", "export", "evaluate",
+                                "status", "sbatch", "doctor", "data", "config"}) {
         EXPECT_TRUE(std::regex_search(help, std::regex(std::string("\n  ") + command + " +[A-Z]")))
             << command << " in\n"
             << help;

@@ -63,6 +63,16 @@ TEST(Launch, ValuesThatAreNoNumbersSayNothing) {
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "99999999999"}}), "");
 }
 
+TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunWasToldToLetThemLive) {
+    EXPECT_FALSE(exit_ends_other_ranks(
+        environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "0"}})));
+    EXPECT_TRUE(exit_ends_other_ranks(
+        environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "1"}})));
+    EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"SLURM_PROCID", "3"}})));
+    EXPECT_TRUE(exit_ends_other_ranks(environment_of(
+        {{"SLURM_PROCID", "0"}, {"SLURM_KILL_BAD_EXIT", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+}
+
 TEST(Launch, AnExitEndsTheOtherRanksUnlessMpirunWasToldToLetThemLive) {
     EXPECT_TRUE(exit_ends_other_ranks(environment_of({})));
     EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"OMPI_MCA_orte_enable_recovery", "0"}})));

@@ -23,7 +23,8 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
 int launched_ranks(const EnvironmentLookup& environment);
 
 /// False when the launcher was told to let the other ranks live when one exits before the end of
-/// MPI (mpirun --enable-recovery); unknown launchers are taken to end them.
+/// MPI (mpirun --enable-recovery; srun with SLURM_KILL_BAD_EXIT=0); unknown launchers are taken to
+/// end them.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
 }  // namespace hpcai::comm

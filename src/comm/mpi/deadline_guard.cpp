@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deadline_guard.hpp"
+#include "hpcai/comm/deadline_guard.hpp"
 
 #include <chrono>
 #include <cstdio>

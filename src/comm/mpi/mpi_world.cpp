@@ -14,7 +14,7 @@
 #include <mpi.h>
 
 #include "channel.hpp"
-#include "deadline_guard.hpp"
+#include "hpcai/comm/deadline_guard.hpp"
 #include "hpcai/comm/launch.hpp"
 #include "mpi_communicator.hpp"
 

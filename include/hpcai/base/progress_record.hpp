@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/quantity.hpp>
+
+/// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
+namespace hpcai {
+
+enum class ProgressState { training, evaluating, finished, failed, stopped };
+
+/// How far one group is, as its leader says in `groups/<m>/progress.json` from time to time. The
+/// file is removed when the run has its result.
+struct ProgressRecord {
+    std::string schema = "hpcai500-progress/1";
+    ProgressState state = ProgressState::training;
+    std::string reason;  // of a group that failed or stopped
+    std::string host;    // of the leader
+    int epoch = 0;       // the one under way, from 1
+    int epochs = 0;
+    std::int64_t step = 0;  // done, of all epochs
+    std::int64_t steps = 0;
+    Quantity loss;  // mean over the steps last read
+    Quantity images_per_second;
+    Quantity seconds_left;
+    std::int64_t written_unix_seconds = 0;  // by the leader's clock
+    bool operator==(const ProgressRecord&) const = default;
+};
+
+/// What the files of one group say.
+struct GroupProgress {
+    int group = 0;
+    std::optional<ProgressRecord> progress;  // nothing: no file, or none that can be read
+    std::string trouble;                     // why it cannot be read
+    bool operator==(const GroupProgress&) const = default;
+};
+
+/// What the files of a run say that has no result.
+struct RunProgress {
+    std::string directory;
+    std::vector<GroupProgress> groups;  // those of the configuration and those that have begun
+    std::int64_t now_unix_seconds = 0;  // by the reader's clock
+    bool operator==(const RunProgress&) const = default;
+};
+
+}  // namespace hpcai

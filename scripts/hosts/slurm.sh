@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced behind hosts.sh, in whose world it lives and ends: a Slurm on the hosts of start_hosts.
+# After start_slurm, SLURM_CONF is set, and sbatch, srun, scontrol work on each of them (on_host).
+
+missing_of_slurm() {
+    local tool missing=()
+    for tool in munged munge slurmctld slurmd sbatch srun scontrol sinfo; do
+        [[ -n $(PATH=$PATH:/usr/sbin type -P "$tool") ]] || missing+=("$tool")
+    done
+    echo "${missing[*]}"
+}
+
+# Debian starts the daemons of a new package unless this file forbids it.
+install_slurm() {
+    local policy=/usr/sbin/policy-rc.d made=0
+    [[ -n $(missing_of_slurm) ]] || return 0
+    command -v apt-get >/dev/null || return 0
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod +x "$policy"
+        made=1
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+        slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || true
+    ((!made)) || rm -f "$policy"
+}
+
+# With a key of its own, which nobody else has.
+start_munge() {
+    install -d -o munge -g munge -m 755 /run/munge
+    install -d -o munge -g munge -m 700 /run/munge/private
+    (umask 077 && head -c 128 /dev/urandom >/run/munge/private/key)
+    chown munge:munge /run/munge/private/key
+    runuser -u munge -- /usr/sbin/munged --key-file=/run/munge/private/key \
+        --log-file=/run/munge/private/log --seed-file=/run/munge/private/seed \
+        --origin=127.0.0.1 --pid-file=/run/munge/munged.pid --socket=/run/munge/munge.socket.2
+}
+
+write_slurm_configuration() { # folder
+    local host
+    cat <<END
+ClusterName=hpcai500
+SlurmctldHost=${hosts[0]}(10.77.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=/run/munge/munge.socket.2
+StateSaveLocation=$1/state
+SlurmdSpoolDir=$1/spool/%n
+TmpFS=$world/%n/tmp
+SlurmctldPidFile=$1/slurmctld.pid
+SlurmdPidFile=$1/slurmd.%n.pid
+SlurmctldLogFile=$1/log/slurmctld
+SlurmdLogFile=$1/log/slurmd.%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=pmix
+ReturnToService=2
+SwitchType=switch/none
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,requeue_delay=1
+SlurmdTimeout=60
+KillWait=5
+MinJobAge=3600
+SlurmdParameters=config_overrides
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE
+END
+    for host in "${hosts[@]}"; do
+        echo "NodeName=$host NodeAddr=10.77.0.$((${host#host} + 1)) CPUs=4 Boards=1" \
+            "SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=1000 State=UNKNOWN"
+    done
+}
+
+idle_hosts() { on_host "${hosts[0]}" sinfo --noheader --states=idle --format=%D 2>/dev/null; }
+
+# False where not all hosts are at its service after a while.
+start_slurm() {
+    local folder=$world/slurm host tries
+    export PATH=$PATH:/usr/sbin SLURM_CONF=$folder/slurm.conf
+    mkdir -p "$folder/state" "$folder/log"
+    for host in "${hosts[@]}"; do mkdir -p "$folder/spool/$host"; done
+    write_slurm_configuration "$folder" >"$SLURM_CONF"
+    start_munge
+    on_host "${hosts[0]}" slurmctld -f "$SLURM_CONF"
+    for host in "${hosts[@]}"; do on_host "$host" slurmd -f "$SLURM_CONF" -N "$host"; done
+    for ((tries = 0; tries < 120; ++tries)); do
+        [[ $(idle_hosts) != "${#hosts[@]}" ]] || return 0
+        sleep 0.25
+    done
+    return 1
+}
+
+job_field() { # job, field
+    on_host "${hosts[0]}" scontrol show job --oneliner "$1" | grep -o " $2=[^ ]*" | cut -d = -f 2
+}
+
+job_waits() { [[ $(job_field "$1" JobState) == PENDING ]]; }
+job_has_ended() { [[ $(job_field "$1" JobState) =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
+exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/slurm/batch_script.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+constexpr std::size_t kMostTasks = 1000;  // of an array, by Slurm's default
+
+struct Options {
+    ConfigSource config;
+    slurm::BatchJob job;
+    std::string output;
+    int ranks_per_node = 0;  // 0: a rank for each GPU, else one
+    std::vector<std::string> array;
+};
+
+/// "bagging.M=1", "bagging.M=2" of "M=1,2".
+std::vector<std::string> settings_of(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    require(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), ExitCode::usage,
+            "sbatch: --array: expected such as M=1,2,4, P_degree=1,2 or section.key=a,b, got {}",
+            in_quotes(text));
+    std::string key = text.substr(0, equals);
+    if (key == "M" || key == "P_degree") key = "bagging." + key;
+    std::vector<std::string> settings;
+    std::string_view values = std::string_view(text).substr(equals + 1);
+    while (true) {
+        const std::string_view value = values.substr(0, values.find(','));
+        require(!value.empty(), ExitCode::usage, "sbatch: --array: a value of {} is empty",
+                in_quotes(text));
+        settings.push_back(key + "=" + std::string(value));
+        if (value.size() == values.size()) return settings;
+        values.remove_prefix(value.size() + 1);
+    }
+}
+
+/// Every combination; none where there is no --array.
+std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
+    if (array.empty()) return {};
+    std::vector<slurm::ArrayTask> tasks(1);
+    for (const std::string& text : array) {
+        std::vector<slurm::ArrayTask> longer;
+        for (const slurm::ArrayTask& task : tasks) {
+            for (const std::string& setting : settings_of(text)) {
+                longer.push_back(task);
+                longer.back().settings.push_back(setting);
+            }
+        }
+        require(longer.size() <= kMostTasks, ExitCode::usage,
+                "sbatch: --array: expected up to {} combinations, got {}", kMostTasks,
+                longer.size());
+        tasks = std::move(longer);
+    }
+    return tasks;
+}
+
+/// Throws, as the run would, where the ranks do not fit the configuration.
+void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
+    plan::make_layout(config.bagging, config.training, config.parallel, ranks,
+                      std::min(ranks, ranks_per_node));
+}
+
+/// A task may leave ranks of the allocation idle.
+void fit_tasks(const Options& options, slurm::BatchJob& job) {
+    const int ranks = job.nodes * job.ranks_per_node;
+    for (slurm::ArrayTask& task : job.array) {
+        ConfigSource source = options.config;
+        source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
+        const config::Config config = load(source);
+        const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
+        const std::int64_t wanted =
+            groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
+        task.ranks = static_cast<int>(std::min<std::int64_t>(wanted, ranks));
+        check_layout(config, task.ranks, job.ranks_per_node);
+    }
+}
+
+slurm::BatchJob job_of(const Options& options, const std::string& command_line) {
+    slurm::BatchJob job = options.job;
+    const config::Config config = load(options.config);
+    job.command_line = command_line;
+    job.name = config.run.name;
+    job.config = options.config.path;
+    job.settings = options.config.overrides;
+    job.ranks_per_node = options.ranks_per_node > 0 ? options.ranks_per_node
+                         : job.gpus_per_node > 0    ? job.gpus_per_node
+                                                    : 1;
+    job.array = tasks_of(options.array);
+    if (job.array.empty()) {
+        check_layout(config, job.nodes * job.ranks_per_node, job.ranks_per_node);
+    } else {
+        fit_tasks(options, job);
+    }
+    return job;
+}
+
+ExitCode sbatch(const Options& options, const Context& context) {
+    const std::string script = slurm::batch_script(job_of(options, context.command_line));
+    if (options.output.empty()) {
+        context.out << script;
+    } else {
+        storage::write_file_durably(options.output, script);
+        context.out << "wrote " << printable(options.output) << "; submit it with\n  sbatch "
+                    << printable(options.output) << '\n';
+    }
+    return ExitCode::ok;
+}
+
+void add_number_of(CLI::App& command, const std::string& name, int& target, IntegerRange range,
+                   const std::string& meaning) {
+    add_integer(
+        command, name, [&target](std::int64_t value) { target = static_cast<int>(value); }, range,
+        meaning);
+}
+
+void add_place_options(CLI::App& command, Options& options) {
+    constexpr std::int64_t kMostNodes = 100'000;
+    constexpr std::int64_t kMostOfANode = 1024;
+    add_integer(
+        command, "--nodes",
+        [&options](std::int64_t nodes) { options.job.nodes = static_cast<int>(nodes); },
+        {1, kMostNodes}, "nodes of the job")
+        .required();
+    add_number_of(command, "--ranks-per-node", options.ranks_per_node, {1, kMostOfANode},
+                  "ranks of each; default: its GPUs, or one");
+    add_number_of(command, "--gpus-per-node", options.job.gpus_per_node, {1, kMostOfANode},
+                  "GPUs of each; default: none");
+    add_number_of(command, "--cpus-per-rank", options.job.cpus_per_rank, {1, kMostOfANode},
+                  "cores of each rank, on nodes that others may share; default: whole nodes");
+}
+
+void add_launcher(CLI::App& command, slurm::Launcher& launcher) {
+    command
+        .add_option_function<std::string>(
+            "--launcher",
+            [&launcher](const std::string& text) {
+                require(text == "mpirun" || text == "srun", ExitCode::usage,
+                        "sbatch: --launcher: expected mpirun or srun, got {}", in_quotes(text));
+                launcher = text == "srun" ? slurm::Launcher::srun : slurm::Launcher::mpirun;
+            },
+            "what starts the ranks; default: mpirun")
+        ->type_name("mpirun|srun");
+}
+
+void add_time(CLI::App& command, std::string& time) {
+    command
+        .add_option_function<std::string>(
+            "--time",
+            [&time](const std::string& text) {
+                const auto seconds = slurm::time_limit_seconds(text);
+                require(seconds && *seconds > slurm::kNoticeSeconds, ExitCode::usage,
+                        "sbatch: --time: expected more than 2 minutes as Slurm writes them, such "
+                        "as 90, 12:00:00 or 2-12, got {}",
+                        in_quotes(text));
+                time = text;
+            },
+            "longest time of the job; default: the partition's")
+        ->type_name("[D-]H:M:S");
+}
+
+}  // namespace
+
+void add_sbatch_command(CLI::App& parent, Context& context) {
+    auto options = std::make_shared<Options>();
+    CLI::App& command = add_command(
+        parent,
+        {"sbatch",
+         "Print a script for Slurm's sbatch: run, stop before the time ends, requeue, resume.",
+         {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
+          "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
+          "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
+          "--launcher srun --array M=1,2,4 --array P_degree=1,2"}});
+    add_config_options(command, options->config, Presence::required);
+    add_place_options(command, *options);
+    add_launcher(command, options->job.launcher);
+    add_time(command, options->job.time);
+    command.add_option("--array", options->array, "a job for each combination; may be repeated")
+        ->type_name("KEY=A,B,...")
+        ->allow_extra_args(false);
+    add_number_of(command, "--requeue", options->job.requeues, {0, 1000},
+                  "restarts after stops at checkpoints, at most; default: 0");
+    add_text(command, "--results", options->job.results, "DIR",
+             "folder of the result directories; default: results");
+    add_text(command, "--output", options->output, "FILE", "write the script there");
+    set_action(command, context, [options, &context] { return sbatch(*options, context); });
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/report/progress.hpp>
+
+#include "progress_fields.hpp"
+
+namespace hpcai::report {
+namespace {
+
+std::string number(const Quantity& quantity, fmt::string_view format) {
+    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
+    return fmt::format(fmt::runtime(format), *quantity.value);
+}
+
+struct Row {
+    std::string group, state, epoch, step, loss, speed, left, sign, host;
+};
+
+std::string line_of(const Row& row) {
+    return fmt::format("{:<8}{:<12}{:>9}{:>16}{:>10}{:>12}{:>14}{:>16}  {}\n", row.group, row.state,
+                       row.epoch, row.step, row.loss, row.speed, row.left, row.sign, row.host);
+}
+
+/// A clock of another node may be ahead of this one.
+std::string sign_of_life(std::int64_t written, std::int64_t now) {
+    const double age = static_cast<double>(now) - static_cast<double>(written);
+    return age < 1 ? "now" : format_seconds(age) + " ago";
+}
+
+bool is_at_work(const ProgressRecord& progress) {
+    return progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
+}
+
+Row row_of(const GroupProgress& group, std::int64_t now) {
+    Row row;
+    row.group = std::to_string(group.group);
+    if (!group.progress) {
+        row.state = group.trouble.empty() ? "not begun" : "unreadable";
+        return row;
+    }
+    const ProgressRecord& progress = *group.progress;
+    row.state = word_of(progress.state);
+    row.epoch = fmt::format("{}/{}", progress.epoch, progress.epochs);
+    row.step = fmt::format("{}/{}", progress.step, progress.steps);
+    row.loss = number(progress.loss, "{:.4f}");
+    row.speed = number(progress.images_per_second, "{:.1f}");
+    const bool has_end = is_at_work(progress) && progress.seconds_left.value;
+    row.left = has_end ? format_seconds(*progress.seconds_left.value) : "";
+    row.sign = sign_of_life(progress.written_unix_seconds, now);
+    row.host = printable(progress.host);
+    return row;
+}
+
+std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
+    return std::ranges::count_if(run.groups, [&](const GroupProgress& group) {
+        return group.progress && group.progress->state == state;
+    });
+}
+
+const char* word_of(ExitCode code) {
+    if (code == ExitCode::stopped) return "STOPPED";
+    return code == ExitCode::all_groups_failed ? "FAILED" : "UNFINISHED";
+}
+
+}  // namespace
+
+std::string_view word_of(ProgressState state) {
+    const auto* row = std::ranges::find(kProgressStates, state, &ProgressStateRow::state);
+    return row->word;
+}
+
+ExitCode exit_code_of(const RunProgress& run) {
+    const std::ptrdiff_t groups = std::ssize(run.groups);
+    const std::ptrdiff_t stopped = count(run, ProgressState::stopped);
+    const std::ptrdiff_t failed = count(run, ProgressState::failed);
+    if (stopped > 0 && stopped + failed + count(run, ProgressState::finished) == groups) {
+        return ExitCode::stopped;
+    }
+    return groups > 0 && failed == groups ? ExitCode::all_groups_failed : ExitCode::watchdog;
+}
+
+std::string progress_table(const RunProgress& run) {
+    std::string text = line_of(
+        {"group", "state", "epoch", "step", "loss", "images/s", "left", "sign of life", "host"});
+    std::string reasons;
+    for (const GroupProgress& group : run.groups) {
+        text += line_of(row_of(group, run.now_unix_seconds));
+        const std::string& reason = group.progress ? group.progress->reason : group.trouble;
+        if (reason.empty()) continue;
+        reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));
+    }
+    text += reasons +
+            fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
+    for (const ProgressStateRow& row : kProgressStates) {
+        if (const auto groups = count(run, row.state)) {
+            text += fmt::format(" {}={}", row.word, groups);
+        }
+    }
+    return text + fmt::format(" directory={}\n", printable(run.directory));
+}
+
+}  // namespace hpcai::report

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/shell.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/slurm/batch_script.hpp>
+
+namespace hpcai::slurm {
+namespace {
+
+void require_one_line(std::string_view what, const std::string& text) {
+    require(printable(text) == text, ExitCode::usage,
+            "sbatch: {}: expected a text without control characters, got '{}'", what,
+            printable(text));
+}
+
+void check(const BatchJob& job) {
+    require_one_line("--config", job.config);
+    require_one_line("--results", job.results);
+    require_one_line("run.name", job.name);
+    for (const std::string& setting : job.settings) require_one_line("--set", setting);
+    for (const ArrayTask& task : job.array) {
+        for (const std::string& setting : task.settings) require_one_line("--array", setting);
+    }
+}
+
+/// Slurm reads quotes in its directives, and would take a name apart at a space or a comment.
+std::string job_name(const BatchJob& job) {
+    std::string name = job.name;
+    for (char& letter : name) {
+        const bool is_plain = (letter >= 'a' && letter <= 'z') ||
+                              (letter >= 'A' && letter <= 'Z') ||
+                              (letter >= '0' && letter <= '9') || letter == '_' || letter == '.';
+        if (!is_plain) letter = '-';
+    }
+    return name;
+}
+
+std::string directives(const BatchJob& job) {
+    std::string text =
+        fmt::format("#SBATCH --job-name={}\n#SBATCH --nodes={}\n", job_name(job), job.nodes);
+    text += fmt::format("#SBATCH --ntasks-per-node={}\n", job.ranks_per_node);
+    if (job.gpus_per_node > 0) {
+        text += fmt::format(
+            "#SBATCH --gpus-per-node={}\n"
+            "# Every rank sees all GPUs of its node, or it could not reach its peers' memory.\n"
+            "#SBATCH --gpu-bind=none\n",
+            job.gpus_per_node);
+    }
+    if (job.cpus_per_rank > 0) {
+        text += fmt::format("#SBATCH --cpus-per-task={}\n", job.cpus_per_rank);
+    } else {
+        text += "# What is measured is measured alone.\n#SBATCH --exclusive\n";
+    }
+    if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
+    if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
+    text += fmt::format(
+        "# To this script alone, so many seconds before the time ends; it tells the ranks.\n"
+        "#SBATCH --signal=B:USR1@{}\n",
+        kNoticeSeconds);
+    text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
+    return text +
+           "# Behind a restart the log goes on.\n"
+           "#SBATCH --open-mode=append\n";
+}
+
+std::string settings_words(const std::vector<std::string>& settings) {
+    std::string words;
+    for (const std::string& setting : settings) words += " --set " + shell_word(setting);
+    return words;
+}
+
+std::string array_cases(const BatchJob& job) {
+    if (job.array.empty()) return "";
+    std::string text = "case $SLURM_ARRAY_TASK_ID in\n";
+    for (std::size_t task = 0; task < job.array.size(); ++task) {
+        text += fmt::format("    {}) ranks={} task=({}) ;;\n", task, job.array[task].ranks,
+                            settings_words(job.array[task].settings).substr(1));
+    }
+    return text +
+           "    *) echo \"no task $SLURM_ARRAY_TASK_ID in this script\" >&2 && exit 2 ;;\n"
+           "esac\n\n";
+}
+
+std::string choice(const BatchJob& job) {
+    const bool is_array = !job.array.empty();
+    std::string text = fmt::format(
+        "# The job keeps its number when it is restarted, and so finds what it has left behind.\n"
+        "results={}-$SLURM_JOB_ID\n",
+        shell_word(job.results + "/" + job_name(job)));
+    text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
+    text += fmt::format("    command=(run --config {}{}{} --output \"$results\")\nfi\n\n",
+                        shell_word(job.config), settings_words(job.settings),
+                        is_array ? " \"${task[@]}\"" : "");
+    return text;
+}
+
+std::string launch(const BatchJob& job) {
+    const std::string ranks =
+        job.array.empty() ? std::to_string(job.nodes * job.ranks_per_node) : "\"$ranks\"";
+    if (job.launcher == Launcher::mpirun) {
+        return fmt::format(
+            "# The other groups outlive a dead rank (Open MPI 4; 5 has --with-ft ulfm). The "
+            "price:\n"
+            "# mpirun returns 0 whatever happens. Without the second option it would never return\n"
+            "# where ranks on two nodes end with another code.\n"
+            "mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n"
+            "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n",
+            ranks, job.ranks_per_node);
+    }
+    return fmt::format(
+        "# The other groups outlive a dead rank; the ranks read this variable, too.\n"
+        "export SLURM_KILL_BAD_EXIT=0\n"
+        "srun --mpi=pmix --ntasks={} --ntasks-per-node={}{} --cpu-bind=none \\\n",
+        ranks, job.ranks_per_node,
+        job.cpus_per_rank > 0 ? fmt::format(" --cpus-per-task={}", job.cpus_per_rank) : "");
+}
+
+/// Bash ends a wait for a signal that it traps, and the launcher goes on.
+std::string start_and_wait(const BatchJob& job) {
+    const bool is_mpirun = job.launcher == Launcher::mpirun;
+    std::string text = launch(job);
+    text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
+    text += is_mpirun ? "# mpirun hands USR1 on to every rank, which stops at a checkpoint.\n"
+                        "trap 'kill -USR1 \"$launcher\"' USR1\n"
+                      : "# To the ranks of every step of this job, which stop at a checkpoint.\n"
+                        "trap 'scancel --signal=USR1 \"$SLURM_JOB_ID\"' USR1\n";
+    text +=
+        "# Where a rank was killed the launcher may stay when all others have gone: a minute "
+        "behind\n"
+        "# the result it is ended.\n"
+        "looks=6\n"
+        "while kill -0 \"$launcher\" 2>/dev/null; do\n"
+        "    sleep 10 &\n"
+        "    wait -n\n"
+        "    if [[ -e $results/result.json ]] && ((looks-- <= 0)); then kill \"$launcher\"; fi\n"
+        "done\n"
+        "trap '' USR1\n\n";
+    return text;
+}
+
+std::string ending(const BatchJob& job) {
+    std::string text = "\"$hpcai500\" status \"$results\"\ncode=$?\n";
+    if (job.requeues > 0) {
+        text += fmt::format(
+            "# 8: stopped at a checkpoint.\n"
+            "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
+            "    scontrol requeue \"$SLURM_JOB_ID\"\n"
+            "fi\n",
+            job.requeues);
+    }
+    return text + "exit $code\n";
+}
+
+}  // namespace
+
+std::string batch_script(const BatchJob& job) {
+    check(job);
+    return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
+           "set -u\nhpcai500=${HPCAI500:-hpcai500}\n\n" + array_cases(job) + choice(job) +
+           start_and_wait(job) + ending(job);
+}
+
+}  // namespace hpcai::slurm

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/progress.hpp>
+
+#include "child_process.hpp"
+#include "report/example_record.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Status : public ::testing::Test {
+protected:
+    void write(const std::string& name, const std::string& text) const {
+        const fs::path path = folder_ / name;
+        fs::create_directories(path.parent_path());
+        std::ofstream(path, std::ios::binary) << text;
+    }
+
+    void write_progress(int group, ProgressState state, const std::string& reason = "") const {
+        ProgressRecord progress;
+        progress.state = state;
+        progress.reason = reason;
+        write("run/groups/" + std::to_string(group) + "/progress.json", report::to_json(progress));
+    }
+
+    Outcome status(const std::string& directory = "run") const {
+        return run_in(folder_.path(), {"status", directory});
+    }
+
+    const TemporaryFolder folder_;
+};
+
+TEST_F(Status, RefusesADirectoryWithoutARun) {
+    expect_refused(status("nowhere"), 2, "nowhere: expected a result directory");
+    expect_refused(status("."), 2, ".: expected a result directory with its config.yaml");
+    expect_refused(run_in(folder_.path(), {"status", ".", "--interval", "0"}), 2,
+                   "status: --interval: expected a number from 0.1 to 86400, got '0'");
+}
+
+TEST_F(Status, ExitsAsTheVerdictDoes) {
+    RunRecord record = report::partial_record();
+    write("run/result.json", report::to_json(record));
+    const Outcome partial = status();
+    EXPECT_EQ(partial.exit_code, 7) << partial.error;
+    EXPECT_TRUE(partial.out.starts_with("RESULT PARTIAL  workload=")) << partial.out;
+    EXPECT_TRUE(partial.out.ends_with(" manifest=none\n")) << partial.out;
+
+    write("run/manifest.sha256", "");
+    EXPECT_TRUE(status().out.ends_with(
+        "=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"));
+}
+
+TEST_F(Status, RefusesADamagedResult) {
+    write("run/result.json", "{\"schema\": 3}");
+    expect_refused(status(), 4, "run/result.json");
+}
+
+TEST_F(Status, TellsHowFarTheGroupsOfARunAreThatHasNoResult) {
+    write("run/config.yaml", "bagging: {M: 3, P_degree: 1}\n");
+    EXPECT_EQ(status().exit_code, 6);
+    write_progress(0, ProgressState::training);
+    write_progress(1, ProgressState::finished);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_NE(outcome.out.find("\n2       not begun"), std::string::npos) << outcome.out;
+    EXPECT_TRUE(outcome.out.ends_with(
+        "\nSTATUS UNFINISHED  groups=3 training=1 finished=1 directory=run\n"))
+        << outcome.out;
+}
+
+TEST_F(Status, ExitsWith8WhereTheRunHasStopped) {
+    write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
+    write_progress(0, ProgressState::stopped, "stopped at step 7");
+    write_progress(1, ProgressState::finished);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    EXPECT_NE(outcome.out.find("\nreason: group 0: stopped at step 7\n"), std::string::npos);
+    EXPECT_EQ(run_in(folder_.path(), {"status", "run", "--watch"}).exit_code, 8)
+        << "--watch must end";
+}
+
+TEST_F(Status, NamesProgressThatCannotBeRead) {
+    write("run/config.yaml", "bagging: {M: auto, P_degree: 1}\n");
+    write("run/groups/0/progress.json", "{");
+    write("run/groups/1/progress.json", std::string(100'000, ' '));
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_NE(outcome.out.find("\n0       unreadable"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("reason: group 1: 'run/groups/1/progress.json' has 100000 bytes"),
+              std::string::npos)
+        << outcome.out;
+}
+
+TEST_F(Status, LooksAtTheRepetitionUnderWay) {
+    write("run/repetition_1/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_TRUE(outcome.out.ends_with("directory=run/repetition_1\n")) << outcome.out;
+}
+
+}  // namespace
+}  // namespace hpcai::cli

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "end_to_end/launch.hpp"
+
+namespace hpcai::end_to_end {
+namespace {
+
+class DoctorOfALaunch : public ::testing::Test {
+protected:
+    void SetUp() override { write(folder_ / "tiny.yaml", kConfig); }
+
+    Outcome doctor(int ranks, const std::vector<std::string>& options) const {
+        std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
+                                       "--bind-to",
+                                       "none",
+                                       "-np",
+                                       std::to_string(ranks),
+                                       cli::environment("HPCAI500_BINARY"),
+                                       "doctor",
+                                       "--config",
+                                       "tiny.yaml"};
+        words.insert(words.end(), options.begin(), options.end());
+        return cli::execute_in(folder_.path(), words);
+    }
+
+    const cli::TemporaryFolder folder_;
+};
+
+TEST_F(DoctorOfALaunch, FindsThatAllRanksComputeTheSameBitsAndLeavesNothingBehind) {
+    const Outcome outcome = doctor(2, {"--golden"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("\nlayout    ok      M=2 x P_degree=1\n"), std::string::npos)
+        << outcome.out;
+    EXPECT_NE(outcome.out.find("\ngolden    ok      all ranks came to "), std::string::npos)
+        << outcome.out;
+    EXPECT_NE(outcome.error.find("doctor 7/7: golden steps, at most "), std::string::npos);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
+}
+
+TEST_F(DoctorOfALaunch, GivesTheCommandLineForTheRanksThatAreNeeded) {
+    const Outcome outcome = doctor(1, {});
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.error;
+    EXPECT_NE(outcome.out.find("\nlayout    WRONG   bagging.M=2 x bagging.P_degree=1 needs 2 ranks "
+                               "(eq. 5), got 1; start with `mpirun -np 2`"),
+              std::string::npos)
+        << outcome.out;
+}
+
+TEST_F(DoctorOfALaunch, NamesAnOutputThatCannotBeWritten) {
+    const Outcome outcome = doctor(2, {"--output", "/proc/results"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
+    EXPECT_NE(outcome.out.find("\noutput    WRONG   rank 0 on "), std::string::npos) << outcome.out;
+}
+
+TEST_F(DoctorOfALaunch, RefusesARankThatIsAloneInItsLaunch) {
+    const Outcome outcome =
+        cli::run_in(folder_.path(), {"doctor", "--config", "tiny.yaml"}, {"SLURM_NTASKS=4"});
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.error;
+    EXPECT_NE(outcome.error.find("mpirun -np 4 hpcai500 doctor --config tiny.yaml"),
+              std::string::npos)
+        << outcome.error;
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/report/progress.hpp>
+
+namespace hpcai::report {
+namespace {
+
+ProgressRecord example() {
+    ProgressRecord progress;
+    progress.host = "node7";
+    progress.epoch = 2;
+    progress.epochs = 3;
+    progress.step = 17;
+    progress.steps = 24;
+    progress.loss = {1.25, ""};
+    progress.images_per_second = {512, ""};
+    progress.seconds_left = {90, ""};
+    progress.written_unix_seconds = 1'700'000'000;
+    return progress;
+}
+
+GroupProgress group_in(int number, ProgressState state, const std::string& reason = "") {
+    ProgressRecord progress = example();
+    progress.state = state;
+    progress.reason = reason;
+    return {number, progress, ""};
+}
+
+RunProgress run_of(std::vector<GroupProgress> groups) {
+    return {"results/a", std::move(groups), 1'700'000'125};
+}
+
+std::vector<std::string> lines_of(const RunProgress& run) {
+    std::istringstream in(progress_table(run));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+std::string message_of(const std::string& text) {
+    try {
+        progress_from_json(text, "progress.json");
+    } catch (const Error& error) {
+        return error.code() == ExitCode::data ? error.what() : "another code";
+    }
+    return "";
+}
+
+TEST(ProgressJson, GivesBackWhatWasWritten) {
+    for (const ProgressState state :
+         {ProgressState::training, ProgressState::evaluating, ProgressState::finished,
+          ProgressState::failed, ProgressState::stopped}) {
+        ProgressRecord progress = example();
+        progress.state = state;
+        progress.loss = {std::nullopt, "not known yet"};
+        EXPECT_EQ(progress_from_json(to_json(progress), "a"), progress);
+    }
+}
+
+TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
+    std::string text = to_json(example());
+    text.replace(text.find("\"training\""), 10, "\"dancing\"");
+    EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
+    EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
+    EXPECT_NE(message_of("[").find("progress.json"), std::string::npos);
+}
+
+TEST(ProgressTable, HasARowForEachGroup) {
+    const auto lines =
+        lines_of(run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}}));
+    ASSERT_EQ(lines.size(), 4U);
+    EXPECT_EQ(lines[1],
+              "0       training          2/3           17/24    1.2500       512.0    1 min 30 s"
+              "  2 min 05 s ago  node7");
+    EXPECT_TRUE(lines[2].starts_with("1       not begun"));
+    EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
+}
+
+TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {
+    auto run = run_of({group_in(0, ProgressState::failed, "no \x1b[2J more\nSTATUS FINE"),
+                       {1, std::nullopt, "'p': bad"}});
+    run.groups.front().progress->host = "\x1b]0;x\x07";
+    const auto lines = lines_of(run);
+    ASSERT_EQ(lines.size(), 6U);
+    EXPECT_EQ(lines[3], "reason: group 0: no \\x1b[2J more\\nSTATUS FINE");
+    EXPECT_EQ(lines[4], "reason: group 1: 'p': bad");
+    EXPECT_TRUE(lines[2].starts_with("1       unreadable"));
+    EXPECT_EQ(progress_table(run).find('\x1b'), std::string::npos);
+}
+
+TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
+    auto run = run_of({group_in(0, ProgressState::training)});
+    run.now_unix_seconds = 5;
+    EXPECT_NE(lines_of(run)[1].find("  now  node7"), std::string::npos) << lines_of(run)[1];
+}
+
+TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
+    const auto finished = group_in(0, ProgressState::finished);
+    const auto stopped = group_in(1, ProgressState::stopped);
+    const auto failed = group_in(1, ProgressState::failed);
+    const auto training = group_in(2, ProgressState::training);
+    EXPECT_EQ(exit_code_of(run_of({finished, stopped})), ExitCode::stopped);
+    EXPECT_EQ(exit_code_of(run_of({failed, stopped})), ExitCode::stopped);
+    EXPECT_EQ(exit_code_of(run_of({finished, stopped, training})), ExitCode::watchdog);
+    EXPECT_EQ(exit_code_of(run_of({failed, failed})), ExitCode::all_groups_failed);
+    EXPECT_EQ(exit_code_of(run_of({failed, finished})), ExitCode::watchdog);
+    EXPECT_EQ(exit_code_of(run_of({finished})), ExitCode::watchdog);
+    EXPECT_EQ(exit_code_of(run_of({})), ExitCode::watchdog);
+    EXPECT_EQ(exit_code_of(run_of({{0, std::nullopt, ""}})), ExitCode::watchdog);
+}
+
+}  // namespace
+}  // namespace hpcai::report

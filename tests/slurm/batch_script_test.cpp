@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/slurm/batch_script.hpp>
+
+namespace hpcai::slurm {
+namespace {
+
+BatchJob example() {
+    BatchJob job;
+    job.command_line = "hpcai500 sbatch --config a.yaml --nodes 4";
+    job.name = "photographs";
+    job.config = "a.yaml";
+    job.nodes = 4;
+    job.ranks_per_node = 8;
+    return job;
+}
+
+bool has(const std::string& script, const std::string& part) {
+    return script.find(part) != std::string::npos;
+}
+
+TEST(TimeLimit, IsReadInAllOfSlurmsForms) {
+    EXPECT_EQ(time_limit_seconds("90"), 90 * 60);
+    EXPECT_EQ(time_limit_seconds("90:30"), 90 * 60 + 30);
+    EXPECT_EQ(time_limit_seconds("12:00:01"), 12 * 3600 + 1);
+    EXPECT_EQ(time_limit_seconds("2-12"), (48 + 12) * 3600);
+    EXPECT_EQ(time_limit_seconds("1-00:05"), 86400 + 300);
+    EXPECT_EQ(time_limit_seconds("1-01:02:03"), 86400 + 3723);
+}
+
+TEST(TimeLimit, IsNothingForOtherTexts) {
+    for (const char* text : {"", "-", "1h", "1:2:3:4", "1-", "-5", ":5", "5:", "1.5", " 5", "1-2-3",
+                             "99999999999", "infinite", "5\n#SBATCH --uid=0", "9999-00"}) {
+        EXPECT_EQ(time_limit_seconds(text), std::nullopt) << text;
+    }
+}
+
+TEST(BatchScript, AsksForWholeNodesAndTheirRanks) {
+    const std::string script = batch_script(example());
+    EXPECT_TRUE(
+        script.starts_with("#!/bin/bash\n# Made by: hpcai500 sbatch --config a.yaml --nodes 4\n"));
+    EXPECT_TRUE(has(script, "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"));
+    EXPECT_TRUE(has(script, "\n#SBATCH --exclusive\n"));
+    EXPECT_TRUE(
+        has(script,
+            "mpirun -np 32 --map-by ppr:8:node --bind-to none \\\n    --enable-recovery --mca "));
+    EXPECT_FALSE(has(script, "gpu"));
+    EXPECT_FALSE(has(script, "--array"));
+    EXPECT_FALSE(has(script, "--time"));
+}
+
+TEST(BatchScript, LetsEveryRankSeeAllGpusOfItsNode) {
+    BatchJob job = example();
+    job.gpus_per_node = 8;
+    EXPECT_TRUE(has(batch_script(job), "#SBATCH --gpus-per-node=8\n"));
+    EXPECT_TRUE(has(batch_script(job), "\n#SBATCH --gpu-bind=none\n"));
+}
+
+TEST(BatchScript, SharesNodesWhereItSaysHowManyCoresItNeeds) {
+    BatchJob job = example();
+    job.cpus_per_rank = 6;
+    job.launcher = Launcher::srun;
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script, "#SBATCH --cpus-per-task=6\n"));
+    EXPECT_FALSE(has(script, "--exclusive"));
+    EXPECT_TRUE(has(script,
+                    "srun --mpi=pmix --ntasks=32 --ntasks-per-node=8 --cpus-per-task=6 "
+                    "--cpu-bind=none"));
+    EXPECT_FALSE(has(script, "mpirun"));
+}
+
+TEST(BatchScript, RequeuesOnlyWhereItMayAndOnlySoOften) {
+    EXPECT_FALSE(has(batch_script(example()), "scontrol"));
+    EXPECT_TRUE(has(batch_script(example()), "#SBATCH --no-requeue\n"));
+    BatchJob job = example();
+    job.requeues = 3;
+    EXPECT_TRUE(has(batch_script(job), "code == 8 && ${SLURM_RESTART_COUNT:-0} < 3"));
+    EXPECT_TRUE(has(batch_script(job), "#SBATCH --requeue\n"));
+}
+
+TEST(BatchScript, GivesEachTaskOfAnArrayItsSettingsAndRanks) {
+    BatchJob job = example();
+    job.array = {{{"bagging.M=1", "bagging.P_degree=8"}, 8}, {{"bagging.M=2"}, 32}};
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script, "#SBATCH --array=0-1\n"));
+    EXPECT_TRUE(has(script,
+                    "    0) ranks=8 task=(--set bagging.M=1 --set bagging.P_degree=8) ;;\n"
+                    "    1) ranks=32 task=(--set bagging.M=2) ;;\n"));
+    EXPECT_TRUE(has(script, "--config a.yaml \"${task[@]}\" --output"));
+    EXPECT_TRUE(has(script, "mpirun -np \"$ranks\""));
+}
+
+TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {
+    BatchJob job = example();
+    job.config = "my $HOME.yaml";
+    job.settings = {"run.name=a;b"};
+    job.name = "a;b c";
+    job.results = "/my results";
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script, "--config 'my $HOME.yaml' --set 'run.name=a;b' --output"));
+    EXPECT_TRUE(has(script, "#SBATCH --job-name=a-b-c\n"));
+    EXPECT_TRUE(has(script, "results='/my results/a-b-c'-$SLURM_JOB_ID\n"));
+}
+
+TEST(BatchScript, RefusesWhatWouldMakeALineOfItsOwn) {
+    const auto refused = [](const BatchJob& job) {
+        try {
+            batch_script(job);
+        } catch (const Error& error) {
+            return error.code() == ExitCode::usage && has(error.what(), "\\n#SBATCH");
+        }
+        return false;
+    };
+    const std::string evil = "a\n#SBATCH --uid=0";
+    BatchJob job = example();
+    job.config = evil;
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.settings = {evil};
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.array = {{{evil}, 1}};
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.results = evil;
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.command_line = evil;
+    EXPECT_FALSE(has(batch_script(job), evil));
+}
+
+}  // namespace
+}  // namespace hpcai::slurm
