@@ -109,10 +109,11 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
                   config_.training.batch_size});
         audit_.after_step(steps_done_);
         if (log_ != nullptr) end_step(is_read);
+        epoch_.seconds_of_steps = epoch_.watch.seconds();
         if (is_read && between_ != nullptr) between_->after_reading(*this, steps_done_);
     }
     device_.synchronize();
-    report.seconds = epoch_.seconds_before + epoch_.watch.seconds();
+    report.seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
     check_parameters(number);
     group_.all_reduce_sum(std::span(&epoch_.loss_sum, 1));
     report.mean_loss = epoch_.loss_sum /

@@ -28,7 +28,7 @@ std::vector<std::span<float>> Trainer::shared_values() {
 }
 
 void Trainer::save(Snapshot& to) {
-    const double seconds = epoch_.seconds_before + epoch_.watch.seconds();
+    const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
     ensure(epoch_.unread_steps == 0, "{} steps are unread where a training is saved",
            epoch_.unread_steps);
     step_->save(to);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,6 +30,23 @@ public:
         if (steps_done != step_) return;
         trainer.save(saved);
         throw Error(ExitCode::stopped, "stopped");
+    }
+    Snapshot saved;
+
+private:
+    std::int64_t step_;
+};
+
+/// Holds the ranks up behind one step, as the write of a checkpoint does.
+class HoldUpBehind final : public BetweenSteps {
+public:
+    static constexpr double kSeconds = 0.5;
+    explicit HoldUpBehind(std::int64_t step) : step_(step) {}
+    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+        if (steps_done != step_) return;
+        std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+        trainer.save(saved);
     }
     Snapshot saved;
 
@@ -100,6 +120,21 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
             EXPECT_TRUE(stopped == whole) << static_cast<int>(optimizer) << " at " << step;
         }
     }
+}
+
+/// Where the clock of the steps stands still, too.
+TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
+    HoldUpBehind hold(kSteps);
+    Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);
+    ToySource source(kBatch, kSteps);
+    source.restart();
+    EXPECT_LT(rank.trainer.train_epoch(0, source, ignore).seconds, HoldUpBehind::kSeconds);
+    constexpr std::size_t kSecondsOfEpoch = 3;
+    EXPECT_LT(hold.saved.numbers("progress", 8)[kSecondsOfEpoch], HoldUpBehind::kSeconds);
+    HoldUpBehind within(kSteps - 1);
+    Rank other(config_of(config::Optimizer::sgd), *self_, &within);
+    source.restart();
+    EXPECT_GE(other.trainer.train_epoch(0, source, ignore).seconds, HoldUpBehind::kSeconds);
 }
 
 TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {

@@ -123,6 +123,7 @@ private:
         EpochReport report;
         double seconds_before = 0;  // until `watch` began
         Stopwatch watch;
+        double seconds_of_steps = 0;    // of `watch`, at the end of the last step
         std::exception_ptr failure;     // of this rank's source
         std::int64_t unread_steps = 0;  // since the last reading
         double loss_sum = 0;            // over the steps, of their mean losses
