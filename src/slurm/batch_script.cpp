@@ -96,6 +96,12 @@ std::string choice(const BatchJob& job) {
     return text;
 }
 
+/// What scontrol and scancel take for this job alone: the number of a task of an array may be that
+/// of the whole array.
+std::string_view this_job(const BatchJob& job) {
+    return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
+}
+
 std::string launch(const BatchJob& job) {
     const std::string ranks =
         job.array.empty() ? std::to_string(job.nodes * job.ranks_per_node) : "\"$ranks\"";
@@ -112,29 +118,40 @@ std::string launch(const BatchJob& job) {
     return fmt::format(
         "# The other groups outlive a dead rank; the ranks read this variable, too.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
-        "srun --mpi=pmix --ntasks={} --ntasks-per-node={}{} --cpu-bind=none \\\n",
-        ranks, job.ranks_per_node,
+        "srun --mpi=pmix --wait=0 --ntasks={}{} --ntasks-per-node={}{} --cpu-bind=none \\\n",
+        ranks,
+        job.array.empty() ? ""
+                          : fmt::format(" --nodes=$(((ranks + {}) / {}))", job.ranks_per_node - 1,
+                                        job.ranks_per_node),
+        job.ranks_per_node,
         job.cpus_per_rank > 0 ? fmt::format(" --cpus-per-task={}", job.cpus_per_rank) : "");
 }
 
 /// Bash ends a wait for a signal that it traps, and the launcher goes on.
 std::string start_and_wait(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
-    std::string text = launch(job);
+    std::string text = "before=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n";
+    text += launch(job);
     text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
-    text += is_mpirun ? "# mpirun hands USR1 on to every rank, which stops at a checkpoint.\n"
-                        "trap 'kill -USR1 \"$launcher\"' USR1\n"
-                      : "# To the ranks of every step of this job, which stop at a checkpoint.\n"
-                        "trap 'scancel --signal=USR1 \"$SLURM_JOB_ID\"' USR1\n";
+    text += is_mpirun ? std::string(
+                            "# mpirun hands USR1 on to every rank, which stops at a checkpoint.\n"
+                            "trap 'kill -USR1 \"$launcher\"' USR1\n")
+                      : fmt::format(
+                            "# To the ranks of every step of this job, which stop at a "
+                            "checkpoint.\n"
+                            "trap 'scancel --signal=USR1 \"{}\"' USR1\n",
+                            this_job(job));
     text +=
         "# Where a rank was killed the launcher may stay when all others have gone: a minute "
         "behind\n"
-        "# the result it is ended.\n"
+        "# the end of the run, which writes its summary last, it is ended.\n"
         "looks=6\n"
         "while kill -0 \"$launcher\" 2>/dev/null; do\n"
         "    sleep 10 &\n"
         "    wait -n\n"
-        "    if [[ -e $results/result.json ]] && ((looks-- <= 0)); then kill \"$launcher\"; fi\n"
+        "    after=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n"
+        "    if [[ -n $after && $after != \"$before\" ]] && ((looks-- <= 0)); then kill "
+        "\"$launcher\"; fi\n"
         "done\n"
         "trap '' USR1\n\n";
     return text;
@@ -146,9 +163,9 @@ std::string ending(const BatchJob& job) {
         text += fmt::format(
             "# 8: stopped at a checkpoint.\n"
             "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
-            "    scontrol requeue \"$SLURM_JOB_ID\"\n"
+            "    scontrol requeue \"{}\"\n"
             "fi\n",
-            job.requeues);
+            job.requeues, this_job(job));
     }
     return text + "exit $code\n";
 }

@@ -66,7 +66,7 @@ TEST(BatchScript, SharesNodesWhereItSaysHowManyCoresItNeeds) {
     EXPECT_TRUE(has(script, "#SBATCH --cpus-per-task=6\n"));
     EXPECT_FALSE(has(script, "--exclusive"));
     EXPECT_TRUE(has(script,
-                    "srun --mpi=pmix --ntasks=32 --ntasks-per-node=8 --cpus-per-task=6 "
+                    "srun --mpi=pmix --wait=0 --ntasks=32 --ntasks-per-node=8 --cpus-per-task=6 "
                     "--cpu-bind=none"));
     EXPECT_FALSE(has(script, "mpirun"));
 }
@@ -90,6 +90,27 @@ TEST(BatchScript, GivesEachTaskOfAnArrayItsSettingsAndRanks) {
                     "    1) ranks=32 task=(--set bagging.M=2) ;;\n"));
     EXPECT_TRUE(has(script, "--config a.yaml \"${task[@]}\" --output"));
     EXPECT_TRUE(has(script, "mpirun -np \"$ranks\""));
+}
+
+TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
+    BatchJob job = example();
+    job.launcher = Launcher::srun;
+    job.requeues = 2;
+    EXPECT_TRUE(has(batch_script(job), "scancel --signal=USR1 \"$SLURM_JOB_ID\""));
+    EXPECT_TRUE(has(batch_script(job), "scontrol requeue \"$SLURM_JOB_ID\""));
+    job.array = {{{"bagging.M=1"}, 8}, {{"bagging.M=2"}, 12}};
+    const std::string script = batch_script(job);
+    const std::string task = "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"";
+    EXPECT_TRUE(has(script, "scancel --signal=USR1 " + task));
+    EXPECT_TRUE(has(script, "scontrol requeue " + task));
+    EXPECT_TRUE(has(script, "--ntasks=\"$ranks\" --nodes=$(((ranks + 7) / 8)) --ntasks-per-node=8"))
+        << "as few nodes as eq. 5 was checked with";
+}
+
+TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
+    const std::string script = batch_script(example());
+    EXPECT_LT(script.find("before=$(stat"), script.find("mpirun -np"));
+    EXPECT_TRUE(has(script, "[[ -n $after && $after != \"$before\" ]] && ((looks-- <= 0))"));
 }
 
 TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {
