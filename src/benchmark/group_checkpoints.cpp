@@ -14,9 +14,8 @@
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/config/writer.hpp>
-#include <hpcai/storage/file.hpp>
-#include <hpcai/storage/sha256.hpp>
+
+#include "launch_file.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -69,9 +68,8 @@ GroupCheckpoints::GroupCheckpoints(const Start& start, comm::Communicator& group
       group_(group),
       log_(log),
       content_(std::move(content)),
-      place_{checkpoint_directory(start.output, start.place.group),
-             storage::sha256_hex(storage::bytes_of(config::to_yaml(start.config))), group.rank(),
-             group.size()} {
+      place_{checkpoint_directory(start.output, start.place.group), config_digest(start.config),
+             group.rank(), group.size()} {
     std::vector<std::int64_t> program{microseconds_since_1970()};
     broadcast(group_, program);
     program_ = program.front();
@@ -161,9 +159,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, held_up_seconds_);
 }
 
-/// Waits for the write under way, on all ranks; then what is older than the one before it is no
-/// longer Returns why it failed, empty where it did not; a failure of other ranks is theirs to
-/// tell.
+/// Waits for the write under way, on all ranks; then removes what is older than the one before it.
+/// Returns why it failed, empty where it did not; a failure of other ranks is theirs to tell.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
     std::string failure = write_.wait();

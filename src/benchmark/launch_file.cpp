@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::benchmark {
@@ -30,16 +32,20 @@ std::string text_of(const nlohmann::json& json, const storage::JsonPlace& place,
 
 }  // namespace
 
-LaunchFacts launch_facts(const plan::Layout& layout, const std::string& started_utc) {
-    return {started_utc, layout.ranks, layout.groups, layout.degree};
+std::string config_digest(const config::Config& config) {
+    return storage::sha256_hex(storage::bytes_of(config::to_yaml(config)));
+}
+
+LaunchFacts launch_facts(const plan::Layout& layout, const std::string& started_utc,
+                         const config::Config& config) {
+    return {started_utc, layout.ranks, layout.groups, layout.degree, config_digest(config)};
 }
 
 void write_launch_file(const std::filesystem::path& output, const LaunchFacts& facts) {
-    const nlohmann::ordered_json json{{"schema", kSchema},
-                                      {"started_utc", facts.started_utc},
-                                      {"ranks", facts.ranks},
-                                      {"groups", facts.groups},
-                                      {"degree", facts.degree}};
+    const nlohmann::ordered_json json{
+        {"schema", kSchema},      {"started_utc", facts.started_utc},
+        {"ranks", facts.ranks},   {"groups", facts.groups},
+        {"degree", facts.degree}, {"config_sha256", facts.config_sha256}};
     storage::write_file_durably(output / kName, json.dump(2) + "\n");
 }
 
@@ -53,7 +59,8 @@ LaunchFacts read_launch_file(const std::filesystem::path& output) {
         place.key("schema").fail(fmt::format("\"{}\"", kSchema), json["schema"]);
     }
     return {text_of(json, place, "started_utc"), number_of(json, place, "ranks"),
-            number_of(json, place, "groups"), number_of(json, place, "degree")};
+            number_of(json, place, "groups"), number_of(json, place, "degree"),
+            text_of(json, place, "config_sha256")};
 }
 
 }  // namespace hpcai::benchmark

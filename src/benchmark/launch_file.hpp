@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::benchmark {
@@ -14,10 +15,15 @@ struct LaunchFacts {
     int ranks = 0;
     int groups = 0;
     int degree = 0;
+    std::string config_sha256;
     bool operator==(const LaunchFacts&) const = default;
 };
 
-LaunchFacts launch_facts(const plan::Layout& layout, const std::string& started_utc);
+/// SHA-256 of a run's configuration, whatever its file looks like.
+std::string config_digest(const config::Config& config);
+
+LaunchFacts launch_facts(const plan::Layout& layout, const std::string& started_utc,
+                         const config::Config& config);
 
 /// Durable. Throws Error(usage) naming the file.
 void write_launch_file(const std::filesystem::path& output, const LaunchFacts& facts);

@@ -16,10 +16,12 @@
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/folder.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 #include "group_checkpoints.hpp"
 #include "launch_file.hpp"
+#include "progress_file.hpp"
 #include "stored_group.hpp"
 
 namespace hpcai::benchmark {
@@ -173,7 +175,11 @@ void check_resumption(const fs::path& folder, const config::Config& config,
             "{} and {}; start `{}` with as many ranks a node",
             folder.string(), begun.groups, begun.degree, layout.ranks, layout.groups, layout.degree,
             resume_command(begun.ranks, folder));
-    if (!fs::exists(folder / "result.json", error)) return;
+    require(config_digest(config) == begun.config_sha256, ExitCode::usage,
+            "{}: is not that with which the run was begun; what was trained by it cannot go on by "
+            "another",
+            (folder / "config.yaml").string());
+    if (!fs::exists(folder / storage::kManifestName, error)) return;  // it is written last
     int finished = 0;
     for (int group = 0; group < layout.groups; ++group) {
         finished += read_finished_group(folder, config.workload, group) ? 1 : 0;
@@ -323,9 +329,13 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
 void make_result_directory(const Start& start, comm::Communicator& everyone) {
     comm::run_together(everyone, [&] {
         if (everyone.rank() != 0) return;
-        if (start.resumes) return move_result_away(start.output);
+        if (start.resumes) {
+            remove_progress(start.output);  // of the program that ended
+            return move_result_away(start.output);
+        }
         make_output(start.output, config::to_yaml(start.config));
-        write_launch_file(start.output, launch_facts(start.controller.layout(), start.started_utc));
+        write_launch_file(start.output,
+                          launch_facts(start.controller.layout(), start.started_utc, start.config));
     });
 }
 

@@ -138,6 +138,15 @@ TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
                     "hpcai500: result: was begun with 2 ranks, got 1; start it as `mpirun -np 2 "
                     "hpcai500 resume result`"));
     EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
+    std::string config = text_of(folder_ / "result/config.yaml");
+    const std::string rate = "learning_rate: ";
+    config.insert(config.find("\n  " + rate) + 3 + rate.size(), "1");
+    write(folder_ / "result/config.yaml", config);
+    const Outcome other = resume(2, "result");
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.error, HasSubstr("result/config.yaml: is not that with which the run was "
+                                       "begun"));
+    EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
     const Outcome nowhere = resume(1, "nowhere");
     EXPECT_EQ(nowhere.exit_code, 2);
     EXPECT_THAT(nowhere.error, HasSubstr("nowhere: expected the result directory of a run"));
