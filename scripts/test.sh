@@ -21,7 +21,7 @@ esac
 scripts/build.sh release
 ctest --test-dir build/release --output-on-failure --parallel "$(nproc)"
 if $sanitize; then
-    modules=(base storage meters config comm data evaluation report)
+    modules=(base storage meters config data evaluation report slurm)
     tests=()
     for module in "${modules[@]}"; do
         ! compgen -G "tests/$module/*_test.cpp" >/dev/null || tests+=("${module}_test")

@@ -5,7 +5,7 @@
 #   docker build -f scripts/packaging/cuda.Dockerfile --target run -t cuda-run .
 #   docker build -f scripts/packaging/Dockerfile --build-arg BUILD_BASE=cuda-build \
 #       --build-arg RUN_BASE=cuda-run -t hpcai500-cuda .
-#   docker run --rm --gpus all --ipc host -v "$PWD/results:/work/results" hpcai500-cuda ...
+#   docker run --rm --gpus all --ipc host -v "$PWD/results:/bench/results" hpcai500-cuda ...
 # Not run so far.
 FROM docker.io/library/debian:12-slim AS cuda
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends ca-certificates wget \
