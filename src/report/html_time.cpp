@@ -203,6 +203,9 @@ Markup utilization_section(const PageContent& content) {
         plot +
             facts({{"FLOPS of all groups", quantity(record.scores.flops, "{:.3e}")},
                    {"FLOPS of a rank", quantity(used.flops_per_rank, "{:.3e}")},
+                   {"roofline: large matrix products", quantity(ceiling.gemm_flops, "{:.3e}")},
+                   {"roofline: the model\xE2\x80\x99s convolutions",
+                    quantity(ceiling.model_convolution_flops, "{:.3e}")},
                    {"ceiling of a rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
                    {"share of the ceiling", quantity(share, "{:.1f}", "%")},
                    {"samples a second",

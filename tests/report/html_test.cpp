@@ -166,8 +166,11 @@ TEST(Html, ComparesTheSpeedOfARankWithItsCeiling) {
     record.utilization.fraction = {0.375, ""};
     record.roofline.ceiling_flops = {7.2e10, ""};
     record.roofline.ceiling = "gemm 2048, forward";
+    record.roofline.gemm_flops = {7.1e10, ""};
+    record.roofline.model_convolution_flops = {6.1e10, ""};
     const ReadPage page = read_page(html(example_content(record)));
-    for (const char* words : {"37.5", "7.200e+10", "gemm 2048, forward"}) {
+    for (const char* words :
+         {"37.5", "7.200e+10", "7.100e+10", "6.100e+10", "gemm 2048, forward"}) {
         EXPECT_TRUE(has(page, words)) << words;
     }
     record.utilization.fraction = {std::nullopt, "run.roofline is off"};
