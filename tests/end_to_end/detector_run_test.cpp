@@ -58,6 +58,7 @@ TEST_F(DetectorRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
                                    "summary.txt",
                                    "config.yaml",
                                    "environment.json",
+                                   "launch.json",
                                    "manifest.sha256",
                                    "evaluation/ensemble.json",
                                    "evaluation/annotations.json",

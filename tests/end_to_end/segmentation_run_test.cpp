@@ -77,6 +77,7 @@ TEST_F(SegmentationRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
                                    "summary.txt",
                                    "config.yaml",
                                    "environment.json",
+                                   "launch.json",
                                    "manifest.sha256",
                                    "evaluation/ensemble.npy",
                                    "evaluation/labels.npy",
