@@ -6,6 +6,31 @@
 namespace hpcai::config {
 namespace {
 
+/// When what does not go on is given up.
+std::vector<Key> keys_of_patience(const SectionBuilder<RunConfig>& run) {
+    constexpr double kLongest = 604800;  // a week
+    return {
+        run.number("first_step_timeout_seconds", &RunConfig::first_step_timeout_seconds,
+                   {.meaning = "The longest that a rank may take for its first training step, in "
+                               "which libraries tune themselves and communicators connect; then "
+                               "its watchdog ends the group.",
+                    .unit = "seconds",
+                    .bounds = between(1, kLongest)}),
+        run.number("step_timeout_seconds", &RunConfig::step_timeout_seconds,
+                   {.meaning = "The longest that a rank may be without a training step done, "
+                               "checkpoints and audits included; then its watchdog ends the group. "
+                               "0 learns it: ten times the longest so far, at least 60 s.",
+                    .unit = "seconds",
+                    .bounds = between(0, kLongest)}),
+        run.number("group_patience_seconds", &RunConfig::group_patience_seconds,
+                   {.meaning = "How long groups that have finished wait at least for one that "
+                               "says nothing; then they vote without it. Where half of their own "
+                               "training took longer, they wait that long.",
+                    .unit = "seconds",
+                    .bounds = between(1, kLongest)}),
+    };
+}
+
 /// What happens in the course of a run, beside its training.
 std::vector<Key> keys_over_time(const SectionBuilder<RunConfig>& run) {
     return {
@@ -103,6 +128,7 @@ std::vector<Key> run_keys() {
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
     };
     for (Key& key : keys_over_time(run)) keys.push_back(std::move(key));
+    for (Key& key : keys_of_patience(run)) keys.push_back(std::move(key));
     return keys;
 }
 

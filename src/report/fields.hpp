@@ -165,6 +165,17 @@ void describe(auto& fields, Any<ContinuationRecord> auto& one) {
     fields("started_utc", one.started_utc);
 }
 
+void describe(auto& fields, Any<DeviceHealthRecord> auto& health) {
+    fields("world_rank", health.world_rank);
+    fields("host", health.host);
+    fields("device", health.device);
+    fields("slowed_by", health.slowed_by);
+    fields("slowed_share", health.slowed_share);
+    fields("corrected_ecc_errors", health.corrected_ecc_errors);
+    fields("uncorrected_ecc_errors", health.uncorrected_ecc_errors);
+    fields("xids", health.xids);
+}
+
 void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("group", group.group);
     fields("ranks", group.ranks);
@@ -187,6 +198,7 @@ void describe(auto& fields, Any<GroupRecord> auto& group) {
     fields("time_breakdown", group.time_breakdown);
     fields("quality_by_epoch", group.quality_by_epoch);
     fields("continuations", group.continuations);
+    fields("device_health", group.device_health);
 }
 
 void describe(auto& fields, Any<GroupResult> auto& result) {

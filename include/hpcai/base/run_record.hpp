@@ -149,6 +149,20 @@ struct ContinuationRecord {
     bool operator==(const ContinuationRecord&) const = default;
 };
 
+/// What a GPU's driver told while its rank trained.
+struct DeviceHealthRecord {
+    int world_rank = 0;
+    std::string host;
+    std::string device;  // its UUID
+    std::vector<std::string>
+        slowed_by;                  // in one look at least: "power_cap", "hardware_thermal", ...
+    Quantity slowed_share;          // of the looks, one a second: with clocks lowered by one
+    Quantity corrected_ecc_errors;  // in that time, as the next two
+    Quantity uncorrected_ecc_errors;
+    std::vector<std::int64_t> xids;  // errors of the driver, in order
+    bool operator==(const DeviceHealthRecord&) const = default;
+};
+
 /// One base model: what its group did. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
@@ -172,6 +186,7 @@ struct GroupRecord {
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // run.evaluate_epochs
     std::vector<ContinuationRecord> continuations;     // empty: trained in one go
+    std::vector<DeviceHealthRecord> device_health;     // by rank; empty: on CPUs
     bool operator==(const GroupRecord&) const = default;
 };
 

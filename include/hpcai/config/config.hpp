@@ -56,6 +56,9 @@ struct RunConfig {
     Meters meters = Meters::automatic;
     int checkpoint_steps = 0;       // between two checkpoints; 0: only when asked to stop
     double time_limit_seconds = 0;  // of the program, then it stops at a checkpoint; 0: none
+    double first_step_timeout_seconds = 900;  // of a rank's watchdog, until its first step is done
+    double step_timeout_seconds = 0;          // between two steps done; 0: learned from the run
+    double group_patience_seconds = 600;      // of finished groups with silent ones, at least
 };
 
 /// Who hands the result in, and the nine layers of the system, in words.

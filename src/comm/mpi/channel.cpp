@@ -122,13 +122,21 @@ void Channel::look_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
-    if (found == 0) return;
+    if (found == 0) return look_myself();
     FailureMessage message;
     check_mpi(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE, kFailureTag, handle_,
                        MPI_STATUS_IGNORE),
               "MPI_Recv");
     message.text.back() = '\0';
     fail(Error(message.code, message.text.data()));
+}
+
+void Channel::look_myself() {
+    try {
+        look_();
+    } catch (const Error& error) {
+        fail(error);
+    }
 }
 
 void Channel::fail(const Error& failure) {

@@ -57,8 +57,9 @@ public:
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
-    /// Throws the failure that another rank announced, if one has.
+    /// Throws the failure that another rank announced, if one has, or that `look` finds.
     void look_for_failure();
+    void while_waiting(std::function<void()> look) { look_ = std::move(look); }
 
 private:
     struct FailureMessage {
@@ -66,6 +67,7 @@ private:
         std::array<char, 252> text{};
     };
 
+    void look_myself();
     [[noreturn]] void fail(const Error& failure);
     void tell_of_wait(double seconds) const;
 
@@ -74,6 +76,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::optional<Error> failure_;
+    std::function<void()> look_ = [] {};
     std::shared_ptr<KeptBuffers> kept_;
 };
 

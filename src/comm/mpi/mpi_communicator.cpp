@@ -314,6 +314,10 @@ void MpiCommunicator::look_for_failure() {
     channel_->look_for_failure();
 }
 
+void MpiCommunicator::while_waiting(std::function<void()> look) {
+    channel_->while_waiting(std::move(look));
+}
+
 void MpiCommunicator::keep(std::shared_ptr<const void> buffer) {
     channel_->kept()->keep(std::move(buffer));
 }

@@ -37,6 +37,7 @@ public:
     std::unique_ptr<Communicator> split(int color, int key) override;
     void announce_failure(const Error& failure) noexcept override;
     void look_for_failure() override;
+    void while_waiting(std::function<void()> look) override;
     void keep(std::shared_ptr<const void> buffer) override;
 
 private:
