@@ -50,6 +50,7 @@ struct Start {
     bool resumes = false;                        // a run that another program has begun
     std::string program_started_utc = {};        // of this program
     Stopwatch since_program_start = {};
+    bool exit_ends_others = true;  // of this process, while others are at work
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
