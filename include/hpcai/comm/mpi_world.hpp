@@ -105,7 +105,8 @@ public:
     bool exit_would_end_others() const;
 
     /// Ends MPI once all ranks do. When that does not happen in time, as after the death of a rank,
-    /// the process ends here with `exit_code`: after finalize_seconds, or after longest_seconds
+    /// the process ends here with `exit_code`: after finalize_seconds (twice that with ok, as the
+    /// launcher takes the code of the first that ends), or after longest_seconds
     /// when a vote left groups out that may still be at work and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 

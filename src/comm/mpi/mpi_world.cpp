@@ -304,8 +304,9 @@ void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
     const bool patient = others_may_work_ && exit_would_end_others();
-    const DeadlineGuard guard(patient ? limits_.longest_seconds : limits_.finalize_seconds,
-                              exit_code, "MPI_Finalize");
+    // The launcher takes the code of the first that ends: of one that has something to say.
+    const double least = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1);
+    const DeadlineGuard guard(patient ? limits_.longest_seconds : least, exit_code, "MPI_Finalize");
     wait_for_all_ranks();
     MPI_Finalize();
 }
