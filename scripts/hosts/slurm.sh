@@ -78,6 +78,7 @@ SlurmctldParameters=preempt_send_user_signal
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE \\
     PriorityTier=2 PreemptMode=OFF
 PartitionName=spare Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE PriorityTier=1 GraceTime=90
+PartitionName=graceless Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE PriorityTier=1
 PartitionName=shared Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=2 PreemptMode=OFF
 END
     for host in "${hosts[@]}"; do
@@ -109,12 +110,16 @@ job_field() { # job, field
     on_host "${hosts[0]}" scontrol show job --oneliner "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
 }
 
+ended='COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|PREEMPTED'
 job_is() { [[ $(job_field "$1" JobState) =~ ^($2)$ ]]; } # job, states as A|B
 job_waits() { job_is "$1" PENDING; }
 job_runs() { job_is "$1" RUNNING; }
-job_has_ended() { job_is "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|PREEMPTED'; }
+has_left() { job_is "$1" "PENDING|$ended"; } # its hosts
+job_has_ended() { job_is "$1" "$ended"; }
 exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
 
 # Slurm lets a requeued job wait for two minutes. A node refuses one that begins in the second in which
 # its last start ended there ("Job credential revoked"), which Slurm makes a failure of the job.
-begin_again() { on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3; }
+begin_again() { # job, if it waits
+    ! job_waits "$1" || on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3
+}

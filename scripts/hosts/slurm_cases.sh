@@ -123,7 +123,7 @@ esac
 rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}
 mkdir -p "$results/groups/0"
 [[ $1 != status ]] || exit 8
-trap 'echo "$command told" >>"$results/told.$rank"; cp /dev/null "$results/groups/0/progress.json"; exit 0' USR1
+trap 'echo "$command told" >>"$results/told.$rank"; touch "$results/groups/0/progress.json"; exit 0' USR1
 command=$1
 echo "$command" >>"$results/began.$rank"
 touch "$results/config.yaml"
@@ -153,7 +153,7 @@ restart_case() { # launcher
     results=$world/results/$name/smoke-$job
     wait_for "it does not begin" has_begun "$results" "$ranks" || true
     tell "$job"
-    wait_for "it is not requeued" job_waits "$job" && begin_again "$job"
+    wait_for "it is not requeued" has_left "$job" && begin_again "$job"
     wait_for "it does not begin again" has_begun "$results" $((2 * ranks)) || true
     tell "$job"
     code=$(code_at_end_of "$job")
@@ -175,7 +175,7 @@ one_task_case() {
     wait_for "task 0 does not begin" has_begun "$first" 1 || true
     wait_for "task 1 does not begin" has_begun "$second" 2 || true
     tell "${job}_1"
-    wait_for "task 1 is not requeued" job_waits "${job}_1" || true
+    wait_for "task 1 is not requeued" has_left "${job}_1" || true
     note "task 0: $(job_field "${job}_0" JobState) $(told "$first"); task 1: $(told "$second")"
     on_host "${hosts[0]}" scancel "$job"
     judge 0 0 "task 0: RUNNING ; task 1: 2 run told; "
@@ -238,13 +238,24 @@ stopped_case() { # launcher
     for _ in 1 2; do
         wait_for "it does not train" is_at_work "$results" || break
         tell "$job"
-        wait_for "it is not requeued" job_waits "$job" && begin_again "$job"
+        wait_for "it is not requeued" has_left "$job" && begin_again "$job"
     done
     judge_parts "$job" "$results" 2
 }
 
+# A job of the partition that goes first takes all hosts.
+take_hosts_of() { # job
+    local other
+    other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
+        --output=/dev/null --wrap 'sleep 3')
+    wait_for "it does not leave" has_left "$1" || true
+    wait_for "the other job does not end" job_has_ended "$other" || true
+    [[ $(exit_code_of "$other") == 0 ]] || note "the other job fails"
+    begin_again "$1"
+}
+
 preempted_case() { # launcher
-    local name=preempted_$1 began job other results
+    local name=preempted_$1 began job results
     selected "$name" || return 0
     train_whole
     began=$SECONDS
@@ -252,10 +263,25 @@ preempted_case() { # launcher
     job=$(submit "$name" --partition=spare)
     results=$world/results/$name/smoke-$job
     wait_for "it does not train" is_at_work "$results" || true
-    other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
-        --output=/dev/null --wrap 'sleep 3')
-    wait_for "it is not requeued" job_waits "$job" || true
-    wait_for "the other job does not end" job_has_ended "$other" && begin_again "$job"
+    take_hosts_of "$job"
+    judge_parts "$job" "$results" 1
+}
+
+has_checkpoints() { # results
+    [[ -n $(find "$1/checkpoints/0" -name '*.done') && -n $(find "$1/checkpoints/1" -name '*.done') ]] 2>/dev/null
+}
+
+# Slurm requeues it by itself.
+evicted_case() { # launcher
+    local name=evicted_$1 began job results
+    selected "$name" || return 0
+    train_whole
+    began=$SECONDS
+    write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
+    job=$(submit "$name" --partition=graceless)
+    results=$world/results/$name/smoke-$job
+    wait_for "there are no checkpoints" has_checkpoints "$results" 2>/dev/null || true
+    take_hosts_of "$job"
     judge_parts "$job" "$results" 1
 }
 
@@ -293,6 +319,7 @@ all_cases() {
         restart_case "$launcher"
         stopped_case "$launcher"
         preempted_case "$launcher"
+        evicted_case "$launcher"
         dead_case "$launcher"
     done
 }
