@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/comm/launch.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/device/numa.hpp>
@@ -83,7 +85,7 @@ public:
             stage("golden steps",
                   [&] { gather(&RankHealth::golden, golden_digest(config_, cores_, place_)); });
         }
-        const auto more = examine(ranks_, run_command());
+        const auto more = examine(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
         findings.insert(findings.end(), more.begin(), more.end());
         return findings;
     }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/slurm/batch_script.hpp>
@@ -112,7 +113,7 @@ ExitCode sbatch(const Options& options, const Context& context) {
     } else {
         storage::write_file_durably(options.output, script);
         context.out << "wrote " << printable(options.output) << "; submit it with\n  sbatch "
-                    << printable(options.output) << '\n';
+                    << printable(shell_word(options.output)) << '\n';
     }
     return ExitCode::ok;
 }
