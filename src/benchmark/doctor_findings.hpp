@@ -38,6 +38,9 @@ struct Finding {
     ExitCode code = ExitCode::ok;  // of what would stop a run
 };
 
+/// Whether all ranks run one program with one MPI library.
+Finding examine_program(std::span<const RankHealth> by_world_rank);
+
 /// What can be said of the launch by itself; `run` is the command line of the run that it is for.
 std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const std::string& run);
 
