@@ -29,24 +29,13 @@
 #include "environment.hpp"
 #include "golden_steps.hpp"
 #include "in_world.hpp"
+#include "rank_texts.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Texts of every rank, by rank. Collective.
-std::vector<std::string> gather_texts(comm::Communicator& everyone, std::string_view mine) {
-    constexpr std::size_t kBytes = 256;
-    std::array<char, kBytes> packed{};
-    mine.copy(packed.data(), packed.size() - 1);
-    std::vector<std::array<char, kBytes>> all(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(packed)), std::as_writable_bytes(std::span(all)));
-    std::vector<std::string> texts;
-    for (const auto& text : all) texts.emplace_back(text.data());
-    return texts;
-}
 
 std::vector<double> gather_numbers(comm::Communicator& everyone, double mine) {
     std::vector<double> all(static_cast<std::size_t>(everyone.size()));

@@ -60,22 +60,6 @@ Finding bad(const char* check, std::string text, std::string remedy, ExitCode co
     return {check, std::move(text), std::move(remedy), true, code};
 }
 
-Finding program(Ranks ranks) {
-    if (const auto others = minority(ranks, &RankHealth::program); !others.empty()) {
-        return bad("program", "another program than the rest has: " + names_of(ranks, others),
-                   "start the same file on all nodes, such as one on a shared file system",
-                   ExitCode::launch);
-    }
-    if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
-        return bad("program",
-                   fmt::format("another MPI library than the rest has, {}: {}",
-                               ranks[others.front()].mpi, names_of(ranks, others)),
-                   "load the same modules on all nodes", ExitCode::launch);
-    }
-    return good("program",
-                fmt::format("SHA-256 {}..., {}", ranks[0].program.substr(0, 12), ranks[0].mpi));
-}
-
 Finding configuration(Ranks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
@@ -200,8 +184,24 @@ Finding golden(Ranks ranks) {
 
 }  // namespace
 
+Finding examine_program(std::span<const RankHealth> ranks) {
+    if (const auto others = minority(ranks, &RankHealth::program); !others.empty()) {
+        return bad("program", "another program than the rest has: " + names_of(ranks, others),
+                   "start the same file on all nodes, such as one on a shared file system",
+                   ExitCode::launch);
+    }
+    if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
+        return bad("program",
+                   fmt::format("another MPI library than the rest has, {}: {}",
+                               ranks[others.front()].mpi, names_of(ranks, others)),
+                   "load the same modules on all nodes", ExitCode::launch);
+    }
+    return good("program",
+                fmt::format("SHA-256 {}..., {}", ranks[0].program.substr(0, 12), ranks[0].mpi));
+}
+
 std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch) {
-    std::vector<Finding> findings{program(by_world_rank), configuration(by_world_rank),
+    std::vector<Finding> findings{examine_program(by_world_rank), configuration(by_world_rank),
                                   binding(by_world_rank, launch), output(by_world_rank)};
     if (!by_world_rank.front().golden.empty()) findings.push_back(golden(by_world_rank));
     return findings;

@@ -44,6 +44,9 @@ struct Launch {
     bool by_srun = false;
 };
 
+/// Whether all ranks run one program with one MPI library.
+Finding examine_program(std::span<const RankHealth> by_world_rank);
+
 /// What can be said of the launch by itself.
 std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch);
 

@@ -33,6 +33,9 @@ TEST(Sbatch, WritesTheSameIntoAFile) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_EQ(outcome.out, "wrote a.sbatch; submit it with\n  sbatch a.sbatch\n");
     EXPECT_NE(text_of(folder / "a.sbatch").find("mpirun -np 2 "), std::string::npos);
+    Words blank = words;
+    blank.back() = "my job.sbatch";
+    EXPECT_TRUE(run_in(folder.path(), blank).out.ends_with("\n  sbatch 'my job.sbatch'\n"));
 }
 
 TEST(Sbatch, RefusesRanksThatDoNotFit) {
@@ -62,6 +65,9 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "1", "--array", "M"}), 2, "sbatch: --array: expected");
     expect_refused(sbatch({"--nodes", "1", "--array", "M=1,,2"}), 2, "is empty");
     expect_refused(sbatch({"--nodes", "2", "--results", "a\nb"}), 2, "control characters");
+    expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--requeue", "1", "--set",
+                           "run.repeat=3"}),
+                   2, "sbatch: --requeue: expected 0 with run.repeat 3, got 1");
     expect_refused(run({"sbatch", "--config", source("configs/smoke.yaml")}), 2,
                    "sbatch: --nodes is required");
 }
