@@ -42,13 +42,16 @@ std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
 }
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
-                                      graph::ParameterStore& store) {
+                                      graph::ParameterStore& store, FaultInjector* injector) {
+    auto before_sum = injector == nullptr ? nullptr : injector->before_sum();
     if (setup.pipeline == nullptr) {
-        return std::make_unique<TrainingStep>(
-            StepSetup{setup.config, setup.network, device, store, setup.reducer, setup.log});
+        return std::make_unique<TrainingStep>(StepSetup{setup.config, setup.network, device, store,
+                                                        setup.reducer, setup.log,
+                                                        std::move(before_sum)});
     }
-    return std::make_unique<PipelineStep>(
-        PipelineSetup{setup.config, device, store, setup.reducer, *setup.pipeline, setup.log});
+    return std::make_unique<PipelineStep>(PipelineSetup{setup.config, device, store, setup.reducer,
+                                                        *setup.pipeline, setup.log,
+                                                        std::move(before_sum)});
 }
 
 }  // namespace
@@ -62,7 +65,9 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       steps_per_epoch_(setup.steps_per_epoch),
       network_(setup.network),
       replicas_(setup.pipeline == nullptr ? group : setup.pipeline->replicas),
-      step_(make_step(setup, device, store)),
+      injector_(
+          make_fault_injector({setup.faults, setup.group, group.rank(), device, store, setup.log})),
+      step_(make_step(setup, device, store, injector_.get())),
       log_(setup.log),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
@@ -166,6 +171,7 @@ void Trainer::take_step(data::BatchSource& source) {
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
+    if (injector_ != nullptr) injector_->begin_step(steps_done_);
     step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
     epoch_.report.samples += config_.training.batch_size;
     ++epoch_.report.steps;
