@@ -63,10 +63,11 @@ std::string resume_command(int ranks, const std::filesystem::path& output) {
 }
 
 GroupCheckpoints::GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log,
-                                   CheckpointContent content)
+                                   GroupWatch& watch, CheckpointContent content)
     : start_(start),
       group_(group),
       log_(log),
+      watch_(watch),
       content_(std::move(content)),
       place_{checkpoint_directory(start.output, start.place.group), config_digest(start.config),
              group.rank(), group.size()} {
@@ -142,7 +143,8 @@ void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t st
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
-    const Stopwatch watch;
+    const Stopwatch since_begin;
+    watch_.pause("checkpoint", watch_.checkpoint_seconds());
     finish_write();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
@@ -153,7 +155,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     write_.start([place = place_, checkpoint = std::move(checkpoint)] {
         training::write_checkpoint(place, *checkpoint);
     });
-    held_up_seconds_ += watch.seconds();
+    watch_.go_on();
+    held_up_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
     log_.info("checkpoint of step {} begun; checkpoints have held up the steps for {:.3f} s",
               steps_done, held_up_seconds_);
@@ -208,7 +211,9 @@ double GroupCheckpoints::my_wish() const {
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
                             const std::string& cause) {
     if (being_written_ != steps_done) checkpoint(trainer, steps_done);
+    watch_.pause("checkpoint", watch_.checkpoint_seconds());
     const std::string failure = finish_write();
+    watch_.end();
     const std::string command = resume_command(start_.controller.layout().ranks, start_.output);
     const auto begins_at = [&] {
         return last_whole_ ? fmt::format("from step {}", *last_whole_)

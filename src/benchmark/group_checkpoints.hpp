@@ -13,6 +13,7 @@
 #include <hpcai/training/checkpoint.hpp>
 #include <hpcai/training/trainer.hpp>
 
+#include "group_watch.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
@@ -30,7 +31,7 @@ struct CheckpointContent {
 class GroupCheckpoints final : public training::BetweenSteps {
 public:
     /// What is given outlives it.
-    GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log,
+    GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log, GroupWatch& watch,
                      CheckpointContent content);
 
     /// Goes on from the newest checkpoint that is whole on all ranks, or, where there is none, from
@@ -58,6 +59,7 @@ private:
     const Start& start_;
     comm::Communicator& group_;
     Logger& log_;
+    GroupWatch& watch_;
     CheckpointContent content_;
     training::CheckpointPlace place_;
     std::int64_t program_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_job.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +24,7 @@
 #include "epoch_source.hpp"
 #include "group_checkpoints.hpp"
 #include "group_costs.hpp"
+#include "group_watch.hpp"
 #include "learning_curve.hpp"
 #include "progress_reporter.hpp"
 #include "split_stages.hpp"
@@ -53,6 +56,8 @@ void report_residents(const data::ResidentPictures::Contents& held, Logger& log)
              static_cast<double>(held.bytes) / (1 << 20));
 }
 
+constexpr double kAsLongAsItTakes = -1;
+
 /// Those that train one model.
 struct Ranks {
     comm::Communicator& group;
@@ -82,6 +87,7 @@ struct Training {
     training::StepLog& steps;
     CoreCounters& counters;
     ProgressReporter& progress;
+    GroupWatch& watch;
 };
 
 /// Also of a training that failed.
@@ -89,6 +95,12 @@ void count_steps(const training::StepLog& steps, GroupRecord& record) {
     record.iterations = std::ssize(steps.steps());
     record.samples_trained = 0;
     for (const StepRecord& step : steps.steps()) record.samples_trained += step.samples;
+}
+
+std::string where_is(const Start& start) {
+    const auto world_rank = static_cast<std::size_t>(start.place.world_rank);
+    return fmt::format("rank {} of the group, world rank {} on {}", start.place.group_rank,
+                       world_rank, start.hostnames[world_rank]);
 }
 
 /// Behind the newest checkpoint; the clock goes on at the end of the step before.
@@ -102,8 +114,8 @@ void go_on(const Training& training, training::Trainer& trainer, TrainingSoFar& 
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress] =
-        training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress,
+                 watch] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -115,34 +127,40 @@ StepTimes train(const Training& training, GroupResult& result) {
     EpochSource source(start, model, steps_per_epoch);
     steps.reserve(steps_per_epoch * config.workload.epochs);
     TrainingSoFar so_far({model, reducer, source}, record);
-    GroupCheckpoints checkpoints(start, group, log, so_far.content());
+    GroupCheckpoints checkpoints(start, group, log, watch, so_far.content());
     const training::PipelineShare share{layout, model.networks(), group, replicas,
                                         model.exchange()};
     training::Trainer trainer(
         {config, *share.networks.front(), steps_per_epoch, reducer,
          config::has_pipeline(config.parallel) ? &share : nullptr, &steps, &model.statistics_span(),
-         &checkpoints, start.faults, start.place.group},
+         &checkpoints, where_is(start), start.faults, start.place.group},
         *start.device, model.store(), group);
     so_far.watch(trainer);
     if (start.resumes) go_on(training, trainer, so_far, checkpoints);
     training::TrainingPosition at = trainer.position();
     progress.begin();
+    watch.begin(trainer.steps_done());
     for (int epoch = at.epoch; epoch < config.workload.epochs; ++epoch) {
         const auto number = static_cast<std::uint32_t>(epoch);
         source.begin(number, std::exchange(at.steps, 0));
         const training::EpochReport report =
-            trainer.train_epoch(epoch, source.batches(),
-                                [&](const training::StepReport& step) { progress.step(step); });
+            trainer.train_epoch(epoch, source.batches(), [&](const training::StepReport& step) {
+                watch.step_done(step);
+                progress.step(step);
+            });
         record.epoch_seconds.push_back(report.seconds);
         record.final_training_loss = {report.mean_loss, ""};
         record.audit.passed = trainer.audit().passed();
         record.skipped_steps = trainer.skipped_steps();
+        watch.pause("evaluation", kAsLongAsItTakes);
         evaluate_between({start, model, group, trainer, clock, steps}, epoch + 1, record);
+        watch.go_on();
         if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                  config.workload.epochs, report.mean_loss, report.seconds,
                  static_cast<double>(report.samples) / report.seconds);
     }
+    watch.end();
     const std::vector<CounterRecord> readings = counters.finish();
     count_steps(steps, record);
     const double seconds = steps.steps().back().end_seconds;
@@ -215,10 +233,9 @@ void store_failure(const Start& start, const GroupResult& result, const training
 
 void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
-    // The leader fails with the same words unless it is the one that does not answer.
     if (error.code() == ExitCode::stopped) {
         if (ranks.group.rank() == 0) log.info("group {} {}", start.place.group, error.what());
-    } else if (ranks.group.rank() == 0 || error.code() == ExitCode::watchdog) {
+    } else if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // the others of the group may wait for this rank
@@ -226,6 +243,20 @@ void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutco
     outcome.result.record.failure = error.what();
     outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
                                            error.code(), error.what());
+}
+
+/// The first rank that answers speaks for all; it is the leader unless that is silent.
+void explain(const Start& start, const WatchReport& report, GroupOutcome& outcome, Logger& log) {
+    int first = 0;
+    while (std::ranges::find(report.silent_ranks, first) != report.silent_ranks.end()) ++first;
+    const bool speaks = first == start.place.group_rank;
+    outcome.has_lost_leader = first > 0;
+    outcome.speaks_for_leader = outcome.has_lost_leader && speaks;
+    outcome.result.record.failure = report.failure;
+    const auto state = outcome.has_lost_leader ? comm::GroupState::lost : comm::GroupState::failed;
+    outcome.status =
+        comm::GroupStatus::of(start.place.group, state, ExitCode::watchdog, report.failure);
+    if (speaks) log.error("group {} failed: {}", start.place.group, report.failure);
 }
 
 void describe_group(const Start& start, GroupRecord& record) {
@@ -268,10 +299,13 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     TrainingClock clock;
     describe_group(start, record);
     CoreCounters counters(start);
-    training::StepLog steps = make_step_log(start, clock);
+    training::FlightRecorder flight([&clock] { return clock.seconds(); });
+    training::StepLog steps = make_step_log(start, clock, flight);
     ProgressReporter progress(start);
+    std::optional<GroupWatch> watch;
     Ranks ranks{group, nullptr};
     try {
+        watch.emplace(start, group, flight);
         if (start.resumes) {
             if (auto finished = take_finished_group(start, model, group, log)) {
                 progress.end("", ExitCode::ok);
@@ -281,14 +315,15 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         ranks.stage = split_stages(start, group);
         connect_parts(start, group, model);
         comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
+        watch->watch(replicas);
         reducer = connect_gradients(start, replicas, log);
         model.statistics_span().connect(replicas, sum_options_of(start).node_of_rank);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times =
-            train({start, model, group, replicas, *reducer, log, clock, steps, counters, progress},
-                  outcome.result);
+        const StepTimes times = train({start, model, group, replicas, *reducer, log, clock, steps,
+                                       counters, progress, *watch},
+                                      outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
@@ -304,6 +339,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(error.code(), why), outcome, log);
     } catch (const Error& error) {
         fail(start, ranks, error, outcome, log);
+        if (watch && error.code() == ExitCode::watchdog) {
+            explain(start, watch->report(error.what()), outcome, log);
+        }
     } catch (const std::exception& error) {
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
@@ -311,7 +349,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     progress.end(record.failure, outcome.status.exit_code);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
-    if (group.rank() == 0) store_failure(start, outcome.result, steps, log);
+    if (group.rank() == 0 || outcome.speaks_for_leader) {
+        store_failure(start, outcome.result, steps, log);
+    }
     return outcome;
 }
 

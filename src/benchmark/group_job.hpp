@@ -29,6 +29,8 @@ struct GroupOutcome {
     std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // (training samples) 1: not in this bootstrap
     training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
+    bool has_lost_leader = false;              // the group's first rank does not answer
+    bool speaks_for_leader = false;            // this rank is the first that does
 };
 
 /// Trains this rank's model with its group, evaluates it and stores what came of it in

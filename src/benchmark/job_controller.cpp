@@ -28,7 +28,9 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
                                 std::span<const int> leaders) {
     std::vector<int> found;
     for (const comm::GroupStatus& status : decision.statuses()) {
-        if (status.state == comm::GroupState::absent || status.group == decision.writer()) continue;
+        const bool can_hear =
+            status.state == comm::GroupState::completed || status.state == comm::GroupState::failed;
+        if (!can_hear || status.group == decision.writer()) continue;
         found.push_back(leaders[static_cast<std::size_t>(status.group)]);
     }
     return found;
@@ -64,8 +66,9 @@ ExitCode complain(const std::exception& error, Logger& log) {
 RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
     if (start_.place.group_rank != 0) {
-        const auto next =
-            world_.await_release(start_.controller.leader(group), world_.patience_seconds());
+        if (mine.speaks_for_leader) world_.tell_of_loss(mine.status, leaders());
+        const double seconds = mine.has_lost_leader ? 0 : world_.patience_seconds();
+        const auto next = world_.await_release(start_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
     RunEnd end{ExitCode::internal, false};
@@ -85,16 +88,20 @@ RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream
 /// Groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
 /// as long again as this one is given up.
 double JobController::patience_seconds() const {
-    constexpr double kLeastSeconds = 600;
-    return std::max(kLeastSeconds, 0.5 * since_training_.seconds());
+    return std::max(start_.config.run.group_patience_seconds, 0.5 * since_training_.seconds());
+}
+
+std::vector<int> JobController::leaders() const {
+    std::vector<int> leaders;
+    for (int group = 0; group < start_.controller.layout().groups; ++group) {
+        leaders.push_back(start_.controller.leader(group));
+    }
+    return leaders;
 }
 
 RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
-    std::vector<int> leaders;
-    for (int one = 0; one < start_.controller.layout().groups; ++one) {
-        leaders.push_back(start_.controller.leader(one));
-    }
+    const std::vector<int> leaders = this->leaders();
     comm::EndGameDeadlines deadlines;
     deadlines.status_seconds = patience_seconds();
     deadlines.longest_seconds = world_.patience_seconds();

@@ -46,6 +46,7 @@ private:
     RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
     std::string write_files(const Vote& vote, RunRecord& record);
     double patience_seconds() const;
+    std::vector<int> leaders() const;  // world ranks, by group
 
     const Start& start_;
     const RunRequest& request_;

@@ -134,6 +134,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
     if (world.rank() == 0) print_start(start, std::cerr);
     start.counters = find_counters(start);
+    start.exit_ends_others = world.exit_would_end_others();
     RunEnd end;
     bool is_success = false;
     {

@@ -52,6 +52,7 @@ struct Start {
     bool resumes = false;                        // a run that another program has begun
     std::string program_started_utc = {};        // of this program
     Stopwatch since_program_start = {};
+    bool exit_ends_others = true;              // of this process, while others are at work
     std::vector<training::Fault> faults = {};  // of all groups
 };
 

@@ -120,11 +120,13 @@ std::string gather_trace(const Start& start, comm::Communicator& group,
 
 }  // namespace
 
-training::StepLog make_step_log(const Start& start, const TrainingClock& clock) {
+training::StepLog make_step_log(const Start& start, const TrainingClock& clock,
+                                training::FlightRecorder& flight) {
     const config::RunConfig& run = start.config.run;
     return {{.now = [&clock] { return clock.seconds(); },
              .measure_phases = run.measure_phases,
-             .trace_steps = run.trace ? run.trace_steps : 0},
+             .trace_steps = run.trace ? run.trace_steps : 0,
+             .flight = &flight},
             *start.device};
 }
 

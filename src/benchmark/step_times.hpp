@@ -23,8 +23,9 @@ struct StepTimes {
     std::string trace;  // the text of trace.json, at the leader; empty where none was asked for
 };
 
-/// Of this rank's steps, as the configuration asks for; `clock` outlives it.
-training::StepLog make_step_log(const Start& start, const TrainingClock& clock);
+/// Of this rank's steps, as the configuration asks for; `clock` and `flight` outlive it.
+training::StepLog make_step_log(const Start& start, const TrainingClock& clock,
+                                training::FlightRecorder& flight);
 
 /// How long a step's sums of gradients were under way while the rank computed, as far as
 /// `accounting` of this rank knows: with `is_device_sum` by the device's clock.

@@ -67,7 +67,7 @@ int EndGameDecision::writer() const {
     int first_living = -1;
     for (const GroupEnd& end : *unfinished) {
         if (end.group != next) break;
-        if (first_living < 0 && end.state != GroupState::absent) first_living = end.group;
+        if (first_living < 0 && end.state == GroupState::failed) first_living = end.group;
         ++next;
     }
     return next < groups ? next : first_living;
@@ -186,7 +186,14 @@ void EndGame::follow(int collector, double now) {
 }
 
 void EndGame::follow_next(double now) {
-    follow(collector_ + 1 < kCandidates ? collector_ + 1 : mine_.group, now);
+    int next = collector_ + 1;
+    while (next < mine_.group && is_lost(next)) ++next;
+    follow(next < kCandidates ? next : mine_.group, now);
+}
+
+bool EndGame::is_lost(int group) const {
+    const auto report = reports_.find(group);
+    return report != reports_.end() && report->second.state == GroupState::lost;
 }
 
 void EndGame::collect(double now) {
@@ -209,11 +216,19 @@ void EndGame::receive_status(const EndGameMessage& message, double now) {
     const GroupStatus& status = message.statuses.at(0);
     ensure(status.group == message.from_group, "end game: group {} speaks of group {}",
            message.from_group, status.group);
+    if (status.state == GroupState::lost) return receive_loss(status, now);
     reports_[status.group] = status;
     if (status.state == GroupState::completed) {
         patience_until_ = std::max(patience_until_.value_or(0), now + message.seconds);
     }
     if (phase_ == Phase::proposing) propose_to(status.group);
+}
+
+/// What a leader has said itself counts more.
+void EndGame::receive_loss(const GroupStatus& status, double now) {
+    reports_.try_emplace(status.group, status);
+    const bool is_followed = phase_ == Phase::following && status.group == collector_;
+    if (is_followed && collector_ < mine_.group) follow_next(now);
 }
 
 void EndGame::receive_notice(int collector, double seconds, double now) {
@@ -291,7 +306,7 @@ void EndGame::withdraw() {
 void EndGame::decide() {
     std::vector<GroupEnd> unfinished;
     for (int group = 0; group < groups_; ++group) {
-        if (!joined_.contains(group)) {
+        if (!joined_.contains(group) && !is_lost(group)) {
             unfinished.push_back({group, GroupState::absent, ExitCode::ok});
         } else if (const GroupStatus& status = reports_.at(group);
                    status.state != GroupState::completed) {
@@ -328,7 +343,7 @@ void EndGame::stay_alone() {
 std::vector<int> EndGame::reported_others() const {
     std::vector<int> found;
     for (const auto& [group, status] : reports_) {
-        if (group != mine_.group) found.push_back(group);
+        if (group != mine_.group && status.state != GroupState::lost) found.push_back(group);
     }
     return found;
 }

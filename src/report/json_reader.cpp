@@ -3,11 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include <hpcai/report/flight.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
+#include "flight_fields.hpp"
 #include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
@@ -299,6 +301,16 @@ ProgressRecord progress_from_json(std::string_view text, std::string_view name) 
     const Reader fields(in, place);
     describe(fields, progress);
     return progress;
+}
+
+FlightRecord flight_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    FlightRecord record;
+    check_schema(in, place, record.schema);
+    const Reader fields(in, place);
+    describe(fields, record);
+    return record;
 }
 
 GroupResult group_from_json(std::string_view text, std::string_view name) {

@@ -3,11 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <hpcai/report/flight.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 
+#include "flight_fields.hpp"
 #include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
@@ -126,6 +128,10 @@ std::string to_json(const RepetitionsRecord& record) {
 
 std::string to_json(const ProgressRecord& progress) {
     return text_of(progress);
+}
+
+std::string to_json(const FlightRecord& record) {
+    return text_of(record);
 }
 
 }  // namespace hpcai::report

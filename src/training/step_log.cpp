@@ -36,11 +36,22 @@ void StepLog::begin(double now) {
 }
 
 void StepLog::enter(Phase phase) {
+    if (options_.flight != nullptr) options_.flight->enter(name_of(phase));
     if (!options_.measure_phases) return;
     const double now = options_.now();
     if (!is_asynchronous_) trace_.phase(clock_.phase(), clock_.entered_at(), now);
     clock_.enter(phase, now);
     device_.begin_phase(name_of(phase));
+}
+
+void StepLog::sum(std::size_t bucket, std::size_t bytes, bool is_over) {
+    trace_.sum(bucket, is_over);
+    if (options_.flight == nullptr) return;
+    if (is_over) {
+        options_.flight->end_sum(bucket);
+    } else {
+        options_.flight->begin_sum(bucket, bytes);
+    }
 }
 
 void StepLog::end_step(StepRecord record, bool is_read) {

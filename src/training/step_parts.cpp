@@ -70,7 +70,9 @@ void hand_over(const graph::Step& step, comm::GradientBuckets& buckets) {
 
 void watch_sums(StepLog* log, comm::GradientBuckets& buckets) {
     if (log == nullptr) return;
-    buckets.tell([log](std::size_t bucket, bool is_over) { log->trace().sum(bucket, is_over); });
+    buckets.tell([log, ranges = buckets.ranges()](std::size_t bucket, bool is_over) {
+        log->sum(bucket, ranges[bucket].count() * sizeof(float), is_over);
+    });
 }
 
 graph::Observer& kernels_of(StepLog* log, graph::Observer& nobody) {

@@ -32,7 +32,7 @@ inline double host_seconds(const comm::BucketAccounting& sums) {
     return sums.exposed_seconds + sums.interleaved_seconds;
 }
 
-/// Lets the trace of a log, where there is one, see the sums.
+/// Tells a log, where there is one, of the sums.
 void watch_sums(StepLog* log, comm::GradientBuckets& buckets);
 
 /// Who is to see the kernels of this step, for the trace of a log; else `nobody`.

@@ -8,6 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/announced_error.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {
@@ -73,7 +74,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
                               setup.steps_per_epoch)),
       slices_(slices_of(setup, group.size())),
       audit_(setup.config.run.audit_steps, device, store, group, slices_),
-      between_(setup.between) {
+      between_(setup.between),
+      where_(setup.where) {
     if (log_ == nullptr) return;
     log_->count_communication([this, statistics = setup.statistics] {
         const double of_statistics = statistics == nullptr ? 0 : statistics->accounting().seconds;
@@ -171,12 +173,33 @@ void Trainer::take_step(data::BatchSource& source) {
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
-    if (injector_ != nullptr) injector_->begin_step(steps_done_);
-    step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
+    name_own_failures([&] {
+        if (injector_ != nullptr) injector_->begin_step(steps_done_);
+        step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
+    });
     epoch_.report.samples += config_.training.batch_size;
     ++epoch_.report.steps;
     ++epoch_.unread_steps;
     ++steps_done_;
+}
+
+/// Those that another rank has announced, or has not answered for, are named by others.
+void Trainer::name_own_failures(const std::function<void()>& part) const {
+    const auto is_own = [&](const Error& error) {
+        return !where_.empty() && error.code() != ExitCode::watchdog &&
+               dynamic_cast<const comm::AnnouncedError*>(&error) == nullptr;
+    };
+    const auto named = [&](const char* what) {
+        return fmt::format("{} ({}, step {})", what, where_, steps_done_);
+    };
+    try {
+        part();
+    } catch (const Error& error) {
+        if (is_own(error)) throw Error(error.code(), named(error.what()));
+        throw;
+    } catch (const std::exception& error) {
+        throw Error(ExitCode::internal, named(error.what()));
+    }
 }
 
 void Trainer::read_results() {
@@ -184,7 +207,9 @@ void Trainer::read_results() {
     if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
     if (epoch_.failure || results.has_failed) {
         comm::run_together(group_, [&] {
-            if (epoch_.failure) std::rethrow_exception(epoch_.failure);
+            name_own_failures([&] {
+                if (epoch_.failure) std::rethrow_exception(epoch_.failure);
+            });
         });
     }
     skipped_steps_ = results.skipped_steps;

@@ -17,7 +17,12 @@
 
 namespace hpcai::comm {
 
-enum class GroupState : std::int32_t { absent, completed, failed };
+enum class GroupState : std::int32_t {
+    absent,  // nobody has heard of it
+    completed,
+    failed,
+    lost,  // failed, and its leader does not answer: another of its ranks says so
+};
 
 /// What a leader tells the others about its group. Fixed size: it travels as one message.
 struct GroupStatus {
@@ -62,13 +67,13 @@ struct EndGameDecision {
     std::vector<int> voters() const;
     bool votes(int group) const;
     bool anyone_absent() const;
-    /// The leader that writes the result: the first that votes or, when none does, that is not
-    /// absent. -1 when not agreed.
+    /// The leader that writes the result: the first that votes or, when none does, that of a group
+    /// that failed and is not lost. -1 when not agreed or when there is none.
     int writer() const;
 };
 
 enum class EndGameKind : std::int32_t {
-    status,     // follower to collector
+    status,     // follower to collector; of a lost group one of its ranks to all leaders
     notice,     // collector: I collect, follow me unless you follow a later one
     proposal,   // collector: will you vote with me?
     joined,     // follower: yes, and with nobody else
@@ -100,7 +105,8 @@ struct AddressedMessage {
 /// the caller supplies. Each leader sends its status to the lowest leader and follows it; when that
 /// is silent for status_seconds, the next; after four silent ones it collects itself. A collector
 /// waits until all groups have reported or the patience of every completed group is over, its own
-/// included; a failed group has none, so that one which fails early ends nobody's training. Then it
+/// included; a failed group has none, so that one which fails early ends nobody's training. Of a
+/// lost group nothing more is expected: whoever follows its leader goes on to the next. Then it
 /// proposes, and decides with those that join: nobody votes with a leader that has not said so, so
 /// a list cannot contain one that waits elsewhere. Times are seconds of any clock that never runs
 /// back.
@@ -125,6 +131,7 @@ private:
     void collect(double now);
     void announce(std::span<const int> groups, double now);
     void receive_status(const EndGameMessage& message, double now);
+    void receive_loss(const GroupStatus& status, double now);
     void receive_notice(int collector, double seconds, double now);
     void receive_proposal(int collector, double now);
     void receive_reply(int from_group, EndGameKind kind, double now);
@@ -137,7 +144,8 @@ private:
     void decide();
     void send_decision(const EndGameDecision& decision);
     void stay_alone();
-    std::vector<int> reported_others() const;
+    bool is_lost(int group) const;
+    std::vector<int> reported_others() const;  // that can answer
     void send(int to_group, EndGameKind kind, double seconds = 0);
 
     GroupStatus mine_;

@@ -83,6 +83,10 @@ public:
     Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                      const EndGameDeadlines& deadlines);
 
+    /// Tells the leaders that the group of `lost`, whose leader does not answer, has failed: by
+    /// another rank of it, in place of hold_vote. Returns at once.
+    void tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
+
     /// Lets the ranks that wait in await_release(rank()) go on, and tells them what comes and
     /// whether this rank knows that nobody is still at work. Another run may follow only where
     /// every rank of the world is released to it. Returns at once; ranks that are gone are passed
@@ -97,6 +101,9 @@ public:
     /// end the other ranks too, unless the launcher was told to let them live.
     double patience_seconds() const;
 
+    /// Whether the launcher ends all ranks when one of them exits before the others.
+    bool exit_would_end_others() const;
+
     /// Ends MPI once all ranks do. When that does not happen in time, as after the death of a rank,
     /// the process ends here with `exit_code`: after finalize_seconds, or after longest_seconds
     /// when a vote left groups out that may still be at work and this exit would end them.
@@ -107,7 +114,6 @@ public:
 
 private:
     struct Outbox;
-    bool exit_would_end_others() const;
     int tag_of(int purpose) const;
 
     WorldLimits limits_;

@@ -10,6 +10,7 @@
 #include <hpcai/base/step_record.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/flight_recorder.hpp>
 #include <hpcai/training/phase_clock.hpp>
 #include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_trace.hpp>
@@ -19,7 +20,8 @@ namespace hpcai::training {
 struct StepLogOptions {
     std::function<double()> now;  // seconds since the group's clock started
     bool measure_phases = true;
-    int trace_steps = 0;  // from the fourth on; needs measure_phases
+    int trace_steps = 0;               // from the fourth on; needs measure_phases
+    FlightRecorder* flight = nullptr;  // told of phases and sums; null: nobody asks
 };
 
 /// Keeps every step of a training, with its times, on one rank. Where the device does its work at
@@ -46,6 +48,8 @@ public:
     void go_on() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// From now on the step is in this phase.
     void enter(Phase phase);
+    /// A sum of gradients over ranks has begun, of so many bytes of this one, or has ended.
+    void sum(std::size_t bucket, std::size_t bytes, bool is_over);
     /// Of the device, of the last step whose results have just been read.
     void timed_by_device(const PhaseSeconds& phases) { device_phases_ = phases; }
     /// Ends the step. `record` is complete but for its times; `is_read`: its results have been
@@ -57,7 +61,6 @@ public:
     bool is_asynchronous() const { return is_asynchronous_; }
     /// Sees the kernels of the step; null while it is not to be traced.
     graph::Observer* kernels();
-    StepTrace& trace() { return trace_; }
     const StepTrace& trace() const { return trace_; }
 
     /// In order, those that have ended.

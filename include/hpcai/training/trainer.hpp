@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
@@ -69,8 +70,9 @@ struct TrainerSetup {
     StepLog* log = nullptr;                   // null: nobody asks for single steps
     const comm::StatisticsSpan* statistics = nullptr;  // of the network; null: of one rank each
     BetweenSteps* between = nullptr;                   // null: nothing is to be done
-    std::vector<Fault> faults = {};                    // of all groups, to be injected
-    int group = 0;                                     // of this rank, for them
+    std::string where = {};          // of messages: this rank, such as "rank 3 on node02"
+    std::vector<Fault> faults = {};  // of all groups, to be injected
+    int group = 0;                   // of this rank, for them
 };
 
 /// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
@@ -103,6 +105,7 @@ public:
     /// Gives the ranks that train the same parameters those, and the states, that the first of them
     /// has. Collective.
     void share_parameters();
+    std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
     /// Gives all ranks that train the same parameters the mean of their running statistics, which
@@ -140,6 +143,7 @@ private:
                             const std::function<void(const StepReport&)>& listener);
     void begin_epoch(int number);
     void take_step(data::BatchSource& source);
+    void name_own_failures(const std::function<void()>& part) const;
     bool must_read(bool is_last) const;
     void end_step(bool is_read);
     void read_results();
@@ -166,6 +170,7 @@ private:
     std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;
     BetweenSteps* between_;
+    std::string where_;
     Epoch epoch_;
     bool goes_on_ = false;  // with epoch_, which another program has begun
 };

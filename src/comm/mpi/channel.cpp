@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "hpcai/comm/announced_error.hpp"
+
 namespace hpcai::comm {
 
 namespace {
@@ -45,7 +47,7 @@ Channel::~Channel() {
 }
 
 void Channel::check_usable() const {
-    if (failure_) throw *failure_;
+    if (failure_) throw AnnouncedError(failure_->code(), failure_->what());
 }
 
 bool Channel::test(std::span<MPI_Request> requests) {
@@ -128,7 +130,8 @@ void Channel::look_for_failure() {
                        MPI_STATUS_IGNORE),
               "MPI_Recv");
     message.text.back() = '\0';
-    fail(Error(message.code, message.text.data()));
+    failure_ = Error(message.code, message.text.data());
+    check_usable();
 }
 
 void Channel::look_myself() {

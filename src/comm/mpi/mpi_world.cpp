@@ -255,6 +255,17 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     return ballot;
 }
 
+void MpiWorld::tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
+    ensure(lost.state == GroupState::lost, "group {} is not lost", lost.group);
+    const EndGameMessage message{EndGameKind::status, lost.group, 0, {lost}, {}};
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
+    for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
+        if (group == lost.group) continue;
+        outbox_->send(bytes, leader_world_ranks[static_cast<std::size_t>(group)],
+                      tag_of(kEndGameTag));
+    }
+}
+
 void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) {
     const bool is_another = afterwards == Afterwards::another_run;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(

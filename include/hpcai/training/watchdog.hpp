@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <hpcai/base/clock.hpp>
+
+namespace hpcai::training {
+
+/// How long a rank may be without a step done.
+class StepTimeout {
+public:
+    /// Seconds. `steps` 0: learned, ten times the longest so far, at least 60 s.
+    StepTimeout(double first_step, double steps) : first_step_(first_step), steps_(steps) {}
+
+    /// Until the next one.
+    double seconds() const;
+    void step_took(double seconds);
+
+private:
+    double first_step_, steps_;
+    std::optional<double> longest_;  // none: no step is done
+};
+
+struct WatchdogSettings {
+    StepTimeout timeout;
+    double grace_seconds = 30;  // of the thread that is watched, to notice has_expired()
+    bool ends_process = true;   // behind that, with ExitCode::watchdog
+    // In the watchdog's thread; with the reason, such as "no step was done for 60 s". Throws not.
+    std::function<void(const std::string&)> on_expiry;
+};
+
+/// Watches that a thread's steps go on. It is told by that thread, and looks by one of its own.
+class Watchdog {
+public:
+    explicit Watchdog(WatchdogSettings settings);
+    ~Watchdog();
+    Watchdog(const Watchdog&) = delete;
+    Watchdog& operator=(const Watchdog&) = delete;
+
+    /// The first step begins.
+    void begin();
+    /// Throws Error(watchdog) when it came too late.
+    void step_done();
+    /// From now on the next step may take so much longer, for what is no step. Below 0: there is no
+    /// limit until the next step_done or go_on.
+    void allow(double seconds);
+    /// As if a step had just been done, which is none that it learns from.
+    void go_on();
+    /// Watches no more.
+    void end();
+
+    /// Throws Error(watchdog) once time is over. By any thread.
+    void check() const;
+    double silent_seconds() const;  // since the last step was done; by any thread
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    void watch();
+    void restart_locked();
+    void give_up(std::unique_lock<std::mutex>& lock);
+
+    WatchdogSettings settings_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    Clock::time_point last_step_ = Clock::now();
+    std::optional<Clock::time_point> deadline_;  // none: nothing is watched
+    std::string expired_;                        // why; empty: it has not
+    bool is_over_ = false;
+    std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace hpcai::training

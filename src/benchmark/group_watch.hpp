@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/flight_record.hpp>
+#include <hpcai/base/log.hpp>
+#include <hpcai/base/process.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/training/flight_recorder.hpp>
+#include <hpcai/training/trainer.hpp>
+#include <hpcai/training/watchdog.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// What the ranks that still answer have found of those that do not.
+struct WatchReport {
+    std::string failure;            // of the group: what, who and where
+    std::vector<int> silent_ranks;  // group ranks that died or do not answer, ascending
+};
+
+/// Notices that a rank of this one's group hangs, here or elsewhere, or has died: a watchdog of the
+/// own steps, and a look each second at the next process of the group on this node. One a rank.
+class GroupWatch {
+public:
+    /// Everything outlives it. Removes the flight records of programs before. Collective.
+    GroupWatch(const Start& start, comm::Communicator& group, training::FlightRecorder& recorder);
+
+    /// From now on calls that wait for other `ranks`, of the group, look whether they still may.
+    void watch(comm::Communicator& ranks);
+
+    /// The first step begins, `steps_done` of all being done.
+    void begin(std::int64_t steps_done);
+    /// Throws Error(watchdog) when the step came too late.
+    void step_done(const training::StepReport& step);
+    /// What is no step begins, such as "checkpoint", and may take `seconds`; below 0: as long as it
+    /// takes.
+    void pause(const char* name, double seconds);
+    /// Behind it.
+    void go_on();
+    /// The last step is done.
+    void end();
+
+    /// What is allowed to a checkpoint.
+    double checkpoint_seconds() const { return start_.config.run.first_step_timeout_seconds; }
+
+    /// Behind a failure of which some rank is the cause that does not go on: writes this rank's
+    /// flight record, waits a while for those of the others, and says from them who is silent or
+    /// last. Silent processes of this node are killed where that ends no others. Not collective.
+    WatchReport report(const std::string& reason);
+
+private:
+    void look();
+    std::optional<int> find_next_here() const;
+    void write_record(const std::string& reason);
+    std::filesystem::path file_of(int group_rank) const;
+    bool has_died(int group_rank) const;
+    std::vector<int> wait_for_records(double seconds) const;
+    std::vector<FlightRecord> read_records(std::span<const int> silent) const;
+    std::string describe(int group_rank) const;
+    void kill_silent(std::span<const int> silent) const;
+
+    const Start& start_;
+    comm::Communicator& group_;
+    training::FlightRecorder& recorder_;
+    std::vector<ProcessId> processes_;    // by group rank
+    std::vector<bool> can_be_looked_at_;  // likewise: of this node, and /proc shows it
+    std::optional<int> next_here_;        // of these, the group rank behind this one's
+    Stopwatch since_look_;
+    std::mutex writing_;
+    bool is_written_ = false;
+    training::Watchdog watchdog_;  // the last member: its thread uses all others
+};
+
+}  // namespace hpcai::benchmark

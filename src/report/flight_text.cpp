@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/report/flight.hpp>
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kNamed = 4;
+
+/// How far a rank has come.
+auto progress_of(const FlightRecord& record) {
+    return std::tuple(record.steps_done, record.sums_begun);
+}
+
+/// The last thing that has not ended.
+std::string place_of(const FlightRecord& record) {
+    const auto open = std::ranges::find_if(
+        record.events.rbegin(), record.events.rend(),
+        [](const FlightEvent& event) { return !event.end_seconds.value.has_value(); });
+    if (open == record.events.rend()) return "before its first step";
+    return fmt::format("in {} of step {}", printable(open->what), open->step);
+}
+
+std::string describe_one(const FlightRecord& record) {
+    return fmt::format(
+        "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s behind its last step",
+        record.group_rank, record.world_rank, printable(record.host), record.process,
+        place_of(record), record.silent_seconds);
+}
+
+}  // namespace
+
+std::string describe_laggards(std::span<const FlightRecord> records) {
+    if (records.empty()) return "";
+    const auto least = progress_of(*std::ranges::min_element(records, {}, progress_of));
+    std::vector<std::string> named;
+    std::size_t count = 0;
+    for (const FlightRecord& record : records) {
+        if (progress_of(record) != least) continue;
+        if (++count <= kNamed) named.push_back(describe_one(record));
+    }
+    std::string text = fmt::format("{}", fmt::join(named, "; "));
+    if (count > kNamed) text += fmt::format("; {} more are as far", count - kNamed);
+    if (count < records.size())
+        text += fmt::format("; {} others are farther", records.size() - count);
+    return text;
+}
+
+}  // namespace hpcai::report

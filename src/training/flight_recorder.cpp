@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <hpcai/training/flight_recorder.hpp>
+
+namespace hpcai::training {
+
+void FlightRecorder::enter(const char* name) {
+    const double now = now_();
+    const std::lock_guard lock(mutex_);
+    const auto is_open_phase = [](const Event& event) { return event.phase != nullptr; };
+    if (Event* const before = newest(is_open_phase); before != nullptr && before->end_seconds < 0) {
+        before->end_seconds = now;
+    }
+    Event& event = add();
+    event.phase = name;
+    event.begin_seconds = now;
+}
+
+void FlightRecorder::begin_sum(std::size_t bucket, std::size_t bytes) {
+    const double now = now_();
+    const std::lock_guard lock(mutex_);
+    Event& event = add();
+    event.bucket = bucket;
+    event.bytes = bytes;
+    event.begin_seconds = now;
+    ++sums_begun_;
+}
+
+void FlightRecorder::end_sum(std::size_t bucket) {
+    const double now = now_();
+    const std::lock_guard lock(mutex_);
+    ++sums_ended_;
+    Event* const sum = newest([&](const Event& event) {
+        return event.phase == nullptr && event.bucket == bucket && event.end_seconds < 0;
+    });
+    if (sum != nullptr) sum->end_seconds = now;
+}
+
+void FlightRecorder::step_done(std::int64_t steps_done) {
+    const std::lock_guard lock(mutex_);
+    steps_done_ = steps_done;
+}
+
+void FlightRecorder::put_into(FlightRecord& record) const {
+    const std::lock_guard lock(mutex_);
+    record.steps_done = steps_done_;
+    record.sums_begun = sums_begun_;
+    record.sums_ended = sums_ended_;
+    record.events.clear();
+    const std::uint64_t kept = std::min<std::uint64_t>(added_, kEvents);
+    for (std::uint64_t number = added_ - kept; number < added_; ++number) {
+        const Event& event = events_[number % kEvents];
+        const bool has_ended = event.end_seconds >= 0;
+        record.events.push_back(
+            {event.step, event.phase != nullptr ? event.phase : fmt::format("sum {}", event.bucket),
+             static_cast<std::int64_t>(event.bytes), event.begin_seconds,
+             has_ended ? Quantity{event.end_seconds, ""}
+                       : Quantity{std::nullopt, "has not ended"}});
+    }
+}
+
+FlightRecorder::Event& FlightRecorder::add() {
+    Event& event = events_[added_++ % kEvents];
+    event = {};
+    event.step = steps_done_;
+    return event;
+}
+
+FlightRecorder::Event* FlightRecorder::newest(const std::function<bool(const Event&)>& is_it) {
+    const std::uint64_t kept = std::min<std::uint64_t>(added_, kEvents);
+    for (std::uint64_t back = 1; back <= kept; ++back) {
+        Event& event = events_[(added_ - back) % kEvents];
+        if (is_it(event)) return &event;
+    }
+    return nullptr;
+}
+
+}  // namespace hpcai::training

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <csignal>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <hpcai/base/process.hpp>
+
+namespace hpcai {
+namespace {
+
+TEST(Processes, ThisOneIsRunning) {
+    const ProcessId mine = this_process();
+    EXPECT_EQ(mine.number, getpid());
+    EXPECT_TRUE(is_running(mine));
+}
+
+TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
+    ProcessId other = this_process();
+    --other.start_ticks;
+    EXPECT_FALSE(is_running(other));
+}
+
+TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirEnd) {
+    std::array<int, 2> pipe_ends{};
+    ASSERT_EQ(pipe(pipe_ends.data()), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const ProcessId mine = this_process();
+        [[maybe_unused]] const auto written = write(pipe_ends[1], &mine, sizeof(mine));
+        pause();
+        _exit(0);
+    }
+    ProcessId id;
+    ASSERT_EQ(read(pipe_ends[0], &id, sizeof(id)), static_cast<ssize_t>(sizeof(id)));
+    EXPECT_TRUE(is_running(id));
+    kill(child, SIGSTOP);
+    EXPECT_TRUE(is_running(id)) << "one that is stopped";
+    kill(child, SIGKILL);
+    siginfo_t end{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(is_running(id)) << "one that has ended but is still there";
+    waitpid(child, nullptr, 0);
+    EXPECT_FALSE(is_running(id));
+    for (const int end_of_pipe : pipe_ends) close(end_of_pipe);
+}
+
+}  // namespace
+}  // namespace hpcai

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch.hpp"
+#include "storage/temporary_folder.hpp"
+
+/// Ranks that die or hang while their groups train: the other groups finish.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+/// Two groups of two ranks, of which one is sent a signal behind its group's first step.
+class LostRank : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+
+    /// With `--enable-recovery` mpirun lets the others live and returns 0.
+    Outcome run_with(const std::string& signal, int world_rank,
+                     const std::vector<std::string>& options = {"--enable-recovery"}) {
+        const int group = world_rank / 2;
+        write(folder_ / "mortal.sh",
+              fmt::format("#!/bin/bash\n\"$HPCAI500_BINARY\" \"$@\" &\nchild=$!\n"
+                          "if [ \"$OMPI_COMM_WORLD_RANK\" = {} ]; then\n"
+                          "  until grep -q '\"step\": [1-9]' result/groups/{}/progress.json; do\n"
+                          "    sleep 0.02\n  done 2> /dev/null\n"
+                          "  echo $child > child\n  kill -{} $child\nfi\nwait $child\n",
+                          world_rank, group, signal));
+        fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
+        Launch launch{folder_.path(),
+                      4,
+                      {"bagging.P_degree=2", "workload.epochs=6", "run.step_timeout_seconds=6",
+                       "run.group_patience_seconds=300"},
+                      options};
+        launch.program = (folder_ / "mortal.sh").string();
+        return run(launch);
+    }
+
+    Outcome status() { return cli::run_in(folder_.path(), {"status", "result"}); }
+
+    std::string failure_of(int group) {
+        return json_of(folder_ / "result/result.json")["work"]["groups"][group]["failure"];
+    }
+
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(LostRank, ThatIsKilledIsNamedByTheOthersOfItsGroupAndTheOtherGroupVotes) {
+    run_with("KILL", 3);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("RESULT PARTIAL"));
+    EXPECT_THAT(failure_of(1),
+                MatchesRegex("a rank has died, behind [0-9]+ steps: rank 1 \\(world rank 3 on .*, "
+                             "process [0-9]+\\) has died; the flight records are in "
+                             "groups/1/flight"));
+    const nlohmann::json flight = json_of(folder_ / "result/groups/1/flight/rank-0.json");
+    EXPECT_EQ(flight["world_rank"], 2);
+    EXPECT_GT(flight["steps_done"], 0);
+    EXPECT_GT(flight["sums_begun"], 0);
+    EXPECT_EQ(flight["events"].back()["end_seconds"], nullptr) << "it was waiting";
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/1/flight/rank-1.json"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/flight"));
+    EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result"}).exit_code, 0);
+}
+
+TEST_F(LostRank, ThatLedItsGroupIsReportedByTheNext) {
+    run_with("KILL", 2);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(failure_of(1), HasSubstr("rank 0 (world rank 2 on "));
+    EXPECT_THAT(failure_of(1), HasSubstr("has died"));
+}
+
+TEST_F(LostRank, ThatIsTheFirstOfAllLeavesTheOthersToVote) {
+    run_with("KILL", 0);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(failure_of(0), HasSubstr("rank 0 (world rank 0 on "));
+    EXPECT_EQ(failure_of(1), "");
+}
+
+TEST_F(LostRank, ThatHangsIsNamedByTheWatchdogAndDoesNotStay) {
+    run_with("STOP", 3);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(failure_of(1), HasSubstr("no step was done for 6 s"));
+    EXPECT_THAT(failure_of(1), HasSubstr("rank 1 (world rank 3 on "));
+    EXPECT_THAT(failure_of(1), HasSubstr("does not answer"));
+    const Outcome there = cli::execute_in(folder_.path(), {"bash", "-c", "kill -0 $(cat child)"});
+    EXPECT_NE(there.exit_code, 0) << "the process is still there";
+}
+
+TEST_F(LostRank, ThatHangsEndsWithTheJobWhereAnExitEndsAll) {
+    const Outcome outcome = run_with("STOP", 3, {});
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("RESULT PARTIAL"));
+    EXPECT_THAT(failure_of(1), HasSubstr("does not answer"));
+    const Outcome there = cli::execute_in(folder_.path(), {"bash", "-c", "kill -0 $(cat child)"});
+    EXPECT_NE(there.exit_code, 0) << "the process is still there";
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end

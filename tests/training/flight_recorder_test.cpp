@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/training/flight_recorder.hpp>
+
+namespace hpcai::training {
+namespace {
+
+/// A recorder whose clock goes on by a second each time it is asked.
+struct Flight {
+    double seconds = 0;
+    FlightRecorder recorder{[this] { return ++seconds; }};
+
+    FlightRecord record() const {
+        FlightRecord found;
+        recorder.put_into(found);
+        return found;
+    }
+};
+
+TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
+    Flight flight;
+    flight.recorder.enter("forward");        // 1
+    flight.recorder.enter("backward");       // 2
+    flight.recorder.begin_sum(1, 4096);      // 3
+    flight.recorder.begin_sum(0, 64);        // 4
+    flight.recorder.end_sum(1);              // 5
+    flight.recorder.enter("communication");  // 6
+    const FlightRecord record = flight.record();
+    EXPECT_EQ(record.sums_begun, 2);
+    EXPECT_EQ(record.sums_ended, 1);
+    const Quantity open{std::nullopt, "has not ended"};
+    const std::vector<FlightEvent> expected{{0, "forward", 0, 1, {2, ""}},
+                                            {0, "backward", 0, 2, {6, ""}},
+                                            {0, "sum 1", 4096, 3, {5, ""}},
+                                            {0, "sum 0", 64, 4, open},
+                                            {0, "communication", 0, 6, open}};
+    EXPECT_EQ(record.events, expected);
+}
+
+TEST(FlightRecorder, CountsEventsToTheStepThatIsUnderWay) {
+    Flight flight;
+    flight.recorder.enter("forward");
+    flight.recorder.step_done(1);
+    flight.recorder.enter("forward");
+    const FlightRecord record = flight.record();
+    EXPECT_EQ(record.steps_done, 1);
+    EXPECT_EQ(record.events.at(0).step, 0);
+    EXPECT_EQ(record.events.at(1).step, 1);
+}
+
+TEST(FlightRecorder, ForgetsAllButTheLast256) {
+    Flight flight;
+    flight.recorder.begin_sum(7, 1);
+    for (int event = 0; event < 300; ++event) flight.recorder.enter("other");
+    flight.recorder.end_sum(7);  // which it has forgotten
+    const FlightRecord record = flight.record();
+    ASSERT_EQ(record.events.size(), FlightRecorder::kEvents);
+    EXPECT_EQ(record.events.front().begin_seconds, 46);
+    EXPECT_EQ(record.events.back().begin_seconds, 301);
+    EXPECT_EQ(record.sums_ended, 1);
+}
+
+}  // namespace
+}  // namespace hpcai::training

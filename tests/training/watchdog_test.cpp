@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/training/watchdog.hpp>
+
+namespace hpcai::training {
+namespace {
+
+void sleep_seconds(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+struct Watched {
+    std::atomic<int> expiries = 0;
+    std::string reason;
+    Watchdog watchdog;
+
+    explicit Watched(const StepTimeout& timeout)
+        : watchdog({timeout, 30, false, [this](const std::string& why) {
+                        reason = why;
+                        ++expiries;
+                    }}) {}
+
+    bool has_expired_within(double seconds) {
+        const Stopwatch watch;
+        while (expiries == 0 && watch.seconds() < seconds) sleep_seconds(0.01);
+        return expiries > 0;
+    }
+};
+
+TEST(StepTimeout, OfTheFirstStepIsOfItsOwn) {
+    StepTimeout timeout(900, 0);
+    EXPECT_EQ(timeout.seconds(), 900);
+    timeout.step_took(400);
+    EXPECT_EQ(timeout.seconds(), 60) << "a first step that tunes is no measure of the others";
+}
+
+TEST(StepTimeout, IsTenTimesTheLongestStepAndNoLessThanAMinute) {
+    StepTimeout timeout(900, 0);
+    for (const double seconds : {400.0, 0.5, 0.25}) timeout.step_took(seconds);
+    EXPECT_EQ(timeout.seconds(), 60);
+    timeout.step_took(20);
+    timeout.step_took(7);
+    EXPECT_EQ(timeout.seconds(), 200);
+}
+
+TEST(StepTimeout, ThatIsGivenIsNotLearned) {
+    StepTimeout timeout(30, 5);
+    EXPECT_EQ(timeout.seconds(), 30);
+    for (const double seconds : {400.0, 100.0}) timeout.step_took(seconds);
+    EXPECT_EQ(timeout.seconds(), 5);
+}
+
+TEST(Watchdog, ThatIsNotTheFirstToBeginSaysNothing) {
+    Watched watched(StepTimeout(0.05, 0.05));
+    EXPECT_FALSE(watched.has_expired_within(0.2));
+    EXPECT_NO_THROW(watched.watchdog.check());
+}
+
+TEST(Watchdog, IsSilentWhileStepsAreDone) {
+    Watched watched(StepTimeout(60, 60));
+    watched.watchdog.begin();
+    for (int step = 0; step < 100; ++step) watched.watchdog.step_done();
+    EXPECT_NO_THROW(watched.watchdog.check());
+    EXPECT_EQ(watched.expiries, 0);
+}
+
+TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
+    Watched watched(StepTimeout(0.1, 0.1));
+    watched.watchdog.begin();
+    ASSERT_TRUE(watched.has_expired_within(60));
+    sleep_seconds(0.3);
+    EXPECT_EQ(watched.expiries, 1);
+    EXPECT_EQ(watched.reason.substr(0, 24), "no step was done for 0 s");
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { watched.watchdog.check(); }, [&] { watched.watchdog.step_done(); },
+             [&] { watched.watchdog.go_on(); }}) {
+        try {
+            call();
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::watchdog);
+            EXPECT_EQ(error.what(), watched.reason);
+        }
+    }
+    EXPECT_GE(watched.watchdog.silent_seconds(), 0.1);
+}
+
+TEST(Watchdog, GivesAnotherLimitToTheStepsBehindTheFirst) {
+    Watched watched(StepTimeout(3600, 0.1));
+    watched.watchdog.begin();
+    EXPECT_FALSE(watched.has_expired_within(0.3));
+    watched.watchdog.step_done();
+    EXPECT_TRUE(watched.has_expired_within(60));
+}
+
+TEST(Watchdog, AllowsWhatIsNoStepTheTimeThatItIsGiven) {
+    Watched watched(StepTimeout(0.1, 0.1));
+    watched.watchdog.begin();
+    watched.watchdog.allow(3600);
+    EXPECT_FALSE(watched.has_expired_within(0.3));
+    watched.watchdog.go_on();
+    EXPECT_TRUE(watched.has_expired_within(60));
+}
+
+TEST(Watchdog, ThatIsToldToStopSaysNothing) {
+    Watched watched(StepTimeout(0.1, 0.1));
+    watched.watchdog.begin();
+    watched.watchdog.end();
+    EXPECT_FALSE(watched.has_expired_within(0.3));
+    watched.watchdog.allow(1);
+    EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
+}
+
+TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto hang = [] {
+        Watchdog watchdog({StepTimeout(0.05, 0.05), 0.05, true, [](const std::string&) {}});
+        watchdog.begin();
+        sleep_seconds(600);
+    };
+    EXPECT_EXIT(hang(), testing::ExitedWithCode(6), "a training step did not return within");
+}
+
+}  // namespace
+}  // namespace hpcai::training
