@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "epoch_source.hpp"
 
+#include <hpcai/training/faults.hpp>
+
 namespace hpcai::benchmark {
 namespace {
 
@@ -14,8 +16,9 @@ std::unique_ptr<data::TrainingSource> make_training_source(const Start& start, B
     settings.prefetch_batches = start.config.data.prefetch_batches;
     settings.decode_threads = decode_threads(start);
     settings.on_bad_sample = start.config.data.on_bad_sample;
-    settings.before_row = training::make_loader_fault(start.faults, start.place.group,
-                                                      start.place.group_rank, steps_per_epoch);
+    settings.before_row =
+        training::make_loader_fault(training::faults_of_environment(), start.place.group,
+                                    start.place.group_rank, steps_per_epoch);
     return std::make_unique<data::TrainingSource>(
         start.samples.training, settings, start.config.run.seed, model.number(), model.pictures());
 }

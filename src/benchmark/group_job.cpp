@@ -133,7 +133,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     training::Trainer trainer(
         {config, *share.networks.front(), steps_per_epoch, reducer,
          config::has_pipeline(config.parallel) ? &share : nullptr, &steps, &model.statistics_span(),
-         &checkpoints, where_is(start), start.faults, start.place.group},
+         &checkpoints, where_is(start), training::faults_of_environment(), start.place.group},
         *start.device, model.store(), group);
     so_far.watch(trainer);
     if (start.resumes) go_on(training, trainer, so_far, checkpoints);

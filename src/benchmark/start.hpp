@@ -16,7 +16,6 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
-#include <hpcai/training/faults.hpp>
 
 #include "devices.hpp"
 
@@ -26,9 +25,8 @@ namespace hpcai::benchmark {
 struct Series {
     Stopwatch since_program_start;
     std::optional<config::Config> config;
-    std::filesystem::path folder;              // of the only run's result, or of those of all
-    int number = 1;                            // of the run that starts, from 1
-    std::vector<training::Fault> faults = {};  // to be injected into each
+    std::filesystem::path folder;  // of the only run's result, or of those of all
+    int number = 1;                // of the run that starts, from 1
 };
 
 /// Everything all ranks know before they part into groups.
@@ -52,8 +50,7 @@ struct Start {
     bool resumes = false;                        // a run that another program has begun
     std::string program_started_utc = {};        // of this program
     Stopwatch since_program_start = {};
-    bool exit_ends_others = true;              // of this process, while others are at work
-    std::vector<training::Fault> faults = {};  // of all groups
+    bool exit_ends_others = true;  // of this process, while others are at work
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others

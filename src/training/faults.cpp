@@ -210,6 +210,11 @@ std::vector<Fault> read_faults(std::string_view text) {
     return faults;
 }
 
+std::vector<Fault> faults_of_environment() {
+    const char* const text = std::getenv(kFaultsVariable);
+    return read_faults(text == nullptr ? "" : text);
+}
+
 void check_faults(const std::vector<Fault>& faults, int groups, int degree) {
     for (const Fault& fault : faults) {
         require(fault.group < groups && fault.rank < degree, ExitCode::usage,

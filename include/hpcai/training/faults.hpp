@@ -36,6 +36,9 @@ bool faults_are_built_in();
 /// legal; a program without faults throws it for any text.
 std::vector<Fault> read_faults(std::string_view text);
 
+/// Those that the process was started with.
+std::vector<Fault> faults_of_environment();
+
 /// Throws Error(usage) naming the first fault of a group or a rank that is not there.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
