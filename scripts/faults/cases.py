@@ -12,7 +12,7 @@ from harness import Failed, NotRun, gtest, must
 
 INJECTED = r"^hpcai500: injected in step"
 RECOVERY = {"recovery": True}
-WATCHED = ["run.step_timeout_seconds=20", "run.group_patience_seconds=60"]
+WATCHED = ["run.step_timeout_seconds=30", "run.group_patience_seconds=300"]
 CASES = {}
 
 
@@ -69,13 +69,13 @@ def must_leave_no_process(place):
 def rank_killed(place, reference):
     start = place.run(8, WATCHED, inject="kill@1:1:5", **RECOVERY)
     start.wait()
-    finished = must_be_partial(place, reference, 1, ["^group 1: ", "rank 1"])
+    finished = must_be_partial(place, reference, 1, [r"^group 1: .*rank 1 \(world rank 3 on .*has died"])
     must(finished == 3, f"{finished} groups finished")
     must_leave_no_process(place)
     reason = next(r for r in place.result()["verdict"]["reasons"] if r.startswith("group 1: "))
     return Row(f"PARTIAL, 3 of 4, `status` exits with 7; reason: \"{reason}\"",
                "group 1; the digests of the others are those of a run without a fault",
-               detected(start, r"group 1.* failed|group 1: "))
+               detected(start, "group 1 failed: "))
 
 
 @case(2, "the same without recovery, once the other groups had finished")
@@ -118,29 +118,29 @@ def score_what_is_there(place):
 def first_rank_killed(place, reference):
     start = place.run(8, WATCHED, inject="kill@0:0:5", **RECOVERY)
     start.wait()
-    finished = must_be_partial(place, reference, 0, ["^group 0: "])
+    finished = must_be_partial(place, reference, 0, [r"^group 0: .*rank 0 \(world rank 0 on "])
     must(finished == 3, f"{finished} groups finished")
     must_leave_no_process(place)
     return Row("the leader of group 1 collects the votes and writes the result: PARTIAL, 3 of 4, "
                "`status` exits with 7", "group 0; the digests of the others as above",
-               detected(start, r"group 0.* failed|group 0: "))
+               detected(start, "group 0 failed: "))
 
 
 @case(4, "a rank of group 1 of 4 stopped (SIGSTOP) in step 5; `--enable-recovery`")
 def rank_stopped(place, reference):
     start = place.run(8, WATCHED, inject="stop@1:1:5", **RECOVERY)
     start.wait()
-    finished = must_be_partial(place, reference, 1, ["^group 1: "])
+    finished = must_be_partial(place, reference, 1,
+                               [r"^group 1: .*rank 1 \(world rank 3 on .*does not answer"])
     must(finished == 3, f"{finished} groups finished")
     flights = sorted((place.folder / "result/groups/1/flight").glob("rank-*.json"))
-    must(flights, "no flight record is there")
-    for flight in flights:
-        json.loads(flight.read_text())
+    must([flight.name for flight in flights] == ["rank-0.json"], f"flight records {flights}")
+    must(json.loads(flights[0].read_text())["world_rank"] == 2, "it is another rank's")
     must_leave_no_process(place)
     return Row("PARTIAL, 3 of 4, `status` exits with 7; the flight record of its peer names what it "
                "waited for; mpirun returns and no process is left",
                "group 1; the digests of the others as above",
-               detected(start, r"group 1.* failed|group 1: "))
+               detected(start, "group 1 failed: "))
 
 
 @case(5, "every group throws in step 2")
@@ -155,7 +155,7 @@ def all_groups_fail(place, _reference):
     must(result["scores"]["vflops"]["value"] is None, "there is a score")
     must_leave_no_process(place)
     return Row(f"INVALID with both reasons (\"{reasons[0]}\"), no score, code 5", "both groups",
-               detected(start, r"group \d failed"))
+               detected(start, r"group \d failed: "))
 
 
 @case(6, "an exception in a loader thread of group 1 in step 3")
@@ -163,7 +163,7 @@ def loader_throws(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="loader@1:1:3")
     must_end(start, 7)
     must("terminate called" not in start.output, "it ends by std::terminate")
-    must_be_partial(place, reference, 1, ["group 1: injected into a loader thread"])
+    must_be_partial(place, reference, 1, ["^group 1: injected into a loader thread"])
     must_leave_no_process(place)
     return Row("PARTIAL, 1 of 2, with the exception's words, code 7; every thread is joined",
                "group 1; the digest of group 0 as above", None)
@@ -173,7 +173,7 @@ def loader_throws(place, reference):
 def gradient_is_no_number(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="nan@1:0:5")
     must_end(start, 7)
-    must_be_partial(place, reference, 1, ["group 1: training diverged: .*step (5|6)"])
+    must_be_partial(place, reference, 1, ["^group 1: training diverged: .*step (5|6)"])
     reason = next(r for r in place.result()["verdict"]["reasons"] if r.startswith("group 1: "))
     seconds = detected(start, "group 1 failed: training diverged")
     step = re.search(r"step (\d)", reason)[1]
