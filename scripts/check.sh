@@ -75,6 +75,7 @@ check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quie
 check "rules of MLPerf's logs" python3 tests/scripts/check_mllog_test.py --quiet
 check "the page's colours" python3 tests/scripts/page_colours_test.py --quiet
 check "the experiments' figures" python3 tests/scripts/figures_test.py --quiet
+check "the tests with faults" python3 tests/scripts/faults_test.py --quiet
 check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed
 check "nothing marked unfinished" finished

@@ -8,6 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/faults.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -33,7 +34,8 @@ std::string binary_digest() {
 std::map<std::string, std::string> describe_environment(const Start& start,
                                                         const RunRequest& request) {
     std::map<std::string, std::string> facts{
-        {"program", "hpcai500 " HPCAI500_VERSION},
+        {"program", training::faults_are_built_in() ? "hpcai500 " HPCAI500_VERSION " with faults"
+                                                    : "hpcai500 " HPCAI500_VERSION},
         {"binary_sha256", start.program_sha256},
         {"command_line", request.command_line},
         {"compiler", __VERSION__},

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "epoch_source.hpp"
 
+#include <hpcai/training/faults.hpp>
+
 namespace hpcai::benchmark {
 namespace {
 
-std::unique_ptr<data::TrainingSource> make_training_source(const Start& start, BaseModel& model) {
+std::unique_ptr<data::TrainingSource> make_training_source(const Start& start, BaseModel& model,
+                                                           std::int64_t steps_per_epoch) {
     const plan::Layout& layout = start.controller.layout();
     data::SourceSettings settings;
     settings.batch_size = start.config.training.batch_size;
@@ -13,6 +16,9 @@ std::unique_ptr<data::TrainingSource> make_training_source(const Start& start, B
     settings.prefetch_batches = start.config.data.prefetch_batches;
     settings.decode_threads = decode_threads(start);
     settings.on_bad_sample = start.config.data.on_bad_sample;
+    settings.before_row =
+        training::make_loader_fault(training::faults_of_environment(), start.place.group,
+                                    start.place.group_rank, steps_per_epoch);
     return std::make_unique<data::TrainingSource>(
         start.samples.training, settings, start.config.run.seed, model.number(), model.pictures());
 }
@@ -35,7 +41,7 @@ private:
 EpochSource::EpochSource(const Start& start, BaseModel& model, std::int64_t steps_per_epoch)
     : model_(model) {
     if (start.controller.layout().slice_of(start.place.group_rank) == 0) {
-        samples_ = make_training_source(start, model);
+        samples_ = make_training_source(start, model, steps_per_epoch);
     } else {
         no_samples_ = std::make_unique<NoSamples>(steps_per_epoch);
     }

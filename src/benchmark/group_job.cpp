@@ -130,10 +130,11 @@ StepTimes train(const Training& training, GroupResult& result) {
     GroupCheckpoints checkpoints(start, group, log, watch, so_far.content());
     const training::PipelineShare share{layout, model.networks(), group, replicas,
                                         model.exchange()};
-    training::Trainer trainer({config, *share.networks.front(), steps_per_epoch, reducer,
-                               config::has_pipeline(config.parallel) ? &share : nullptr, &steps,
-                               &model.statistics_span(), &checkpoints, where_is(start)},
-                              *start.device, model.store(), group);
+    training::Trainer trainer(
+        {config, *share.networks.front(), steps_per_epoch, reducer,
+         config::has_pipeline(config.parallel) ? &share : nullptr, &steps, &model.statistics_span(),
+         &checkpoints, where_is(start), training::faults_of_environment(), start.place.group},
+        *start.device, model.store(), group);
     so_far.watch(trainer);
     if (start.resumes) go_on(training, trainer, so_far, checkpoints);
     training::TrainingPosition at = trainer.position();

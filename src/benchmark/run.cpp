@@ -15,6 +15,7 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/training/faults.hpp>
 #include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
@@ -61,6 +62,10 @@ void print_start(const Start& start, std::ostream& log) {
          verification::broken_rules(start.config, facts_at_start(start))) {
         log << "the result will be INVALID: " << rule << "\n";
     }
+    if (training::faults_are_built_in()) {
+        log << "this program injects faults: "
+            << training::describe_faults(training::faults_of_environment()) << "\n";
+    }
     const std::string incomplete = verification::what_submission_lacks(start.config);
     if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
     log << std::flush;
@@ -105,6 +110,16 @@ struct Invocation {
     std::ostream& out;
 };
 
+/// Of a program that can; no measurement of anything comes of it.
+void expect_faults(comm::Communicator& everyone, Start& start) {
+    comm::run_together(everyone, [&] {
+        const plan::Layout& layout = start.controller.layout();
+        training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
+    });
+    if (!training::faults_are_built_in()) return;
+    start.samples.objections.emplace_back("this program was built to inject faults");
+}
+
 /// One run of `series`. Behind one of which all went well MPI is done with the session.
 RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>& sessions) {
     comm::MpiWorld& world = invocation.world;
@@ -112,6 +127,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
     Session& session = sessions.emplace_back();
     comm::StartUp start_up = world.start_up();
     Start& start = session.start.emplace(agree_on_start(invocation.request, start_up, series));
+    expect_faults(start_up.everyone(), start);
     start.ceiling = find_ceiling(start, start_up.everyone());
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
@@ -164,6 +180,7 @@ ExitCode run_series(const Invocation& invocation, Series series, std::list<Sessi
 ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
     const StopSignals signals;
     const Series series;
+    training::faults_of_environment();  // or throws, on all ranks alike
     std::list<Session> sessions;
     return in_world(request.command_line, [&](comm::MpiWorld& world) {
         return run_series({world, request, out}, series, sessions);

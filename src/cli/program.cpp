@@ -4,6 +4,7 @@
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/cli/program.hpp>
+#include <hpcai/training/faults.hpp>
 
 #include "commands.hpp"
 #include "misuse.hpp"
@@ -93,7 +94,9 @@ ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& ou
     CLI::App program(kSummary, "hpcai500");
     program.footer(kFooter);
     program.set_help_flag("-h,--help", "print this help");
-    program.set_version_flag("--version", "hpcai500 " HPCAI500_VERSION, "print the version");
+    const std::string version = std::string("hpcai500 " HPCAI500_VERSION) +
+                                (training::faults_are_built_in() ? " with faults" : "");
+    program.set_version_flag("--version", version, "print the version");
     program.require_subcommand(0, 1);
     Context context{out, command_line_of(arguments), {}};
     add_commands(program, context);

@@ -150,6 +150,7 @@ std::string TrainingSource::try_position(std::size_t position, const BatchRow& o
 }
 
 void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& out) {
+    if (settings_.before_row) settings_.before_row(epoch_->number, batch);
     const std::size_t entries = epoch_->order.size();
     const std::int64_t rows = settings_.batch_size / settings_.degree;
     const auto first =

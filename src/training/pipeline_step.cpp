@@ -21,9 +21,7 @@ namespace {
 
 constexpr int kLabelTag = 8194;  // beside those of StageBoundary
 
-// Of padding.
-constexpr std::byte kNoPixel{0};
-constexpr std::byte kNoLabel{0xFF};
+constexpr std::byte kNoPixel{0}, kNoLabel{0xFF};  // of padding
 
 /// The labels of a rank's share of a batch go from the first stage to the last.
 Route label_route(const PipelineSetup& setup, bool is_outgoing) {
@@ -150,7 +148,10 @@ PipelineStep::Worker::Worker(const PipelineSetup& setup)
       sum_(device_, store_.gradients(), layout().micro_batches),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication),
-               [this](const comm::Range& elements) { sum_.finish(elements); }),
+               [this, before_sum = setup.before_sum](const comm::Range& elements) {
+                   sum_.finish(elements);
+                   if (before_sum) before_sum(elements);
+               }),
       boundary_(share_.group, device_, first_network(),
                 neighbours_of(layout(), share_.group.rank())),
       labels_out_(label_route(setup, true)),

@@ -43,13 +43,16 @@ std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
 }
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
-                                      graph::ParameterStore& store) {
+                                      graph::ParameterStore& store, FaultInjector* injector) {
+    auto before_sum = injector == nullptr ? nullptr : injector->before_sum();
     if (setup.pipeline == nullptr) {
-        return std::make_unique<TrainingStep>(
-            StepSetup{setup.config, setup.network, device, store, setup.reducer, setup.log});
+        return std::make_unique<TrainingStep>(StepSetup{setup.config, setup.network, device, store,
+                                                        setup.reducer, setup.log,
+                                                        std::move(before_sum)});
     }
-    return std::make_unique<PipelineStep>(
-        PipelineSetup{setup.config, device, store, setup.reducer, *setup.pipeline, setup.log});
+    return std::make_unique<PipelineStep>(PipelineSetup{setup.config, device, store, setup.reducer,
+                                                        *setup.pipeline, setup.log,
+                                                        std::move(before_sum)});
 }
 
 }  // namespace
@@ -63,7 +66,9 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       steps_per_epoch_(setup.steps_per_epoch),
       network_(setup.network),
       replicas_(setup.pipeline == nullptr ? group : setup.pipeline->replicas),
-      step_(make_step(setup, device, store)),
+      injector_(
+          make_fault_injector({setup.faults, setup.group, group.rank(), device, store, setup.log})),
+      step_(make_step(setup, device, store, injector_.get())),
       log_(setup.log),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
@@ -168,8 +173,10 @@ void Trainer::take_step(data::BatchSource& source) {
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
-    name_own_failures(
-        [&] { step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr); });
+    name_own_failures([&] {
+        if (injector_ != nullptr) injector_->begin_step(steps_done_);
+        step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
+    });
     epoch_.report.samples += config_.training.batch_size;
     ++epoch_.report.steps;
     ++epoch_.unread_steps;

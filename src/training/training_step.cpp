@@ -43,8 +43,9 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       update_(device_.build(plan_optimizer(network_, store_, setup.config.training),
                             optimizer_tensors(network_, store_))),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
-               bucket_options(setup.config.communication)),
-      can_be_recorded_(device_.records() && (reducer_.size() == 1 || reducer_.can_be_recorded())),
+               bucket_options(setup.config.communication), setup.before_sum),
+      can_be_recorded_(device_.records() && !setup.before_sum &&
+                       (reducer_.size() == 1 || reducer_.can_be_recorded())),
       steps_between_readings_(setup.config.run.loss_steps),
       log_(setup.log) {
     if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;

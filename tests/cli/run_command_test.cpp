@@ -84,6 +84,13 @@ TEST(Run, WithoutALauncherUnderSlurmIsRefused) {
     EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(Run, RefusesFaultsThatThisProgramCannotInject) {
+    const TemporaryFolder folder;
+    expect_refused(run_in(folder.path(), smallest_run({}), {"HPCAI500_INJECT=kill@0:0:0"}), 2,
+                   "HPCAI500_INJECT: expected nothing");
+    EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(Bench, PrintsJsonOnly) {
     const Outcome outcome = run({"bench", "--config", source("configs/smoke.yaml"), "--steps", "1",
                                  "--set", "training.batch_size=2", "--json"});

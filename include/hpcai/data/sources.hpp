@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,9 @@ struct SourceSettings {
     int prefetch_batches = 3;  // prepared ahead of the one in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
+    // Called by loader threads before each row of a training batch; what it throws, next() throws
+    // for that batch. Null: nobody is.
+    std::function<void(std::uint32_t epoch, std::int64_t batch)> before_row = nullptr;
 };
 
 class BatchPipeline;

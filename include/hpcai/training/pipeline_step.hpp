@@ -35,6 +35,8 @@ struct PipelineSetup {
     comm::GradientReducer& reducer;  // over the replicas
     const PipelineShare& share;
     StepLog* log = nullptr;  // of the steps
+    // Called with the elements of each bucket of gradients before its sum. Null: nobody is.
+    std::function<void(const comm::Range& elements)> before_sum = nullptr;
 };
 
 /// One optimizer step of a stage, in micro-batches, together with the group's other stages: each

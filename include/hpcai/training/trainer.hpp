@@ -15,6 +15,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/training/faults.hpp>
 #include <hpcai/training/pipeline_step.hpp>
 #include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
@@ -69,7 +70,9 @@ struct TrainerSetup {
     StepLog* log = nullptr;                   // null: nobody asks for single steps
     const comm::StatisticsSpan* statistics = nullptr;  // of the network; null: of one rank each
     BetweenSteps* between = nullptr;                   // null: nothing is to be done
-    std::string where = {};  // of messages: this rank, such as "rank 3 on node02"
+    std::string where = {};          // of messages: this rank, such as "rank 3 on node02"
+    std::vector<Fault> faults = {};  // of all groups, to be injected
+    int group = 0;                   // of this rank, for them
 };
 
 /// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
@@ -166,6 +169,7 @@ private:
     double last_loss_ = std::numeric_limits<double>::quiet_NaN();
     graph::Network& network_;
     comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
+    std::unique_ptr<FaultInjector> injector_;  // null: nothing is injected
     std::unique_ptr<StepRunner> step_;
     StepLog* log_;
     Schedule schedule_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +34,9 @@ struct StepSetup {
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;
     StepLog* log = nullptr;  // of the steps
+    // Called with the elements of each bucket of gradients before its sum; with it a step is not
+    // recorded. Null: nobody is.
+    std::function<void(const comm::Range& elements)> before_sum = nullptr;
 };
 
 /// One optimizer step of a model on the inputs that its network has been given: working copies,

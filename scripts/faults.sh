@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Usage: scripts/faults.sh [--only N[,N...]] [--markdown] [--program FILE]
+# Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the twenty tests
+# of docs/RELIABILITY.md on the CPU and prints a line for each: what was injected, what came out,
+# seconds to detect it, what was lost. Tests that exist as gtest cases are run by the programs of
+# build/release, where they are built.
+#   --only N        these tests alone, by their numbers, 1 to 20
+#   --markdown      prints the table of docs/RELIABILITY.md
+#   --program FILE  one that was built with the faults, in place of building it
+# The files of tests that fail are kept, in a folder that is named. Exit code: 0 every test that was
+# run came out as it must, 1 one did not, 2 usage.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/usage.sh
+usage_on_request scripts/faults.sh "$@"
+source scripts/mpi_environment.sh
+
+fails() {
+    echo "faults.sh: $1" >&2
+    exit 2
+}
+
+only="" options=() program=""
+while (($#)); do
+    case $1 in
+        --markdown) options+=(--markdown) ;;
+        --only | --program)
+            (($# >= 2)) || fails "$1 needs a value"
+            if [[ $1 == --only ]]; then only=$2; else program=$(realpath -m "$2"); fi
+            shift
+            ;;
+        *) fails "unknown option '$1'; --help lists all" ;;
+    esac
+    shift
+done
+for number in ${only//,/ }; do
+    [[ $number =~ ^([1-9]|1[0-9]|20)$ ]] || fails "--only: expected numbers from 1 to 20, got '$only'"
+done
+
+if [[ -z $program ]]; then
+    build=build/faults
+    program=$PWD/$build/hpcai500
+    mkdir -p build
+    cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHPCAI500_FAULTS=ON \
+        -DHPCAI500_TESTS=OFF -DHPCAI500_CUDA=OFF >$build.log 2>&1 || { cat $build.log >&2 && exit 2; }
+    cmake --build $build --parallel "${JOBS:-$(nproc)}" --target hpcai500 >>$build.log 2>&1 ||
+        { tail -n 40 $build.log >&2 && exit 2; }
+fi
+[[ -f $program && -x $program ]] || fails "$program is not there"
+"$program" --version | grep -q ' with faults$' ||
+    fails "$program injects no faults; it is to be built with -DHPCAI500_FAULTS=ON"
+mpi_environment 8 >/dev/null
+exec python3 scripts/faults/run.py "$program" "$only" "${options[@]}"

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts of a program that injects faults, what they say and leave, and the processes they leave."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 900  # with one start, on a machine that is busy
+
+# A segmentation that takes eight steps of four samples in each group, in seconds.
+CONFIG = """run: {name: faults, seed: 3, roofline: off, deterministic: true, loss_steps: 1}
+workload:
+  {kind: climate_segmentation, model: segmentation_net, classes: 4, image_size: 64, image_width: 96,
+   channels: 16, target_quality: 0.5, penalty_exponent: 5, epochs: 1}
+bagging: {M: 4, P_degree: 2, sampler: none, aggregation: soft_vote, out_of_bag: false}
+data: {kind: climate_synthetic, synthetic_samples: 32, synthetic_validation_samples: 6}
+training: {batch_size: 4, learning_rate: 0.05, learning_rate_batch: 4, schedule: constant,
+           warmup_epochs: 0, precision: fp32}
+device: {kind: cpu, threads: 1}
+"""
+
+
+class Failed(Exception):
+    """What came out is not what must."""
+
+
+class NotRun(Exception):
+    """A test that cannot be run here, and why."""
+
+
+def must(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+class Start:
+    """One start of mpirun, or of the program alone: its lines, each with its time."""
+
+    def __init__(self, words, folder, environment=None):
+        self.begin = time.monotonic()
+        self.lines = []  # (seconds, text)
+        self.process = subprocess.Popen(
+            words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+            env={**os.environ, **(environment or {})})
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic() - self.begin, line.rstrip("\n")))
+
+    @property
+    def output(self):
+        return "\n".join(text for _, text in self.lines)
+
+    def seconds_of(self, pattern):
+        """When a line came that matches, or None."""
+        for seconds, text in list(self.lines):
+            if re.search(pattern, text):
+                return seconds
+        return None
+
+    def wait(self, patience=PATIENCE_SECONDS):
+        """The exit code, 128 + n after signal n, once it has ended and all of it is read."""
+        try:
+            code = self.process.wait(patience)
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"no end after {patience} s") from late
+        self.reader.join(30)
+        return code if code >= 0 else 128 - code
+
+    def wait_for(self, is_so, what, patience=PATIENCE_SECONDS):
+        until = time.monotonic() + patience
+        while not is_so():
+            must(self.process.poll() is None, f"{what}: not before its end")
+            must(time.monotonic() < until, f"{what}: not after {patience} s")
+            time.sleep(0.05)
+
+
+class Place:
+    """A folder of one test, and the program in it. All processes have its name in their words."""
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+        folder.mkdir(parents=True)
+        (folder / "tiny.yaml").write_text(CONFIG)
+
+    def mpirun(self, ranks, words, inject="", recovery=False, options=(), environment=None):
+        line = ["mpirun", "--bind-to", "none", "-np", str(ranks)]
+        if recovery:
+            line.append("--enable-recovery")
+        if inject:
+            line += ["-x", f"HPCAI500_INJECT={inject}"]
+        return Start([*line, *options, str(self.program), *words], self.folder, environment)
+
+    def run(self, ranks, changes=(), output="result", **how):
+        words = ["run", "--config", "tiny.yaml", "--output", str(self.folder / output)]
+        for change in changes:
+            words += ["--set", change]
+        return self.mpirun(ranks, words, **how)
+
+    def call(self, *words, environment=None):
+        """(exit code, output) of the program alone."""
+        start = Start([str(self.program), *words], self.folder, environment)
+        return start.wait(), start.output
+
+    def status(self, output="result"):
+        return self.call("status", str(self.folder / output))[0]
+
+    def result(self, output="result"):
+        path = self.folder / output / "result.json"
+        must(path.exists(), f"{output}/result.json is not there")
+        return json.loads(path.read_text())
+
+    def digests(self, output="result"):
+        """By group, of those that finished."""
+        found = {}
+        for path in sorted((self.folder / output / "groups").glob("*/record.json")):
+            record = json.loads(path.read_text())
+            if not record["record"]["failure"]:
+                found[int(path.parent.name)] = record["training_digest"]
+        return found
+
+    def processes(self):
+        """Numbers of the processes that have this folder in their words or work in it."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace")
+                here = os.readlink(entry / "cwd")
+            except OSError:
+                continue
+            if str(self.folder) in words or here == str(self.folder):
+                found.append(int(entry.name))
+        return found
+
+    def rank_process(self, world_rank):
+        for number in self.processes():
+            try:
+                environment = pathlib.Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+                program = os.readlink(f"/proc/{number}/exe")
+            except OSError:
+                continue
+            is_rank = f"OMPI_COMM_WORLD_RANK={world_rank}".encode() in environment
+            if is_rank and program == str(self.program):
+                return number
+        return None
+
+    def left_over(self):
+        """Processes that outlive their mpirun by more than a moment."""
+        until = time.monotonic() + 10
+        while self.processes() and time.monotonic() < until:
+            time.sleep(0.2)
+        return self.processes()
+
+    def clean_up(self):
+        """Ends what is left; returns how many processes that were."""
+        left = self.processes()
+        for number in left:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return len(left)
+
+
+def gtest(program, pattern, environment=None):
+    """(cases that passed, output) of a test program of build/release."""
+    folder = pathlib.Path(os.environ.get("HPCAI500_TEST_PROGRAMS", ROOT / "build/release"))
+    path = folder / program
+    if not path.exists():
+        raise NotRun(f"{program} is not built")
+    tests = folder / "tests"
+    variables = {"HPCAI500_SOURCE_DIR": str(ROOT), "HPCAI500_BINARY": str(folder / "hpcai500"),
+                 "HPCAI500_MPIRUN": shutil.which("mpirun") or "mpirun", "OMP_WAIT_POLICY": "passive",
+                 "HPCAI500_FLIP_BIT": str(tests / "libflip_bit.so"),
+                 "HPCAI500_FAILING_DISK": str(tests / "libfailing_disk.so"),
+                 "HPCAI500_STAND_IN": str(tests / "stand_in")}
+    start = Start([str(path), f"--gtest_filter={pattern}"], ROOT, {**variables, **(environment or {})})
+    code = start.wait(3600)
+    passed = re.search(r"\[  PASSED  \] (\d+) test", start.output)
+    failed = re.findall(r"^\[  FAILED  \] (\w[\w./]*)", start.output, re.M)
+    must(code == 0 and passed, f"{program} --gtest_filter='{pattern}' failed: {', '.join(failed)}")
+    must(int(passed[1]) > 0, f"{program} has no case '{pattern}'")
+    return int(passed[1]), start.output

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/training/faults.hpp>
+
+namespace hpcai::training {
+namespace {
+
+enum class Harm { ends_or_holds_the_rank, spoils_a_gradient, flips_a_bit, slows, fails_a_loader };
+
+struct Kind {
+    const char* name;
+    Harm harm;
+    void (*strike)() = nullptr;  // of what ends or holds the rank
+    float gradient = 0;          // of what spoils one
+};
+
+void end_by(int signal) {
+    kill(getpid(), signal);
+}
+
+void hang() {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr Harm kEnd = Harm::ends_or_holds_the_rank;
+constexpr std::array kKinds{
+    Kind{"kill", kEnd, [] { end_by(SIGKILL); }},
+    Kind{"segv", kEnd, [] { end_by(SIGSEGV); }},
+    Kind{"exit", kEnd, [] { _exit(0); }},
+    Kind{"abort", kEnd, [] { std::abort(); }},
+    Kind{"stop", kEnd, [] { end_by(SIGSTOP); }},
+    Kind{"hang", kEnd, hang},
+    Kind{"throw", kEnd, [] { throw std::bad_alloc(); }},
+    Kind{"loader", Harm::fails_a_loader},
+    Kind{"nan", Harm::spoils_a_gradient, nullptr, kNaN},
+    Kind{"overflow", Harm::spoils_a_gradient, nullptr, kInfinity},
+    Kind{"flip", Harm::flips_a_bit},
+    Kind{"slow", Harm::slows},
+};
+
+const Kind* kind_called(std::string_view name) {
+    const auto found = std::ranges::find(
+        kKinds, name, [](const Kind& kind) { return std::string_view(kind.name); });
+    return found == kKinds.end() ? nullptr : &*found;
+}
+
+const Kind& kind_of(const Fault& fault) {
+    const Kind* const kind = kind_called(fault.kind);
+    ensure(kind != nullptr, "a fault of kind '{}'", fault.kind);
+    return *kind;
+}
+
+/// What stands before the next `end`, which it takes from `text`, too; nothing where there is none.
+std::optional<std::string_view> take_until(char end, std::string_view& text) {
+    const std::size_t at = text.find(end);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view part = text.substr(0, at);
+    text.remove_prefix(at + 1);
+    return part;
+}
+
+template <typename Number>
+bool read_number(std::optional<std::string_view> text, Number& number) {
+    if (!text || text->empty()) return false;
+    const char* const end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, number);
+    return error == std::errc{} && rest == end && number >= 0;
+}
+
+Fault read_fault(std::string_view text) {
+    Fault fault;
+    std::string_view rest = text;
+    const auto kind = take_until('@', rest);
+    const auto group = take_until(':', rest);
+    const auto rank = take_until(':', rest);
+    const bool is_whole = kind && kind_called(*kind) != nullptr &&
+                          read_number(group, fault.group) && read_number(rank, fault.rank) &&
+                          read_number(std::optional(rest), fault.step);
+    std::string kinds;
+    for (const Kind& one : kKinds) kinds += std::string(kinds.empty() ? "" : ", ") + one.name;
+    require(is_whole, ExitCode::usage,
+            "{}: expected kind@group:rank:step, several with commas, with the kind one of {} and "
+            "integers from 0, such as kill@1:0:5, got '{}'",
+            kFaultsVariable, kinds, text);
+    fault.kind = *kind;
+    return fault;
+}
+
+std::string text_of(const Fault& fault) {
+    return fmt::format("{}@{}:{}:{}", fault.kind, fault.group, fault.rank, fault.step);
+}
+
+class Injector final : public FaultInjector {
+public:
+    explicit Injector(const FaultSetup& setup)
+        : device_(setup.device), store_(setup.store), log_(setup.log) {
+        for (const Fault& fault : setup.faults) {
+            if (fault.group != setup.group) continue;
+            spoils_in_group_ |= kind_of(fault).harm == Harm::spoils_a_gradient;
+            const bool is_mine = fault.rank == setup.group_rank;
+            if (is_mine && kind_of(fault).harm != Harm::fails_a_loader) waiting_.push_back(fault);
+        }
+    }
+
+    void begin_step(std::int64_t step) override {
+        const double last_step_seconds = since_step_.seconds() - held_seconds_;
+        held_seconds_ = 0;
+        since_step_.restart();
+        if (is_slow_) hold(last_step_seconds);
+        std::vector<Fault> due;
+        std::erase_if(waiting_, [&](const Fault& fault) {
+            if (step < fault.step) return false;
+            due.push_back(fault);
+            return true;
+        });
+        for (const Fault& fault : due) strike(fault, step);
+    }
+
+    std::function<void(const comm::Range&)> before_sum() override {
+        if (!spoils_in_group_) return {};
+        return [this](const comm::Range& elements) { spoil(elements); };
+    }
+
+private:
+    void strike(const Fault& fault, std::int64_t step) {
+        const Kind& kind = kind_of(fault);
+        std::cerr << "hpcai500: injected in step " << step << ": " << text_of(fault) << std::endl;
+        switch (kind.harm) {
+            case Harm::ends_or_holds_the_rank:
+                return kind.strike();
+            case Harm::spoils_a_gradient:
+                spoiled_ = kind.gradient;
+                return;
+            case Harm::flips_a_bit:
+                return flip_bit();
+            case Harm::slows:
+                is_slow_ = true;
+                return;
+            case Harm::fails_a_loader:
+                return;
+        }
+    }
+
+    /// As if this rank computed so much longer.
+    void hold(double seconds) {
+        const Stopwatch watch;
+        enter(log_, Phase::forward);
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        held_seconds_ = watch.seconds();
+    }
+
+    /// The highest of a mantissa.
+    void flip_bit() {
+        const std::span<float> first = store_.parameters().first(1);
+        std::vector<float> value = store_.read(first);
+        value[0] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value[0]) ^ (1U << 22));
+        store_.write(value, first);
+    }
+
+    /// The first number of the first bucket, which may hold nothing but the status.
+    void spoil(const comm::Range& elements) {
+        if (!spoiled_ || elements.begin >= store_.gradients().size()) return;
+        const float value = *std::exchange(spoiled_, std::nullopt);
+        device_.enqueue_upload(store_.gradients().data() + elements.begin,
+                               std::as_bytes(std::span(&value, 1)));
+    }
+
+    device::Device& device_;
+    graph::ParameterStore& store_;
+    StepLog* log_;
+    std::vector<Fault> waiting_;  // to strike this rank
+    bool spoils_in_group_ = false;
+    std::optional<float> spoiled_;  // what a gradient of this step is to become
+    bool is_slow_ = false;
+    Stopwatch since_step_;
+    double held_seconds_ = 0;  // since then
+};
+
+}  // namespace
+
+bool faults_are_built_in() {
+    return true;
+}
+
+std::vector<Fault> read_faults(std::string_view text) {
+    std::vector<Fault> faults;
+    if (text.empty()) return faults;
+    while (const auto one = take_until(',', text)) faults.push_back(read_fault(*one));
+    faults.push_back(read_fault(text));
+    return faults;
+}
+
+std::vector<Fault> faults_of_environment() {
+    const char* const text = std::getenv(kFaultsVariable);
+    return read_faults(text == nullptr ? "" : text);
+}
+
+void check_faults(const std::vector<Fault>& faults, int groups, int degree) {
+    for (const Fault& fault : faults) {
+        require(fault.group < groups && fault.rank < degree, ExitCode::usage,
+                "{}: expected a group from 0 to {} and a rank in it from 0 to {}, got '{}'",
+                kFaultsVariable, groups - 1, degree - 1, text_of(fault));
+    }
+}
+
+std::string describe_faults(const std::vector<Fault>& faults) {
+    std::string text;
+    for (const Fault& fault : faults) text += (text.empty() ? "" : ", ") + text_of(fault);
+    return text.empty() ? "none" : text;
+}
+
+std::unique_ptr<FaultInjector> make_fault_injector(const FaultSetup& setup) {
+    const bool any = std::ranges::any_of(
+        setup.faults, [&](const Fault& fault) { return fault.group == setup.group; });
+    if (!any) return nullptr;
+    return std::make_unique<Injector>(setup);
+}
+
+std::function<void(std::uint32_t, std::int64_t)> make_loader_fault(const std::vector<Fault>& faults,
+                                                                   int group, int group_rank,
+                                                                   std::int64_t steps_per_epoch) {
+    std::optional<Fault> mine;
+    for (const Fault& fault : faults) {
+        if (fault.group != group || fault.rank != group_rank) continue;
+        if (kind_of(fault).harm != Harm::fails_a_loader) continue;
+        if (!mine || fault.step < mine->step) mine = fault;
+    }
+    if (!mine) return {};
+    return [fault = *mine, steps_per_epoch](std::uint32_t epoch, std::int64_t batch) {
+        if (static_cast<std::int64_t>(epoch) * steps_per_epoch + batch < fault.step) return;
+        throw std::runtime_error("injected into a loader thread: " + text_of(fault));
+    };
+}
+
+}  // namespace hpcai::training

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/training/faults.hpp>
+
+namespace hpcai::training {
+
+bool faults_are_built_in() {
+    return false;
+}
+
+std::vector<Fault> read_faults(std::string_view text) {
+    require(text.empty(), ExitCode::usage,
+            "{}: expected nothing, as this program injects no faults (one that was built with "
+            "-DHPCAI500_FAULTS=ON does), got '{}'",
+            kFaultsVariable, text);
+    return {};
+}
+
+std::vector<Fault> faults_of_environment() {
+    const char* const text = std::getenv(kFaultsVariable);
+    return read_faults(text == nullptr ? "" : text);
+}
+
+void check_faults(const std::vector<Fault>&, int, int) {}
+
+std::string describe_faults(const std::vector<Fault>&) {
+    return "none";
+}
+
+std::unique_ptr<FaultInjector> make_fault_injector(const FaultSetup&) {
+    return nullptr;
+}
+
+std::function<void(std::uint32_t, std::int64_t)> make_loader_fault(const std::vector<Fault>&, int,
+                                                                   int, std::int64_t) {
+    return {};
+}
+
+}  // namespace hpcai::training
