@@ -18,6 +18,7 @@
 
 #include "connect_gradients.hpp"
 #include "core_counters.hpp"
+#include "device_watch.hpp"
 #include "divergence.hpp"
 #include "epoch_source.hpp"
 #include "group_checkpoints.hpp"
@@ -81,6 +82,7 @@ struct Training {
     TrainingClock& clock;
     training::StepLog& steps;
     CoreCounters& counters;
+    DeviceWatch& watch;
     ProgressReporter& progress;
 };
 
@@ -102,8 +104,8 @@ void go_on(const Training& training, training::Trainer& trainer, TrainingSoFar& 
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress] =
-        training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, watch,
+                 progress] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -143,6 +145,7 @@ StepTimes train(const Training& training, GroupResult& result) {
                  static_cast<double>(report.samples) / report.seconds);
     }
     const std::vector<CounterRecord> readings = counters.finish();
+    watch.finish();
     count_steps(steps, record);
     const double seconds = steps.steps().back().end_seconds;
     progress.finish();
@@ -158,6 +161,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     if (record.continuations.empty()) {
         result.counters = counters.gather(group, readings, record);
     }
+    record.device_health = watch.gather(group, log);
     StepTimes times = gather_step_times(start, group, steps, hidden);
     record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
@@ -267,6 +271,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     TrainingClock clock;
     describe_group(start, record);
     CoreCounters counters(start);
+    DeviceWatch watch(start);
     training::StepLog steps = make_step_log(start, clock);
     ProgressReporter progress(start);
     Ranks ranks{group, nullptr};
@@ -285,9 +290,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
-        const StepTimes times =
-            train({start, model, group, replicas, *reducer, log, clock, steps, counters, progress},
-                  outcome.result);
+        const StepTimes times = train(
+            {start, model, group, replicas, *reducer, log, clock, steps, counters, watch, progress},
+            outcome.result);
         model.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
@@ -310,6 +315,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     progress.end(record.failure, outcome.status.exit_code);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
+    if (record.device_health.empty()) record.device_health = watch.mine();  // the others' are lost
     if (group.rank() == 0) store_failure(start, outcome.result, steps, log);
     return outcome;
 }
