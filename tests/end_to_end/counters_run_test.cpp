@@ -271,7 +271,7 @@ TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
          [](const ResultCopy& copy) {
              copy.set(kRecord, "/record/device_health/0/slowed_share", 0.5);
          }},
-        {"a GPU of another host", kRecord, "device_health",
+        {"a GPU of another host", kRecord, "record.device_health[",
          [](const ResultCopy& copy) {
              copy.set(kRecord, "/record/device_health/0/host", "elsewhere");
          }},
