@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/fuzz.sh [SECONDS [TARGET...]]
+# Usage: scripts/fuzz.sh [SECONDS | RUNSx [TARGET...]]
 # Builds the fuzz targets of tests/fuzz with AddressSanitizer and UndefinedBehaviorSanitizer in
-# build/fuzz, and runs each for SECONDS (60) from its kept corpus; TARGET is one of them, such as npy
-# (default: all). Prints a line a target: executions and what was found, which lies in
+# build/fuzz, and runs each for SECONDS (60), or on so many inputs (10000x), from its kept corpus;
+# TARGET is one of them, such as npy (default: all). Before that each file of the corpus must be read,
+# or refused if its name begins with "refused"; SECONDS 0 does no more than that. Prints a line a target: executions and what was found, which lies in
 # build/fuzz/found/TARGET. With libFuzzer where there is clang++, else with tests/fuzz/driver.cpp.
 # FUZZ_SEED is the random seed (1). Exit code: 0 nothing found, 1 a finding, 2 usage.
 set -euo pipefail
@@ -12,10 +13,15 @@ source scripts/usage.sh
 usage_on_request scripts/fuzz.sh "$@"
 
 seconds=${1:-60}
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || {
-    echo "fuzz.sh: '$seconds' is no number of seconds" >&2
+[[ $seconds =~ ^[0-9]+x?$ ]] || {
+    echo "fuzz.sh: '$seconds' is neither a number of seconds nor, with an x behind it, of inputs" >&2
     exit 2
 }
+length=-max_total_time=$seconds
+case $seconds in
+    0) length=-runs=0 ;;
+    *x) length=-runs=${seconds%x} ;;
+esac
 targets=("${@:2}")
 if ((!${#targets[@]})); then
     for source in tests/fuzz/*_fuzz.cpp; do targets+=("$(basename "$source" _fuzz.cpp)"); done
@@ -30,16 +36,16 @@ done
 compiler=g++
 ! command -v clang++ >/dev/null || compiler=clang++
 build=build/fuzz
-cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=$compiler \
-    "-DCMAKE_CXX_FLAGS_RELEASE=-O1" -DHPCAI500_FUZZ=ON -DHPCAI500_CUDA=OFF -DHPCAI500_WERROR=OFF \
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$compiler \
+    "-DCMAKE_CXX_FLAGS_DEBUG=-O1" -DHPCAI500_FUZZ=ON -DHPCAI500_CUDA=OFF -DHPCAI500_WERROR=OFF \
     >$build.log 2>&1 || { cat $build.log >&2 && exit 2; }
-cmake --build $build --parallel "${JOBS:-$(nproc)}" --target "${targets[@]/%/_fuzz}" >>$build.log 2>&1 ||
+cmake --build $build --parallel "${JOBS:-$(nproc)}" --target "${targets[@]/%/_fuzz}" "${targets[@]/%/_corpus}" >>$build.log 2>&1 ||
     { tail -n 40 $build.log >&2 && exit 2; }
 
 # The readers refuse what is too large before they take memory for it; allocations that fail are
 # errors that they answer, not findings.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
-options=(-max_total_time="$seconds" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=4096
+options=("$length" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=4096
     -max_len=65536)
 failed=0
 printf '%-18s %12s  %s\n' target executions found
@@ -48,7 +54,8 @@ for target in "${targets[@]}"; do
     rm -rf "$work" "$found"
     mkdir -p "$work" "$found"
     code=0
-    "$build/${target}_fuzz" "${options[@]}" -artifact_prefix="$found/" "$work" \
+    "$build/${target}_corpus" -runs=0 -timeout=20 "tests/fuzz/corpus/$target" >"$found.log" 2>&1 || code=$?
+    ((code)) || "$build/${target}_fuzz" "${options[@]}" -artifact_prefix="$found/" "$work" \
         "tests/fuzz/corpus/$target" >"$found.log" 2>&1 || code=$?
     runs=$(sed -n 's/^Done \([0-9]*\) runs in .*/\1/p' "$found.log")
     if ((code == 0)) && [[ -n $runs ]]; then

@@ -1150,6 +1150,13 @@ def submission_of(config):
     return {**submission, "missing": missing}
 
 
+def errors_of(gpu):
+    """Rule 10, for one GPU."""
+    count, xids = gpu["uncorrected_ecc_errors"] or 0, [f"Xid {xid}" for xid in gpu["xids"]]
+    errors = [f"{count:.0f} uncorrected memory error{'' if count == 1 else 's'}"] if count > 0 else []
+    return ", ".join(errors + xids[:4] + [f"{len(xids) - 4} more"] * (len(xids) > 4))
+
+
 def judge(config, record, groups):
     """The whole verdict."""
     failures = [f"group {index}: {group['failure']}" for index, (group, _) in enumerate(groups) if group["failure"]]
@@ -1158,6 +1165,12 @@ def judge(config, record, groups):
     broken = [rule[5] for rule in rules if not rule[4]]
     eighth = f"rule 8: the ranks of a group must hold the same model, those of {diverged} of {len(groups)} groups did not"
     rules.append((8, "groups whose ranks held different models", "0", str(diverged), not diverged, eighth))
+    watched = [gpu for group, _ in groups if not group["failure"] for gpu in group["device_health"]]
+    ill = [f"rank {gpu['world_rank']} on {gpu['host']}: {errors}" for gpu in watched if (errors := errors_of(gpu))]
+    if watched:
+        found = "none" if not ill else ill[0] + (f" (and {len(ill) - 1} more)" if len(ill) > 1 else "")
+        rules.append((10, "GPUs with uncorrected memory errors or Xids", "none", found, not ill, f"rule 10: {found}"))
+        broken += [f"rule 10: {found}"] * bool(ill)
     rules.sort(key=lambda rule: rule[0])
     names = ("number", "what", "required", "found", "kept")
 
@@ -1369,6 +1382,7 @@ def check_group(result, number, listed, record, model, predictions, config):
             must_be(name, "training_digest", digest, found, folder + "weights.safetensors")
             digest = found
         check_continuations(name, group, record["time"]["started_utc"])
+        check_health(name, number, group["device_health"], record, config)
         if group["continuations"]:
             must_be(name, "counters", stored["counters"], [], "record.continuations")
         else:
@@ -1586,6 +1600,24 @@ def check_continuations(name, group, started):
                        f"to {group['iterations']} and not before {started}")
             return
         step, started = one["step"], one["started_utc"]
+
+
+def check_health(name, number, gpus, record, config):
+    """What drivers told of the group's GPUs, as far as they can have told it."""
+    last, places = -1, record["topology"]["map"]
+    for gpu in gpus:
+        rank = gpu["world_rank"]
+        if not last < rank < len(places) or places[rank]["group"] != number or config["run.meters"] == "none":
+            find(name, f"record.device_health has rank {rank} behind {last}; must have the ranks of the group in order, "
+                       "and none with run.meters none")
+            return
+        last = rank
+        must_be(name, "record.device_health[].host", gpu["host"], places[rank]["host"], "topology.map in result.json")
+        share = gpu["slowed_share"]
+        share = bool(gpu["slowed_by"]) if share is None else share
+        counts = [gpu[key] or 0.0 for key in ("corrected_ecc_errors", "uncorrected_ecc_errors")]
+        if not 0 <= share <= 1 or (share > 0) != bool(gpu["slowed_by"]) or any(one < 0 or one % 1 for one in counts):
+            find(name, f"record.device_health has a share of looks or a count of errors of rank {rank} that cannot be")
 
 
 def value_at(readings, when, read_then):

@@ -3,20 +3,19 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <string>
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/report/json.hpp>
 #include <hpcai/verification/energy.hpp>
+
+#include "gather_results.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 constexpr const char* kSysfs = "/sys";
 constexpr double kSecondsBetween = 1;
-constexpr int kTag = 8197;  // beside that of traces
 
 const std::string& host_of(const Start& start) {
     return start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
@@ -47,13 +46,6 @@ std::vector<std::string> gpus_of_node(const Start& start) {
 std::vector<meters::Counter> interfaces_of_node() {
     if (meters::shows_own_interfaces(kSysfs)) return meters::interface_counters(kSysfs);
     return {{"net:sent", "B", "/sys does not show the network interfaces of this process"}};
-}
-
-std::string text_of(std::vector<CounterRecord> counters) {
-    if (counters.empty()) return "";
-    GroupResult carrier;
-    carrier.counters = std::move(counters);
-    return report::to_json(carrier);
 }
 
 }  // namespace
@@ -92,22 +84,15 @@ std::vector<CounterRecord> CoreCounters::finish() {
 std::vector<CounterRecord> CoreCounters::gather(comm::Communicator& group,
                                                 const std::vector<CounterRecord>& mine,
                                                 const GroupRecord& record) const {
-    const std::string text = group.rank() == 0 ? "" : text_of(mine);
-    const std::size_t size = text.size();
-    std::vector<std::size_t> sizes(static_cast<std::size_t>(group.size()));
-    group.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
-    if (group.rank() != 0) {
-        if (size > 0) group.send(std::as_bytes(std::span(text)), 0, kTag);
-        return {};
-    }
+    GroupResult carrier;
+    carrier.counters = mine;
+    const std::vector<GroupResult> others = gather_results(group, carrier);
+    if (group.rank() != 0) return {};
     std::vector<CounterRecord> all{
         verification::steps_counter(host_of(start_), begin_utc_seconds_, record)};
     std::ranges::copy(mine, std::back_inserter(all));
-    for (int rank = 1; rank < group.size(); ++rank) {
-        std::string other(sizes[static_cast<std::size_t>(rank)], ' ');
-        if (other.empty()) continue;
-        group.receive(std::as_writable_bytes(std::span(other)), rank, kTag);
-        std::ranges::move(report::group_from_json(other).counters, std::back_inserter(all));
+    for (const GroupResult& other : others) {
+        std::ranges::copy(other.counters, std::back_inserter(all));
     }
     return all;
 }

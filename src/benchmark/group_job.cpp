@@ -20,6 +20,7 @@
 
 #include "connect_gradients.hpp"
 #include "core_counters.hpp"
+#include "device_watch.hpp"
 #include "divergence.hpp"
 #include "epoch_source.hpp"
 #include "group_checkpoints.hpp"
@@ -86,6 +87,7 @@ struct Training {
     TrainingClock& clock;
     training::StepLog& steps;
     CoreCounters& counters;
+    DeviceWatch& device_watch;
     ProgressReporter& progress;
     GroupWatch& watch;
 };
@@ -114,8 +116,8 @@ void go_on(const Training& training, training::Trainer& trainer, TrainingSoFar& 
 /// All epochs; fills the record's work and times. The clock has started before anything else: the
 /// last barrier of the start-up lies just behind it.
 StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, progress,
-                 watch] = training;
+    const auto& [start, model, group, replicas, reducer, log, clock, steps, counters, device_watch,
+                 progress, watch] = training;
     GroupRecord& record = result.record;
     const config::Config& config = start.config;
     record.samples_drawn = static_cast<std::int64_t>(model.sampler().in_bag_size(model.number()));
@@ -162,6 +164,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     }
     watch.end();
     const std::vector<CounterRecord> readings = counters.finish();
+    device_watch.finish();
     count_steps(steps, record);
     const double seconds = steps.steps().back().end_seconds;
     progress.finish();
@@ -177,6 +180,7 @@ StepTimes train(const Training& training, GroupResult& result) {
     if (record.continuations.empty()) {
         result.counters = counters.gather(group, readings, record);
     }
+    record.device_health = device_watch.gather(group, log);
     StepTimes times = gather_step_times(start, group, steps, hidden);
     record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
@@ -296,6 +300,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     TrainingClock clock;
     describe_group(start, record);
     CoreCounters counters(start);
+    DeviceWatch device_watch(start);
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
     training::StepLog steps = make_step_log(start, clock, flight);
     ProgressReporter progress(start);
@@ -320,7 +325,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
         const StepTimes times = train({start, model, group, replicas, *reducer, log, clock, steps,
-                                       counters, progress, *watch},
+                                       counters, device_watch, progress, *watch},
                                       outcome.result);
         model.drop_training();
         model.collect(group);
@@ -352,6 +357,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     progress.end(record.failure, end);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
+    if (record.device_health.empty())
+        record.device_health = device_watch.mine();  // others' are lost
     if (group.rank() == 0 || outcome.speaks_for_leader) {
         store_failure(start, outcome.result, steps, log);
     }

@@ -52,11 +52,11 @@ struct Start {
     bool resumes = false;                        // a run that another program has begun
     std::string program_started_utc = {};        // of this program
     Stopwatch since_program_start = {};
-    bool exit_ends_others = true;        // of this process, while others are at work
-    std::string program_sha256 = {};     // of this program's file
-    DeterminismRecord determinism = {};  // what the devices promise
+    std::string program_sha256 = {};                      // of this program's file
+    DeterminismRecord determinism = {};                   // what the devices promise
     std::map<std::string, std::string> environment = {};  // allow-listed facts
     std::shared_ptr<storage::FileLock> lock = nullptr;    // of the output, at world rank 0
+    bool exit_ends_others = true;  // of this process, while others are at work
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others

@@ -60,9 +60,11 @@ std::vector<Key> keys_over_time(const SectionBuilder<RunConfig>& run) {
                     .bounds = between(0, 2678400)}),  // 31 days
         run.choice<Meters>(
             "meters", &RunConfig::meters, {{{Meters::automatic, "auto"}, {Meters::none, "none"}}},
-            {.meaning = "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
-                        "network interfaces are read while the run trains, where nodes show them: "
-                        "once a second, on each node by the first rank of each group there."}),
+            {.meaning =
+                 "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of "
+                 "network interfaces are read while the run trains, where nodes show them: "
+                 "once a second, on each node by the first rank of each group there; and whether "
+                 "each rank asks the driver of its GPU how that is."}),
     };
 }
 

@@ -1,82 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
-#include <optional>
-
-#include <dlfcn.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/text.hpp>
 #include <hpcai/meters/counter.hpp>
+
+#include "nvml.hpp"
 
 namespace hpcai::meters {
 namespace {
-
-/// Of NVIDIA's nvml.h, which need not be there.
-using NvmlDevice = void*;
-constexpr int kSuccess = 0;
-constexpr int kNotSupported = 3;
-
-/// NVIDIA's management library, as far as it is used here. It may be called from any thread.
-class Nvml {
-public:
-    explicit Nvml(const std::string& library)
-        : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-        const char* why = handle_ == nullptr ? dlerror() : nullptr;
-        require(handle_ != nullptr, ExitCode::data, "{}",
-                printable(why == nullptr ? library + ": cannot be opened" : why));
-        find("nvmlInit_v2", init_);
-        find("nvmlShutdown", shutdown_);
-        find("nvmlErrorString", error_string_);
-        find("nvmlDeviceGetHandleByUUID", handle_by_uuid_);
-        find("nvmlDeviceGetTotalEnergyConsumption", total_energy_);
-        find("nvmlDeviceGetPowerUsage", power_usage_);
-        check("nvmlInit_v2", init_());
-    }
-    Nvml(const Nvml&) = delete;
-    Nvml& operator=(const Nvml&) = delete;
-    ~Nvml() { shutdown_(); }
-
-    NvmlDevice device(const std::string& uuid) const {
-        NvmlDevice device = nullptr;
-        check("nvmlDeviceGetHandleByUUID", handle_by_uuid_(uuid.c_str(), &device));
-        return device;
-    }
-
-    /// Since the driver was loaded; nothing where the GPU does not count it.
-    std::optional<double> joules(NvmlDevice device) const {
-        unsigned long long millijoules = 0;
-        const int status = total_energy_(device, &millijoules);
-        if (status == kNotSupported) return std::nullopt;
-        check("nvmlDeviceGetTotalEnergyConsumption", status);
-        return static_cast<double>(millijoules) * 1e-3;
-    }
-
-    double watts(NvmlDevice device) const {
-        unsigned milliwatts = 0;
-        check("nvmlDeviceGetPowerUsage", power_usage_(device, &milliwatts));
-        return static_cast<double>(milliwatts) * 1e-3;
-    }
-
-private:
-    template <typename Function>
-    void find(const char* name, Function& function) const {
-        function = reinterpret_cast<Function>(dlsym(handle_, name));
-        require(function != nullptr, ExitCode::data, "NVML: the library has no {}", name);
-    }
-
-    void check(const char* call, int status) const {
-        require(status == kSuccess, ExitCode::data, "NVML: {}: {}", call,
-                printable(error_string_(status)));
-    }
-
-    void* handle_;  // never closed
-    int (*init_)() = nullptr;
-    int (*shutdown_)() = nullptr;
-    const char* (*error_string_)(int) = nullptr;
-    int (*handle_by_uuid_)(const char*, NvmlDevice*) = nullptr;
-    int (*total_energy_)(NvmlDevice, unsigned long long*) = nullptr;
-    int (*power_usage_)(NvmlDevice, unsigned*) = nullptr;
-};
 
 /// Trapezoids over the power at each reading.
 class IntegratedPower {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/report/device_health.hpp>
 
 #include "sections.hpp"
 
@@ -121,11 +122,40 @@ Markup audits(const RunRecord& record) {
     return table(audits);
 }
 
+/// What the drivers of GPUs told while they trained.
+Markup health_of_gpus(const RunRecord& record) {
+    Table gpus;
+    gpus.caption = "GPUs while they trained, by their driver";
+    gpus.columns = {
+        {"rank"},         {"host", Align::left},       {"slowed by", Align::left},
+        {"of the looks"}, {"corrected memory errors"}, {"uncorrected ones and Xids", Align::left}};
+    gpus.unfolded = 4;
+    for (const GroupRecord& group : record.work.groups) {
+        for (const DeviceHealthRecord& one : group.device_health) {
+            const std::string errors = errors_text(one);
+            const Quantity percent{one.slowed_share.value
+                                       ? std::optional(100 * *one.slowed_share.value)
+                                       : std::nullopt,
+                                   one.slowed_share.reason};
+            const Quantity& uncorrected = one.uncorrected_ecc_errors;
+            gpus.rows.push_back(
+                {text(std::to_string(one.world_rank)), text(one.host),
+                 text(one.slowed_by.empty() ? "nothing"
+                                            : fmt::format("{}", fmt::join(one.slowed_by, ", "))),
+                 quantity(percent, "{:.0f}", " %"), quantity(one.corrected_ecc_errors, "{:.0f}"),
+                 !errors.empty() ? element("strong", {text(errors)})
+                                 : quantity(uncorrected, "{:.0f}")});
+        }
+    }
+    return gpus.rows.empty() ? Markup{} : table(gpus);
+}
+
 }  // namespace
 
 Markup groups_section(const RunRecord& record) {
     return section("groups", "Groups",
-                   rank_map(record) + table_of_groups(record) + failures(record) + audits(record));
+                   rank_map(record) + table_of_groups(record) + failures(record) + audits(record) +
+                       health_of_gpus(record));
 }
 
 }  // namespace hpcai::report

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/report/device_health.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "fields.hpp"
@@ -369,6 +370,7 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     print_times(page, record);
     print_utilization(page, record);
     print_counters(page, record);
+    for (const std::string& line : health_lines(record)) page.line("{}", one_line(line));
     print_models(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));

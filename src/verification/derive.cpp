@@ -7,6 +7,7 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/report/device_health.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -161,6 +162,20 @@ void derive_scores(RunRecord& record) {
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
+namespace {
+
+void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
+    for (const DeviceHealthRecord& one : group.device_health) {
+        ++facts.watched_gpus;
+        const std::string errors = report::errors_text(one);
+        if (errors.empty()) continue;
+        facts.gpu_errors.push_back(
+            fmt::format("rank {} on {}: {}", one.world_rank, one.host, errors));
+    }
+}
+
+}  // namespace
+
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {
     VerdictFacts facts;
     facts.training_samples = record.workload.training_samples;
@@ -171,7 +186,10 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
     for (std::size_t index = 0; index < groups.size(); ++index) {
         facts.bad_samples += groups[index].bad_samples;
         facts.went_on |= !groups[index].record.continuations.empty();
-        if (groups[index].record.failure.empty()) continue;
+        if (groups[index].record.failure.empty()) {
+            add_gpus(groups[index].record, facts);
+            continue;
+        }
         facts.failures.push_back(fmt::format("group {}: {}", index, groups[index].record.failure));
     }
     return facts;

@@ -50,6 +50,7 @@ public:
         if (expected.record.failure.empty()) {
             take_steps(expected.record);
             check_continuations(expected.record);
+            check_health(expected.record);
             take_core_phase(expected);
             take_ranks(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
@@ -148,6 +149,40 @@ private:
                             "and not before {}",
                             one.step, one.started_utc, step, record.iterations, started);
             return;
+        }
+    }
+
+    /// What drivers told is the record's own word, as far as they can have told it.
+    void check_health(GroupRecord& record) const {
+        int last_rank = -1;
+        for (DeviceHealthRecord& one : record.device_health) {
+            const int rank = one.world_rank;
+            const bool is_known = rank > last_rank &&
+                                  rank < std::ssize(claim_.record.topology.map) &&
+                                  claim_.controller.place(rank).group == group_ &&
+                                  claim_.config.run.meters != config::Meters::none;
+            if (!is_known) {
+                inspector_.find(files_.record,
+                                "record.device_health has rank {} behind {}; must have the ranks "
+                                "of the group in order, and none with run.meters none",
+                                rank, last_rank);
+                return;
+            }
+            last_rank = rank;
+            one.host = claim_.record.topology.map[static_cast<std::size_t>(rank)].host;
+            const double share = one.slowed_share.value.value_or(one.slowed_by.empty() ? 0 : 1);
+            const auto is_count = [](const Quantity& count) {
+                const double value = count.value.value_or(0);
+                return value >= 0 && value == std::floor(value);
+            };
+            if (share >= 0 && share <= 1 && (share > 0) != one.slowed_by.empty() &&
+                is_count(one.corrected_ecc_errors) && is_count(one.uncorrected_ecc_errors)) {
+                continue;
+            }
+            inspector_.find(files_.record,
+                            "record.device_health has a share of looks or a count of errors of "
+                            "rank {} that cannot be",
+                            rank);
         }
     }
 

@@ -146,6 +146,16 @@ Rule equal_replicas(const VerdictFacts& facts) {
                         diverged, facts.groups)};
 }
 
+/// Errors by which a GPU may have computed something else: no level allows them either.
+Rule sound_gpus(const VerdictFacts& facts) {
+    const std::size_t count = facts.gpu_errors.size();
+    std::string found = "none";
+    if (count > 0) found = facts.gpu_errors.front();
+    if (count > 1) found += fmt::format(" (and {} more)", count - 1);
+    return {{10, "GPUs with uncorrected memory errors or Xids", "none", found, count == 0},
+            fmt::format("rule 10: {}", found)};
+}
+
 /// Rules 1 to 7 and 9, as far as run.level has them.
 std::vector<Rule> rules_of_level(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
@@ -221,7 +231,8 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config) 
 }
 
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
-    const std::vector<Rule> rules = rules_of_level(config, facts);
+    std::vector<Rule> rules = rules_of_level(config, facts);
+    if (facts.watched_gpus > 0) rules.push_back(sound_gpus(facts));
     const Rule replicas = equal_replicas(facts);
     VerdictRecord verdict = decide(config, facts, replicas, what_broke(rules));
     for (const Rule& rule : rules) verdict.rules.push_back(rule.record);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include "result_edits.hpp"
 
@@ -225,15 +226,68 @@ TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
     EXPECT_NE(outcome.error.find("result.json"), std::string::npos) << outcome.error;
 }
 
-/// A GPU that the CPU stands in for, and a library in the place of NVML by which it takes 250 W.
-TEST_F(CountersOfARun, HaveTheEnergyOfGpus) {
+/// On a GPU that the CPU stands in for, with a library in the place of NVML by which it takes
+/// 250 W; nothing where CUDA's headers were not there to build it.
+std::optional<Launch> on_stand_in(const fs::path& folder, const std::string& output) {
     const char* stand_in = std::getenv("HPCAI500_STAND_IN");
-    if (stand_in == nullptr || *stand_in == '\0') GTEST_SKIP() << "built without CUDA's headers";
-    Launch launch{folder_->path(), 2, {"device.kind=cuda", "data.synthetic_samples=2"}};
-    launch.output = "gpu";
+    if (stand_in == nullptr || *stand_in == '\0') return std::nullopt;
+    Launch launch{folder, 2, {"device.kind=cuda", "data.synthetic_samples=2"}};
+    launch.output = output;
     launch.program = std::string(stand_in) + "/hpcai500";
     launch.options = {"-x", "LD_LIBRARY_PATH=" + std::string(stand_in)};
-    const Outcome outcome = run(launch);
+    return launch;
+}
+
+TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
+    std::optional<Launch> launch = on_stand_in(folder_->path(), "ill");
+    if (!launch) GTEST_SKIP() << "built without CUDA's headers";
+    launch->options.insert(launch->options.end(), {"-x", "HPCAI500_STAND_IN_XID=79"});
+    const Outcome outcome = run(*launch);
+    EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
+    EXPECT_NE(outcome.out.find("\nreason: rule 10: rank 0 on "), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\nGPU with errors     : rank 1 on "), std::string::npos);
+    const fs::path result = *folder_ / "ill";
+    for (int number = 0; number < 2; ++number) {
+        const nlohmann::json health = json_of(
+            result /
+            "result.json")["work"]["groups"][static_cast<std::size_t>(number)]["device_health"];
+        ASSERT_EQ(health.size(), 1U);
+        EXPECT_EQ(health[0]["world_rank"], number);
+        EXPECT_EQ(health[0]["xids"], nlohmann::json({79}));
+        EXPECT_EQ(health[0]["uncorrected_ecc_errors"], 0.0);
+        EXPECT_EQ(health[0]["slowed_share"], 0.0);
+    }
+    expect_verified(result);
+    const std::vector<Edit> edits{
+        {"another rank's GPU", kRecord, "record.device_health has rank 0",
+         [](const ResultCopy& copy) {
+             copy.set(kRecord, "/record/device_health/0/world_rank", 0);
+         }},
+        {"half an error", kRecord, "record.device_health has a share",
+         [](const ResultCopy& copy) {
+             copy.set(kRecord, "/record/device_health/0/uncorrected_ecc_errors", 0.5);
+         }},
+        {"slowed by nothing", kRecord, "record.device_health has a share",
+         [](const ResultCopy& copy) {
+             copy.set(kRecord, "/record/device_health/0/slowed_share", 0.5);
+         }},
+        {"a GPU of another host", kRecord, "record.device_health[",
+         [](const ResultCopy& copy) {
+             copy.set(kRecord, "/record/device_health/0/host", "elsewhere");
+         }},
+        {"an error hidden in the group's record", kRecord, "work.groups",
+         [](const ResultCopy& copy) {
+             copy.set(kRecord, "/record/device_health/0/xids", Json::array());
+         },
+         "result.json"},
+    };
+    for (const Edit& edit : edits) expect_told(result, edit);
+}
+
+TEST_F(CountersOfARun, HaveTheEnergyOfGpus) {
+    const std::optional<Launch> launch = on_stand_in(folder_->path(), "gpu");
+    if (!launch) GTEST_SKIP() << "built without CUDA's headers";
+    const Outcome outcome = run(*launch);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     const nlohmann::json record = json_of(*folder_ / "gpu/result.json");
     const nlohmann::json energy = record["energy"];

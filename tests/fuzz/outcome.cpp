@@ -5,6 +5,11 @@
 
 namespace hpcai::fuzz {
 
+Readings& readings() {
+    static Readings made;
+    return made;
+}
+
 std::filesystem::path Scratch::write(const char* name, std::string_view bytes) const {
     const std::filesystem::path path = folder_ / name;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -18,14 +18,27 @@
 /// signal or a sanitizer's report is a finding.
 namespace hpcai::fuzz {
 
+/// What came of the readings of one input.
+struct Readings {
+    int made = 0;
+    int refused = 0;
+    std::string refusal = {};  // the last one
+};
+
+/// Of the input that runs or has run; a target has one thread.
+Readings& readings();
+
 /// Runs `read`. A refusal of the input is a legal outcome; an Error(internal), by which the program
 /// accuses itself, and any other exception are not, and pass.
 template <typename Read>
 void refusing(const Read& read) {
+    ++readings().made;
     try {
         read();
     } catch (const Error& error) {
         if (error.code() == ExitCode::internal) throw;
+        ++readings().refused;
+        readings().refusal = error.what();
     }
 }
 

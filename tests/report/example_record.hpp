@@ -25,6 +25,12 @@ inline TimeBreakdownRecord example_breakdown() {
     return time;
 }
 
+inline std::vector<DeviceHealthRecord> example_health() {
+    const Quantity unknown{std::nullopt, "made up"};
+    return {{2, "node1", "GPU-2", {}, {0, ""}, {0, ""}, {0, ""}, {}},
+            {3, "node1", "GPU-3", {"hw_thermal_slowdown"}, {0.40625, ""}, {2, ""}, unknown, {}}};
+}
+
 inline GroupRecord example_group(int group, double seconds) {
     GroupRecord record;
     record.group = group;
@@ -46,6 +52,7 @@ inline GroupRecord example_group(int group, double seconds) {
     record.time_breakdown = example_breakdown();
     record.time_breakdown.step_seconds.value = seconds / 6;
     if (group == 0) record.time_breakdown.stragglers.clear();
+    if (group == 1) record.device_health = example_health();
     record.quality_by_epoch = {{1, seconds / 2, 0.5}, {2, seconds, group == 0 ? 0.7 : 0.725}};
     return record;
 }

@@ -78,6 +78,38 @@ TEST(Summary, HasTheEnergyThatWasMeasured) {
         << summary(record, kManifest);
 }
 
+TEST(Summary, NamesTheFewWorstOfTheGpusThatWereSlowedOrHadErrors) {
+    RunRecord record = example_record();
+    record.work.groups[0].device_health = {
+        {0, "node0", "GPU-0", {"sw_power_cap"}, {0.125, ""}, {0, ""}, {1, ""}, {}},
+        {1, "node\n0", "GPU-1", {"hw_slowdown", "sw_power_cap"}, {1, ""}, {0, ""}, {2, ""}, {79}}};
+    const std::string text = summary(record, kManifest);
+    EXPECT_NE(
+        text.find("GPU with errors     : rank 0 on node0, 1 uncorrected memory error\n"
+                  "GPU with errors     : rank 1 on node 0, 2 uncorrected memory errors, Xid 79\n"
+                  "GPU slowed          : rank 1 on node 0, hw_slowdown and sw_power_cap in "
+                  "100 % of the looks\n"
+                  "GPU slowed          : rank 3 on node1, hw_thermal_slowdown in 41 % of the "
+                  "looks\n"
+                  "GPU slowed          : rank 0 on node0, sw_power_cap in 12 % of the looks\n"),
+        std::string::npos)
+        << text;
+    record.work.groups[0].device_health.push_back(record.work.groups[0].device_health[0]);
+    EXPECT_NE(summary(record, kManifest).find("\nGPU slowed          : 1 more\n"),
+              std::string::npos);
+}
+
+TEST(Summary, CountsTheXidsOfAGpuBehindTheFirstFour) {
+    RunRecord record = example_record();
+    const Quantity unknown{std::nullopt, "made up"};
+    record.work.groups[0].device_health = {
+        {0, "node0", "GPU-0", {}, unknown, unknown, unknown, {13, 31, 43, 45, 79, 79}}};
+    EXPECT_NE(summary(record, kManifest)
+                  .find("GPU with errors     : rank 0 on node0, Xid 13, Xid 31, Xid 43, Xid 45, 2 "
+                        "more\n"),
+              std::string::npos);
+}
+
 TEST(Summary, TellsWhereAGroupWentOn) {
     RunRecord record = example_record();
     record.work.groups[1].continuations = {{4, "2022-11-06T00:00:00Z"}};

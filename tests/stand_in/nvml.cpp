@@ -2,20 +2,41 @@
 #include "nvml.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 
 /// Stands in for NVIDIA's management library: GPUs whose UUIDs begin with "GPU-" and which take
-/// 250 W since the machine started, unless a test says otherwise.
+/// 250 W since the machine started, in good health, unless a test says otherwise. The variable
+/// HPCAI500_STAND_IN_XID makes each GPU report this error of its driver, once.
 namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
+constexpr int kTimeout = 10;
 constexpr int kUnknown = 999;
 constexpr unsigned kMilliwatts = 250'000;
 
+constexpr unsigned long long kXidCriticalError = 8;
+constexpr int kLastXid = 79;
+
+/// As NVML has it.
+struct Event {
+    void* device;
+    unsigned long long type;
+    unsigned long long data;
+    unsigned gpu_instance, compute_instance;
+};
+
 StandInNvml state{};
-char gpu;
+char gpu, events;
+bool has_told_xid;
+
+/// Of HPCAI500_STAND_IN_XID; 0: none.
+unsigned long long xid_of_environment() {
+    const char* text = std::getenv("HPCAI500_STAND_IN_XID");
+    return text == nullptr || has_told_xid ? 0 : std::strtoull(text, nullptr, 10);
+}
 
 }  // namespace
 
@@ -34,6 +55,7 @@ int nvmlShutdown() {
 }
 
 const char* nvmlErrorString(int status) {
+    if (status == kNotSupported) return "Not Supported";
     return status == kNotFound ? "Not Found" : "Unknown Error";
 }
 
@@ -57,6 +79,47 @@ int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) 
 
 int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
     *milliwatts = state.milliwatts != 0 ? state.milliwatts : kMilliwatts;
+    return kSuccess;
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
+    *reasons = state.clock_event_reasons;
+    return kSuccess;
+}
+
+int nvmlDeviceGetTotalEccErrors(void*, int kind, int counter, unsigned long long* count) {
+    if (state.tells_no_health || counter != 0) return kNotSupported;
+    *count = kind == 0 ? state.corrected_ecc_errors : state.uncorrected_ecc_errors;
+    return kSuccess;
+}
+
+int nvmlEventSetCreate(void** set) {
+    *set = &events;
+    ++state.open_event_sets;
+    return kSuccess;
+}
+
+int nvmlEventSetFree(void*) {
+    --state.open_event_sets;
+    return kSuccess;
+}
+
+int nvmlDeviceRegisterEvents(void*, unsigned long long types, void* set) {
+    if (state.tells_no_health || types != kXidCriticalError || set != &events) return kNotSupported;
+    return kSuccess;
+}
+
+int nvmlEventSetWait_v2(void*, Event* event, unsigned) {
+    const unsigned long long given = xid_of_environment();
+    if (given == 0 && state.xids_to_come == 0) return kTimeout;
+    if (given != 0) {
+        has_told_xid = true;
+        *event = {&gpu, kXidCriticalError, given, 0, 0};
+        return kSuccess;
+    }
+    --state.xids_to_come;
+    *event = {&gpu, kXidCriticalError,
+              static_cast<unsigned long long>(kLastXid - state.xids_to_come), 0, 0};
     return kSuccess;
 }
 }

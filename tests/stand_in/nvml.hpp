@@ -7,6 +7,11 @@ struct StandInNvml {
     bool has_no_counter;             // of energy, as GPUs before Volta
     unsigned long long millijoules;  // 0: those of 250 W
     unsigned milliwatts;             // 0: 250 W
+    bool tells_no_health;            // neither of ECC nor of Xids
+    unsigned long long clock_event_reasons;
+    unsigned long long corrected_ecc_errors, uncorrected_ecc_errors;
+    int xids_to_come;  // with numbers up to 79
+    int open_event_sets;
 };
 
 extern "C" StandInNvml* stand_in_nvml();

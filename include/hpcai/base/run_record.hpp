@@ -155,7 +155,7 @@ struct DeviceHealthRecord {
     std::string host;
     std::string device;  // its UUID
     std::vector<std::string>
-        slowed_by;                  // in one look at least: "power_cap", "hardware_thermal", ...
+        slowed_by;                  // in one look at least: "sw_power_cap", "hw_thermal_slowdown"
     Quantity slowed_share;          // of the looks, one a second: with clocks lowered by one
     Quantity corrected_ecc_errors;  // in that time, as the next two
     Quantity uncorrected_ecc_errors;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <optional>
 #include <vector>
 
 #include <hpcai/meters/counter_log.hpp>
+#include <hpcai/meters/repeater.hpp>
 #include <hpcai/meters/utc.hpp>
 
 namespace hpcai::meters {
@@ -18,21 +17,14 @@ public:
     Sampler(CounterLog log, double seconds_between);
     Sampler(const Sampler&) = delete;
     Sampler& operator=(const Sampler&) = delete;
-    ~Sampler();
 
     /// Reads for the last time; returns what was read. To be called once.
     std::vector<CounterRecord> finish();
 
 private:
-    void run(double seconds_between);
-    void stop();
-
     UtcClock clock_;
     CounterLog log_;
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    bool stops_ = false;
-    std::thread thread_;
+    std::optional<Repeater> repeater_;  // ends before what it reads into
 };
 
 }  // namespace hpcai::meters

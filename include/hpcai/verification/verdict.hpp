@@ -20,6 +20,8 @@ struct VerdictFacts {
     int groups = 0;
     bool went_on = false;                 // a group was trained by several programs
     std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
+    int watched_gpus = 0;                 // of the groups that finished
+    std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", one for each GPU with some
 };
 
 /// What to say of each rule 1 to 7 and 9 that run.level has and that is broken; none at level
@@ -31,7 +33,7 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
 /// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
 /// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number,
-/// and so does diverged replicas' rule 8 at every level.
+/// and so do diverged replicas' rule 8 and, where GPUs were watched, their rule 10 at every level.
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
 
 }  // namespace hpcai::verification

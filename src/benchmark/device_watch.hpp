@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/meters/gpu_health.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// Looks once a second how this rank's GPU is while its group trains, in a thread of its own;
+/// nothing where the rank has a CPU or run.meters is none.
+class DeviceWatch {
+public:
+    explicit DeviceWatch(const Start& start);
+
+    /// The last look, behind the last step. May be called again, and does nothing then.
+    void finish();
+
+    /// What this rank has seen; finishes.
+    std::vector<DeviceHealthRecord> mine();
+
+    /// At the leader what all ranks have seen, by rank; else nothing. Finishes. Collective in the
+    /// group.
+    std::vector<DeviceHealthRecord> gather(comm::Communicator& group, Logger& log);
+
+private:
+    const Start& start_;
+    std::optional<meters::GpuWatch> watch_;
+    std::vector<DeviceHealthRecord> mine_;
+    std::string xids_unknown_;
+};
+
+}  // namespace hpcai::benchmark

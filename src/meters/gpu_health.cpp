@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/meters/gpu_health.hpp>
+
+#include "nvml.hpp"
+
+namespace hpcai::meters {
+namespace {
+
+struct ReasonRow {
+    std::uint64_t bit;
+    const char* name;
+};
+
+/// Those of nvml.h's nvmlClocksEventReason... that slow a GPU down against what it was set to; not
+/// idle, application clocks, sync boost and display clocks.
+constexpr std::array kClockEventReasons{
+    ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
+    ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},
+    ReasonRow{0x04, "sw_power_cap"}};
+
+constexpr std::size_t kMostXids = 256;
+
+/// A number, or why there is none any more.
+template <typename Number, typename Read>
+void read_into(Number& number, std::string& failure, const Read& read) {
+    if (!failure.empty()) return;
+    try {
+        number = read();
+    } catch (const Error& error) {
+        failure = error.what();
+    }
+}
+
+/// Errors counted since the construction.
+class EccCount {
+public:
+    EccCount(const Nvml& nvml, NvmlDevice device, EccErrors kind) : device_(device), kind_(kind) {
+        read_into(begin_, failure_, [&] { return nvml.ecc_errors(device, kind); });
+    }
+    Quantity since_begin(const Nvml& nvml) {
+        std::uint64_t now = 0;
+        read_into(now, failure_, [&] { return nvml.ecc_errors(device_, kind_); });
+        if (failure_.empty() && now < begin_) failure_ = "NVML: the count was set back";
+        if (!failure_.empty()) return {std::nullopt, failure_};
+        return {static_cast<double>(now - begin_), ""};
+    }
+
+private:
+    NvmlDevice device_;
+    EccErrors kind_;
+    std::uint64_t begin_ = 0;
+    std::string failure_;
+};
+
+}  // namespace
+
+struct GpuHealthLog::State {
+    std::string uuid;
+    std::string failure = {};  // why the GPU cannot be asked at all
+    std::shared_ptr<const Nvml> nvml = {};
+    NvmlDevice device = nullptr;
+    std::optional<EccCount> corrected = {}, uncorrected = {};
+    std::unique_ptr<NvmlXids> xids = {};
+    std::string xids_failure = {};
+    std::string reasons_failure = {};
+    std::uint64_t reasons = 0;  // of all looks
+    std::int64_t looks = 0;
+    std::int64_t slowed_looks = 0;
+    std::vector<std::int64_t> numbers = {};
+
+    void open(const std::string& library) {
+        nvml = std::make_shared<const Nvml>(library);
+        device = nvml->device(uuid);
+        corrected.emplace(*nvml, device, EccErrors::corrected);
+        uncorrected.emplace(*nvml, device, EccErrors::uncorrected);
+        read_into(xids, xids_failure, [&] { return std::make_unique<NvmlXids>(nvml, device); });
+    }
+
+    void take_xids() {
+        std::vector<std::int64_t> more;
+        read_into(more, xids_failure, [&] { return xids->take(); });
+        more.resize(std::min(more.size(), kMostXids - numbers.size()));
+        numbers.insert(numbers.end(), more.begin(), more.end());
+    }
+};
+
+GpuHealthLog::GpuHealthLog(const std::string& library, const std::string& uuid)
+    : state_(std::make_unique<State>(State{uuid})) {
+    try {
+        state_->open(library);
+    } catch (const Error& error) {
+        state_->failure = error.what();
+    }
+    look();
+}
+
+GpuHealthLog::~GpuHealthLog() = default;
+
+void GpuHealthLog::look() {
+    State& state = *state_;
+    if (!state.failure.empty()) return;
+    state.take_xids();
+    std::uint64_t now = 0;
+    read_into(now, state.reasons_failure,
+              [&] { return state.nvml->clock_event_reasons(state.device); });
+    if (!state.reasons_failure.empty()) return;
+    const bool is_slowed = std::ranges::any_of(
+        kClockEventReasons, [&](const ReasonRow& row) { return (now & row.bit) != 0; });
+    state.reasons |= now;
+    state.slowed_looks += is_slowed ? 1 : 0;
+    ++state.looks;
+}
+
+GpuHealth GpuHealthLog::finish() {
+    look();
+    State& state = *state_;
+    GpuHealth health;
+    DeviceHealthRecord& record = health.record;
+    record.device = state.uuid;
+    if (!state.failure.empty()) {
+        const Quantity unknown{std::nullopt, state.failure};
+        record.slowed_share = record.corrected_ecc_errors = record.uncorrected_ecc_errors = unknown;
+        health.xids_unknown = state.failure;
+        return health;
+    }
+    for (const ReasonRow& row : kClockEventReasons) {
+        if ((state.reasons & row.bit) != 0) record.slowed_by.emplace_back(row.name);
+    }
+    record.slowed_share = {std::nullopt, state.reasons_failure};
+    if (state.reasons_failure.empty()) {
+        record.slowed_share.value =
+            static_cast<double>(state.slowed_looks) / static_cast<double>(state.looks);
+    }
+    record.corrected_ecc_errors = state.corrected->since_begin(*state.nvml);
+    record.uncorrected_ecc_errors = state.uncorrected->since_begin(*state.nvml);
+    record.xids = state.numbers;
+    health.xids_unknown = state.xids_failure;
+    return health;
+}
+
+GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double seconds_between)
+    : repeater_(
+          {.begin = [this, library, uuid] { log_ = std::make_unique<GpuHealthLog>(library, uuid); },
+           .again = [this] { log_->look(); },
+           .seconds_between = seconds_between}) {}
+
+GpuHealth GpuWatch::finish() {
+    repeater_.stop();
+    return log_->finish();
+}
+
+}  // namespace hpcai::meters

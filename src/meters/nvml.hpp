@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hpcai::meters {
+
+/// Of NVIDIA's nvml.h (versions 12 and 13), which need not be there.
+using NvmlDevice = void*;
+
+enum class EccErrors { corrected = 0, uncorrected = 1 };  // its nvmlMemoryErrorType_t
+
+/// NVIDIA's management library, as far as it is used here. It may be called from any thread.
+/// Throws Error(data) naming the call that fails or that the library lacks.
+class Nvml {
+public:
+    explicit Nvml(const std::string& library);
+    Nvml(const Nvml&) = delete;
+    Nvml& operator=(const Nvml&) = delete;
+    ~Nvml() { shutdown_(); }
+
+    NvmlDevice device(const std::string& uuid) const;
+
+    /// Since the driver was loaded; nothing where the GPU does not count it.
+    std::optional<double> joules(NvmlDevice device) const;
+    double watts(NvmlDevice device) const;
+
+    /// Bits of kClockEventReasons and others: why the clocks are lower just now.
+    std::uint64_t clock_event_reasons(NvmlDevice device) const;
+    /// Of all memories of the GPU since the driver was loaded.
+    std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;
+
+private:
+    friend class NvmlXids;
+
+    template <typename Function>
+    void find(Function& function, const char* name) const;
+    /// Under the first of these names, which NVIDIA has changed; left null where there is none.
+    template <typename Function>
+    void look_for(Function& function, std::initializer_list<const char*> names) const;
+    void check(const char* call, int status) const;
+    /// For a function that was looked for.
+    template <typename Function, typename... Arguments>
+    void call(const char* name, Function function, Arguments... arguments) const;
+
+    struct Event {
+        NvmlDevice device;
+        unsigned long long type;
+        unsigned long long data;
+        unsigned gpu_instance, compute_instance;
+    };
+
+    void* handle_;  // never closed
+    int (*init_)() = nullptr;
+    int (*shutdown_)() = nullptr;
+    const char* (*error_string_)(int) = nullptr;
+    int (*handle_by_uuid_)(const char*, NvmlDevice*) = nullptr;
+    int (*total_energy_)(NvmlDevice, unsigned long long*) = nullptr;
+    int (*power_usage_)(NvmlDevice, unsigned*) = nullptr;
+    int (*clock_reasons_)(NvmlDevice, unsigned long long*) = nullptr;
+    int (*ecc_errors_)(NvmlDevice, int, int, unsigned long long*) = nullptr;
+    int (*event_set_create_)(void**) = nullptr;
+    int (*event_set_free_)(void*) = nullptr;
+    int (*register_events_)(NvmlDevice, unsigned long long, void*) = nullptr;
+    int (*event_set_wait_)(void*, Event*, unsigned) = nullptr;
+};
+
+/// Errors that the driver reports of one GPU from the construction on.
+class NvmlXids {
+public:
+    NvmlXids(std::shared_ptr<const Nvml> nvml, NvmlDevice device);
+    NvmlXids(const NvmlXids&) = delete;
+    NvmlXids& operator=(const NvmlXids&) = delete;
+    ~NvmlXids();
+
+    /// The numbers of those since the last call, in order. Does not wait.
+    std::vector<std::int64_t> take();
+
+private:
+    std::shared_ptr<const Nvml> nvml_;
+    void* events_ = nullptr;
+};
+
+}  // namespace hpcai::meters

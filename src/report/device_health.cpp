@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/report/device_health.hpp>
+
+namespace hpcai::report {
+namespace {
+
+constexpr std::size_t kNamedGpus = 3;
+constexpr std::size_t kNamedXids = 4;
+
+void add_lines(std::string_view title, const std::vector<const DeviceHealthRecord*>& some,
+               std::string (*text)(const DeviceHealthRecord&), std::vector<std::string>& lines) {
+    for (std::size_t index = 0; index < std::min(kNamedGpus, some.size()); ++index) {
+        lines.push_back(fmt::format("{:<20}: rank {} on {}, {}", title, some[index]->world_rank,
+                                    some[index]->host, text(*some[index])));
+    }
+    if (some.size() > kNamedGpus) {
+        lines.push_back(fmt::format("{:<20}: {} more", title, some.size() - kNamedGpus));
+    }
+}
+
+}  // namespace
+
+std::string errors_text(const DeviceHealthRecord& health) {
+    std::vector<std::string> errors;
+    const double uncorrected = health.uncorrected_ecc_errors.value.value_or(0);
+    if (uncorrected > 0) {
+        errors.push_back(fmt::format("{:.0f} uncorrected memory error{}", uncorrected,
+                                     uncorrected == 1 ? "" : "s"));
+    }
+    const auto& xids = health.xids;
+    for (std::size_t index = 0; index < std::min(kNamedXids, xids.size()); ++index) {
+        errors.push_back(fmt::format("Xid {}", xids[index]));
+    }
+    if (xids.size() > kNamedXids) {
+        errors.push_back(fmt::format("{} more", xids.size() - kNamedXids));
+    }
+    return fmt::format("{}", fmt::join(errors, ", "));
+}
+
+std::string slowdown_text(const DeviceHealthRecord& health) {
+    if (health.slowed_by.empty()) return "";
+    const auto& share = health.slowed_share.value;
+    return fmt::format("{} in {} of the looks", fmt::join(health.slowed_by, " and "),
+                       share ? fmt::format("{:.0f} %", 100 * *share) : "some");
+}
+
+std::vector<std::string> health_lines(const RunRecord& record) {
+    std::vector<const DeviceHealthRecord*> ill, slowed;
+    for (const GroupRecord& group : record.work.groups) {
+        for (const DeviceHealthRecord& one : group.device_health) {
+            if (!errors_text(one).empty()) ill.push_back(&one);
+            if (!one.slowed_by.empty()) slowed.push_back(&one);
+        }
+    }
+    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* one) {
+        return one->slowed_share.value.value_or(0);
+    });
+    std::vector<std::string> lines;
+    add_lines("GPU with errors", ill, errors_text, lines);
+    add_lines("GPU slowed", slowed, slowdown_text, lines);
+    return lines;
+}
+
+}  // namespace hpcai::report
