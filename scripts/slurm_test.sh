@@ -30,6 +30,7 @@ several cases add that line, with what they have seen.
   stopped_*       a training that is told to stop twice ends with the digests of one that was not
   preempted_*     a job of a partition that goes first takes the hosts of a training, which stops, is
                   requeued and ends with the digests of one that had them for itself
+  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the training dies of it
   evicted_*       the same where the partition grants no grace: it is killed, and goes on from its newest
                   checkpoint
   dead_*          a rank is killed (-9): the other group's result is PARTIAL; with --long only, as its

@@ -254,8 +254,8 @@ take_hosts_of() { # job
     begin_again "$1"
 }
 
-preempted_case() { # launcher
-    local name=preempted_$1 began job results
+preempted_case() { # launcher, name
+    local name=$2_$1 began job results
     selected "$name" || return 0
     train_whole
     began=$SECONDS
@@ -264,11 +264,25 @@ preempted_case() { # launcher
     results=$world/results/$name/smoke-$job
     wait_for "it does not train" is_at_work "$results" || true
     take_hosts_of "$job"
-    judge_parts "$job" "$results" 1
+    if [[ $name == unannounced_mpirun ]]; then
+        judge "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
+    else
+        judge_parts "$job" "$results" 1
+    fi
 }
 
+# Slurm sends its own SIGTERM to the steps instead, not to the script.
+send_no_user_signal() {
+    sed -i '/^SlurmctldParameters=/d' "$SLURM_CONF"
+    on_host "${hosts[0]}" scontrol reconfigure
+}
+
+# A rank begins its second where all ranks of its group have written their first.
 has_checkpoints() { # results
-    [[ -n $(find "$1/checkpoints/0" -name '*.done') && -n $(find "$1/checkpoints/1" -name '*.done') ]] 2>/dev/null
+    local group
+    for group in 0 1; do
+        (($(find "$1/checkpoints/$group" -name '*.done' 2>/dev/null | wc -l) > count)) || return 1
+    done
 }
 
 # Slurm requeues it by itself.
@@ -280,7 +294,7 @@ evicted_case() { # launcher
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
     results=$world/results/$name/smoke-$job
-    wait_for "there are no checkpoints" has_checkpoints "$results" 2>/dev/null || true
+    wait_for "there are no checkpoints" has_checkpoints "$results" || true
     take_hosts_of "$job"
     judge_parts "$job" "$results" 1
 }
@@ -299,7 +313,7 @@ fi
 wait $child
 END
     chmod +x mortal.sh
-    write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=20
+    write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=4
     judge "$(code_at_end_of "$(HPCAI500=$world/mortal.sh HPCAI500_MORTAL=$program submit "$name")")" 7 \
         "RESULT PARTIAL *"
 }
@@ -318,8 +332,11 @@ all_cases() {
         array_case "$launcher"
         restart_case "$launcher"
         stopped_case "$launcher"
-        preempted_case "$launcher"
+        preempted_case "$launcher" preempted
         evicted_case "$launcher"
         dead_case "$launcher"
     done
+    send_no_user_signal
+    preempted_case mpirun unannounced
+    preempted_case srun unannounced
 }

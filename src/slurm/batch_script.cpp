@@ -162,7 +162,6 @@ std::string launch(const BatchJob& job) {
 
 /// Bash ends a wait for a signal that it traps, and the launcher goes on.
 std::string start_and_wait(const BatchJob& job) {
-    const bool is_mpirun = job.launcher == Launcher::mpirun;
     std::string text = places(job) +
                        "\n# What shows that a run has come somewhere.\n"
                        "traces() {\n"
@@ -173,14 +172,9 @@ std::string start_and_wait(const BatchJob& job) {
                        "summary=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n";
     text += launch(job);
     text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
-    text += is_mpirun ? std::string(
-                            "# mpirun hands USR1 on to every rank, which stops at a checkpoint.\n"
-                            "trap 'kill -USR1 \"$launcher\"' USR1\n")
-                      : fmt::format(
-                            "# To the ranks of every step of this job, which stop at a "
-                            "checkpoint.\n"
-                            "trap 'scancel --signal=USR1 \"{}\"' USR1\n",
-                            this_job(job));
+    text +=
+        "# The launcher hands USR1 on to every rank, which stops at a checkpoint.\n"
+        "trap 'kill -USR1 \"$launcher\"' USR1\n";
     text +=
         "# Where a rank was killed the launcher may stay when all others have gone: a minute "
         "behind\n"
