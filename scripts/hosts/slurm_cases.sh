@@ -42,10 +42,10 @@ code_at_end_of() { # job
     exit_code_of "$1"
 }
 
-# Says whether the job's code and the last line of its log are the expected ones.
+# Says whether the job's code and the last line of its log, but for what Slurm adds, are the expected ones.
 judge() { # code, expected code, expected pattern of the line
     local line
-    line=$(tail -n 1 "$name.log" 2>/dev/null) || true
+    line=$(grep -v '^slurmstepd-' "$name.log" 2>/dev/null | tail -n 1) || true
     ((!show)) || { echo "--- $name.log" && cat "$name.log"; }
     cases=$((cases + 1))
     # shellcheck disable=SC2053  # a pattern
