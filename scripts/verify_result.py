@@ -1306,7 +1306,7 @@ def nothing_of(row):
               "diverged_at_step"}
     blank = {}
     for key, value in row.items():
-        if key in counts:
+        if key in counts and not isinstance(value, list):  # an audit has "ranks", too
             blank[key] = 0
         elif isinstance(value, (dict, list, str)):
             if not key.endswith("_reason"):

@@ -145,6 +145,9 @@ Vote vote_of(const Start& start, std::vector<GroupOutcome>& members) {
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
         GroupOutcome& mine = members[static_cast<std::size_t>(leaders.rank())];
         load_predictions(start, mine);
+        if (start.config.bagging.sampler == config::Sampler::none) {  // all are in every bag
+            mine.out_of_bag.resize(static_cast<std::size_t>(start.samples.training->samples()));
+        }
         Vote counted = hold_vote(*make_workload(start), mine, leaders);
         if (leaders.rank() == 0) vote = std::move(counted);
     });

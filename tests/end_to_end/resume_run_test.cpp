@@ -213,7 +213,8 @@ TEST_F(ResumedRun, TakesNoCheckpointOfTwoPrograms) {
     EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: it is not whole on "
                                        "all ranks"));
     EXPECT_THAT(text_of(folder_ / "result/groups/0/log.txt"),
-                HasSubstr("goes on from the checkpoint of step 1"));
+                testing::ContainsRegex("step 2 is not used(.|\n)*goes on from the checkpoint of "
+                                       "step 1"));
 }
 
 TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {

@@ -11,7 +11,6 @@
 namespace hpcai::end_to_end {
 namespace {
 
-using testing::EndsWith;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
