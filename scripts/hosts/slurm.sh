@@ -11,20 +11,25 @@ missing_of_slurm() {
     echo "${missing[*]}"
 }
 
-# Debian starts the daemons of a new package unless this file forbids it.
-install_slurm() {
-    local policy=/usr/sbin/policy-rc.d made=0
-    [[ -n $(missing_of_slurm) ]] || return 0
-    command -v apt-get >/dev/null || return 0
+# Debian starts the daemons of a new package unless this file forbids it; it goes, whatever ends this.
+install_slurm() (
+    policy=/usr/sbin/policy-rc.d new=()
+    [[ -n $(missing_of_slurm) ]] && command -v apt-get >/dev/null || exit 0
     if [[ ! -e $policy ]]; then
+        trap 'rm -f "$policy"' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod +x "$policy"
-        made=1
     fi
+    for unit in munge slurmctld slurmd; do
+        [[ -e /lib/systemd/system/$unit.service ]] || new+=("$unit")
+    done
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-        slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || true
-    ((!made)) || rm -f "$policy"
-}
+        slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || exit 0
+    # Nor at the next start of the machine.
+    systemctl disable "${new[@]}" >/dev/null 2>&1 || true
+)
 
 # With a key of its own, which nobody else has.
 start_munge() {
@@ -62,12 +67,19 @@ SelectTypeParameters=CR_CPU
 MpiDefault=pmix
 ReturnToService=2
 SwitchType=switch/none
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,requeue_delay=1
-SlurmdTimeout=60
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+SlurmdTimeout=300
 KillWait=5
 MinJobAge=3600
 SlurmdParameters=config_overrides
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE \\
+    PriorityTier=2 PreemptMode=OFF
+PartitionName=spare Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE PriorityTier=1 GraceTime=90
+PartitionName=graceless Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE PriorityTier=1
+PartitionName=shared Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=2 PreemptMode=OFF
 END
     for host in "${hosts[@]}"; do
         echo "NodeName=$host NodeAddr=10.77.0.$((${host#host} + 1)) CPUs=4 Boards=1" \
@@ -95,9 +107,19 @@ start_slurm() {
 }
 
 job_field() { # job, field
-    on_host "${hosts[0]}" scontrol show job --oneliner "$1" | grep -o " $2=[^ ]*" | cut -d = -f 2
+    on_host "${hosts[0]}" scontrol show job --oneliner "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
 }
 
-job_waits() { [[ $(job_field "$1" JobState) == PENDING ]]; }
-job_has_ended() { [[ $(job_field "$1" JobState) =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
+ended='COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|PREEMPTED'
+job_is() { [[ $(job_field "$1" JobState) =~ ^($2)$ ]]; } # job, states as A|B
+job_waits() { job_is "$1" PENDING; }
+job_runs() { job_is "$1" RUNNING; }
+has_left() { job_is "$1" "PENDING|$ended"; } # its hosts
+job_has_ended() { job_is "$1" "$ended"; }
 exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
+
+# Slurm lets a requeued job wait for two minutes. A node refuses one that begins in the second in which
+# its last start ended there ("Job credential revoked"), which Slurm makes a failure of the job.
+begin_again() { # job, if it waits
+    ! job_waits "$1" || on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3
+}

@@ -4,7 +4,8 @@
 # Checks the recipes here as far as this machine has the tools, and names what it skips. PROGRAM, by
 # default build/release/hpcai500, is run by ReFrame. --image also builds the container with buildah
 # (as root; minutes), on a Debian 12 that debootstrap makes, and runs smoke.yaml in it; a ccache of
-# the caller serves that build, too. Exit code: 0 nothing failed, 1 something did.
+# the caller serves that build, too. Exit code: 0 nothing failed, 1 something did,
+# 2 wrong options.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 source scripts/usage.sh
@@ -13,6 +14,13 @@ source scripts/mpi_environment.sh
 
 image=false
 [[ ${1:-} != --image ]] || { image=true && shift; }
+if [[ $# -gt 1 || ${1:-} == -* ]]; then
+    echo "scripts/packaging/check.sh: expected [--image] [PROGRAM], got '$*'" >&2
+    exit 2
+elif [[ $# == 1 && ! -x $1 ]]; then
+    echo "scripts/packaging/check.sh: PROGRAM: expected a program, got '$1'" >&2
+    exit 2
+fi
 program=$(realpath -m "${1:-build/release/hpcai500}")
 recipes=$PWD/scripts/packaging
 work=$(mktemp -d)
@@ -40,8 +48,12 @@ python_parses() {
 spack_repository() { env SPACK_USER_CONFIG_PATH="$work/spack" spack -C "$work/spack_scope" "$@"; }
 # CUDA's versions are newer than those of many Spacks, which audit takes for an error.
 spack_audits() {
-    spack_repository audit packages hpcai500 | tee "$work/audit"
-    ! grep '^[0-9]\+\.' "$work/audit" | grep -vE 'dependency on (cuda|cudnn|nccl)@'
+    local code=0
+    spack_repository audit packages hpcai500 >"$work/audit" || code=$?
+    cat "$work/audit"
+    if grep '^[0-9]\+\.' "$work/audit" | grep -vE 'dependency on (cuda|cudnn|nccl)@'; then return 1; fi
+    # A Spack that fails without a finding has not audited.
+    ((code == 0)) || grep -q '^[0-9]\+\.' "$work/audit"
 }
 check_spack() {
     mkdir -p "$work/spack_scope"

@@ -34,6 +34,11 @@ private:
                      QualityRecord& quality) const override {
         bootstrap_members(mine.validation, leaders, quality);
         if (!start_.config.bagging.out_of_bag) return;
+        if (mine.out_of_bag.empty()) {
+            quality.out_of_bag = nothing(
+                "predictions out of the bag are not stored, and only ranks of a run make them");
+            return;
+        }
         const data::SampleSet& samples = *start_.samples.training;
         std::vector<std::int32_t> labels;
         for (std::int64_t sample = 0; sample < samples.samples(); ++sample) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/device/cuda_library.hpp>
 
 namespace hpcai::benchmark {
@@ -133,6 +134,16 @@ std::vector<device::Precision> available_precisions(const device::Device& device
     }
     if (device.has_int8()) available.push_back({.int8 = true});
     return available;
+}
+
+device::Precision precision_named(std::string_view name) {
+    using enum config::Precision;
+    for (const config::Precision one : {fp32, tf32, mixed, fp16, bf16, int8}) {
+        const device::Precision precision = requested(one);
+        if (name_of(precision) == name) return precision;
+    }
+    throw Error(ExitCode::data,
+                fmt::format("precision: expected one to compute in, got '{}'", printable(name)));
 }
 
 device::Precision choose_precision(config::Precision wanted, const device::Device& device) {

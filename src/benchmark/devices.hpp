@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/config/config.hpp>
@@ -46,6 +47,9 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
 
 /// All that a device computes in; the one that `auto` takes first.
 std::vector<device::Precision> available_precisions(const device::Device& device);
+
+/// That of which device::name_of is `name`. Throws Error(data) for another text.
+device::Precision precision_named(std::string_view name);
 
 /// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
 /// lacks.

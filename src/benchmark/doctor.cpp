@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/comm/launch.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/device/numa.hpp>
@@ -27,24 +29,13 @@
 #include "environment.hpp"
 #include "golden_steps.hpp"
 #include "in_world.hpp"
+#include "rank_texts.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Texts of every rank, by rank. Collective.
-std::vector<std::string> gather_texts(comm::Communicator& everyone, std::string_view mine) {
-    constexpr std::size_t kBytes = 256;
-    std::array<char, kBytes> packed{};
-    mine.copy(packed.data(), packed.size() - 1);
-    std::vector<std::array<char, kBytes>> all(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(packed)), std::as_writable_bytes(std::span(all)));
-    std::vector<std::string> texts;
-    for (const auto& text : all) texts.emplace_back(text.data());
-    return texts;
-}
 
 std::vector<double> gather_numbers(comm::Communicator& everyone, double mine) {
     std::vector<double> all(static_cast<std::size_t>(everyone.size()));
@@ -83,7 +74,7 @@ public:
             stage("golden steps",
                   [&] { gather(&RankHealth::golden, golden_digest(config_, cores_, place_)); });
         }
-        const auto more = examine(ranks_, run_command());
+        const auto more = examine(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
         findings.insert(findings.end(), more.begin(), more.end());
         return findings;
     }

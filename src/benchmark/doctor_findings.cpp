@@ -60,22 +60,6 @@ Finding bad(const char* check, std::string text, std::string remedy, ExitCode co
     return {check, std::move(text), std::move(remedy), true, code};
 }
 
-Finding program(Ranks ranks) {
-    if (const auto others = minority(ranks, &RankHealth::program); !others.empty()) {
-        return bad("program", "another program than the rest has: " + names_of(ranks, others),
-                   "start the same file on all nodes, such as one on a shared file system",
-                   ExitCode::launch);
-    }
-    if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
-        return bad("program",
-                   fmt::format("another MPI library than the rest has, {}: {}",
-                               ranks[others.front()].mpi, names_of(ranks, others)),
-                   "load the same modules on all nodes", ExitCode::launch);
-    }
-    return good("program",
-                fmt::format("SHA-256 {}..., {}", ranks[0].program.substr(0, 12), ranks[0].mpi));
-}
-
 Finding configuration(Ranks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
@@ -89,7 +73,27 @@ Finding configuration(Ranks ranks) {
                "give the path of one file on a shared file system", ExitCode::launch);
 }
 
-Finding binding(Ranks ranks, const std::string& run) {
+std::string unbound(std::size_t ranks, const Launch& launch) {
+    return launch.by_srun
+               ? fmt::format("srun --mpi=pmix --ntasks={} --cpu-bind=none {}", ranks, launch.run)
+               : fmt::format("mpirun -np {} --bind-to none {}", ranks, launch.run);
+}
+
+/// As a batch script of `hpcai500 sbatch` binds, where ranks on a node divide evenly.
+std::string bound_to_numa(std::size_t ranks, int of_a_node, int numa_nodes, const Launch& launch) {
+    if (!launch.by_srun) {
+        return fmt::format("mpirun -np {} --map-by ppr:{}:numa --bind-to numa {}", ranks,
+                           of_a_node / numa_nodes, launch.run);
+    }
+    std::string nodes;
+    for (int rank = 0; rank < of_a_node; ++rank) {
+        nodes += (rank > 0 ? "," : "") + std::to_string(rank * numa_nodes / of_a_node);
+    }
+    return fmt::format("srun --mpi=pmix --ntasks={} --ntasks-per-node={} --cpu-bind=map_ldom:{} {}",
+                       ranks, of_a_node, nodes, launch.run);
+}
+
+Finding binding(Ranks ranks, const Launch& launch) {
     std::map<int, int> on_node;
     for (const RankHealth& rank : ranks) ++on_node[rank.node];
     std::vector<std::size_t> few;
@@ -100,16 +104,15 @@ Finding binding(Ranks ranks, const std::string& run) {
         const int neighbours = on_node[rank.node];
         if (rank.sharing > rank.allowed_cores) crowded.push_back(i);
         if (rank.allowed_cores / rank.sharing < rank.cores / neighbours) few.push_back(i);
-        if (rank.allowed_numa_nodes > 1 && neighbours >= rank.numa_nodes) wide.push_back(i);
+        if (rank.allowed_numa_nodes > 1 && neighbours % rank.numa_nodes == 0) wide.push_back(i);
     }
-    const std::string unbound = fmt::format("mpirun -np {} --bind-to none {}", ranks.size(), run);
     if (!few.empty()) {
         const RankHealth& first = ranks[few.front()];
         return bad(
             "binding",
             fmt::format("{} may use {} of {} for {}", names_of(ranks, few), first.allowed_cores,
                         counted(first.cores, "core"), counted(first.sharing, "rank")),
-            unbound, ExitCode::ok);
+            unbound(ranks.size(), launch), ExitCode::ok);
     }
     if (!crowded.empty()) {
         const RankHealth& first = ranks[crowded.front()];
@@ -120,10 +123,11 @@ Finding binding(Ranks ranks, const std::string& run) {
             "start fewer ranks on a node", ExitCode::ok);
     }
     if (!wide.empty()) {
+        const RankHealth& first = ranks[wide.front()];
         return bad("binding",
-                   fmt::format("cores of {} NUMA nodes: {}", ranks[wide.front()].allowed_numa_nodes,
+                   fmt::format("cores of {} NUMA nodes: {}", first.allowed_numa_nodes,
                                names_of(ranks, wide)),
-                   fmt::format("mpirun -np {} --map-by numa --bind-to numa {}", ranks.size(), run),
+                   bound_to_numa(ranks.size(), on_node[first.node], first.numa_nodes, launch),
                    ExitCode::ok);
     }
     return good("binding", fmt::format("rank 0 may use {} of {}, {} of {}", ranks[0].allowed_cores,
@@ -180,9 +184,25 @@ Finding golden(Ranks ranks) {
 
 }  // namespace
 
-std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const std::string& run) {
-    std::vector<Finding> findings{program(by_world_rank), configuration(by_world_rank),
-                                  binding(by_world_rank, run), output(by_world_rank)};
+Finding examine_program(std::span<const RankHealth> ranks) {
+    if (const auto others = minority(ranks, &RankHealth::program); !others.empty()) {
+        return bad("program", "another program than the rest has: " + names_of(ranks, others),
+                   "start the same file on all nodes, such as one on a shared file system",
+                   ExitCode::launch);
+    }
+    if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
+        return bad("program",
+                   fmt::format("another MPI library than the rest has, {}: {}",
+                               ranks[others.front()].mpi, names_of(ranks, others)),
+                   "load the same modules on all nodes", ExitCode::launch);
+    }
+    return good("program",
+                fmt::format("SHA-256 {}..., {}", ranks[0].program.substr(0, 12), ranks[0].mpi));
+}
+
+std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch) {
+    std::vector<Finding> findings{examine_program(by_world_rank), configuration(by_world_rank),
+                                  binding(by_world_rank, launch), output(by_world_rank)};
     if (!by_world_rank.front().golden.empty()) findings.push_back(golden(by_world_rank));
     return findings;
 }

@@ -38,8 +38,17 @@ struct Finding {
     ExitCode code = ExitCode::ok;  // of what would stop a run
 };
 
-/// What can be said of the launch by itself; `run` is the command line of the run that it is for.
-std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const std::string& run);
+/// How the ranks were started, and remedies would start them.
+struct Launch {
+    std::string run;  // command line of the run that this is for, without launcher
+    bool by_srun = false;
+};
+
+/// Whether all ranks run one program with one MPI library.
+Finding examine_program(std::span<const RankHealth> by_world_rank);
+
+/// What can be said of the launch by itself.
+std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch);
 
 /// A line for each, "remedy:" lines, and "DOCTOR ok" or "DOCTOR 2 findings". Control characters are
 /// escaped.

@@ -25,9 +25,9 @@ constexpr std::array kVariables{
 
 std::string binary_digest() {
     try {
-        return storage::sha256_hex_of_file(std::filesystem::read_symlink("/proc/self/exe"));
+        return storage::sha256_hex_of_file("/proc/self/exe");
     } catch (const std::exception&) {
-        return "unreadable";  // a deleted or protected binary still runs
+        return "unreadable";  // a protected binary still runs
     }
 }
 
@@ -36,7 +36,7 @@ std::map<std::string, std::string> describe_environment(const Start& start,
     std::map<std::string, std::string> facts{
         {"program", training::faults_are_built_in() ? "hpcai500 " HPCAI500_VERSION " with faults"
                                                     : "hpcai500 " HPCAI500_VERSION},
-        {"binary_sha256", binary_digest()},
+        {"binary_sha256", start.program_sha256},
         {"command_line", request.command_line},
         {"compiler", __VERSION__},
         {"mpi", comm::MpiWorld::library_version()},

@@ -11,18 +11,19 @@
 #include <signal.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/shell.hpp>
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 
 #include "launch_file.hpp"
+#include "stop_margin.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
 constexpr double kMostStepsBetweenLooks = 1000;
-constexpr double kLargestFirstMargin = 5;  // seconds, where no write has been seen
 
 // The strongest wish of the ranks counts.
 constexpr double kGoOn = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
@@ -59,7 +60,8 @@ std::filesystem::path checkpoint_directory(const std::filesystem::path& output, 
 }
 
 std::string resume_command(int ranks, const std::filesystem::path& output) {
-    return fmt::format("mpirun -np {} hpcai500 resume {}", ranks, printable(output.string()));
+    return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
+                       printable(shell_word(output.string())));
 }
 
 GroupCheckpoints::GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log,
@@ -101,13 +103,50 @@ bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
     return ends[0] == -ends[1];
 }
 
+/// A rank that does not see the folder has lost it; one that sees it without its marker has not
+/// come so far.
+bool GroupCheckpoints::was_whole(std::int64_t step) {
+    std::error_code error;
+    const bool is_seen = std::filesystem::exists(training::checkpoint_folder(place_, step), error);
+    const bool is_marked = training::has_marker(place_, step);
+    const std::int64_t unseen = sum(is_seen ? 0 : 1);
+    const std::int64_t unmarked = sum(is_marked ? 0 : 1);
+    return unseen > 0 || unmarked == 0;
+}
+
+void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
+    if (!attempt.failure.empty()) {
+        log_.warn("the checkpoint of step {} is not used: {}", step, attempt.failure);
+    } else if (group_.rank() == 0) {
+        log_.warn("the checkpoint of step {} is not used: it is not whole on all ranks", step);
+    }
+}
+
+/// `failure` is that of this rank, and may be empty.
+void GroupCheckpoints::refuse_all(const std::string& failure) {
+    const auto refusal = [&](const std::string& why) {
+        return Error(ExitCode::data,
+                     fmt::format("'{}' has checkpoints and none that can be used: {}; where they "
+                                 "cannot be had back, remove that folder to train group {} from "
+                                 "the beginning",
+                                 place_.folder.string(), why, start_.place.group));
+    };
+    comm::run_together(group_, [&] {
+        if (!failure.empty()) throw refusal(failure);
+    });
+    throw refusal("the ranks' files are not of one program");
+}
+
 std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     std::vector<std::int64_t> steps;
-    if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
+    comm::run_together(group_, [&] {
+        if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
+    });
     broadcast(group_, steps);
     training::Snapshot beginning;
     trainer.save(beginning);
     content_.save(beginning);
+    std::optional<std::string> lost;  // why the newest that has been whole is not used
     for (const std::int64_t step : steps) {
         const Attempt found = attempt(trainer, step);
         if (holds_everywhere(found)) {
@@ -117,12 +156,10 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
             if (group_.rank() == 0) log_.info("goes on from the checkpoint of step {}", step);
             return step;
         }
-        if (!found.failure.empty()) {
-            log_.warn("the checkpoint of step {} is not used: {}", step, found.failure);
-        } else if (group_.rank() == 0) {
-            log_.warn("the checkpoint of step {} is not used: it is not whole on all ranks", step);
-        }
+        tell_of_damage(step, found);
+        if (was_whole(step) && !lost) lost = found.failure;
     }
+    if (lost) refuse_all(*lost);
     trainer.restore(beginning);
     content_.restore(beginning);
     trainer.share_parameters();
@@ -138,7 +175,7 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
     if (steps_done < next_look_) return;
-    const auto cause = agree_to_stop(steps_done);
+    const auto cause = agree_to_stop(trainer, steps_done);
     if (cause) stop(trainer, steps_done, *cause);
 }
 
@@ -146,6 +183,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     const Stopwatch since_begin;
     watch_.pause("checkpoint", watch_.checkpoint_seconds());
     finish_write();
+    const Stopwatch copying;
+    trainer.examine();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
     checkpoint->program = program_;
@@ -156,6 +195,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
         training::write_checkpoint(place, *checkpoint);
     });
     watch_.go_on();
+    copy_seconds_ = std::max(copy_seconds_, copying.seconds());
     held_up_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
     log_.info("checkpoint of step {} begun; checkpoints have held up the steps for {:.3f} s",
@@ -184,10 +224,13 @@ std::string GroupCheckpoints::finish_write() {
 
 /// The strongest is that of the rank that is asked most urgently; a look costs a small sum, and
 /// where steps are short there is one in many of them.
-std::optional<std::string> GroupCheckpoints::agree_to_stop(std::int64_t steps_done) {
+std::optional<std::string> GroupCheckpoints::agree_to_stop(training::Trainer& trainer,
+                                                           std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
-    std::array<double, 2> most{my_wish(), since_look_.restart() / steps};
+    const double seconds = since_look_.restart();
+    std::array<double, 2> most{my_wish(trainer), seconds / steps};
     group_.all_reduce_max(most);
+    if (next_look_ > 0) look_seconds_ = seconds;
     last_look_ = steps_done;
     const double wait =
         std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
@@ -196,16 +239,17 @@ std::optional<std::string> GroupCheckpoints::agree_to_stop(std::int64_t steps_do
     return cause_of(most[0], start_.config.run.time_limit_seconds);
 }
 
-double GroupCheckpoints::my_wish() const {
+/// Looks lie as far apart as the last two did, or as steps whose results are read.
+double GroupCheckpoints::my_wish(training::Trainer& trainer) const {
     const int signal = StopSignals::received();
     if (signal == SIGUSR1) return kUserSignal;
     if (signal == SIGTERM) return kTerminate;
     const double limit = start_.config.run.time_limit_seconds;
     if (limit == 0) return kGoOn;
-    const double write =
-        write_seconds_ > 0 ? 2 * write_seconds_ : std::min(kLargestFirstMargin, 0.1 * limit);
-    const double margin = write + 2 * std::min(kSecondsBetweenLooks, 0.05 * limit);
-    return start_.since_program_start.seconds() > limit - margin ? kTimeLimit : kGoOn;
+    const StopCosts costs{copy_seconds_, write_seconds_,
+                          std::max(kSecondsBetweenLooks, look_seconds_), trainer.saved_bytes()};
+    return start_.since_program_start.seconds() > limit - stop_margin(costs, limit) ? kTimeLimit
+                                                                                    : kGoOn;
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
@@ -215,16 +259,26 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
     const std::string failure = finish_write();
     watch_.end();
     const std::string command = resume_command(start_.controller.layout().ranks, start_.output);
-    const auto begins_at = [&] {
-        return last_whole_ ? fmt::format("from step {}", *last_whole_)
-                           : std::string("from the beginning");
-    };
-    throw Error(
-        ExitCode::stopped,
-        failure.empty()
-            ? fmt::format("stopped at step {} by {}; `{}` goes on", steps_done, cause, command)
-            : fmt::format("stopped at step {} by {} without its checkpoint; `{}` goes on {}",
-                          steps_done, cause, command, begins_at()));
+    if (failure.empty()) {
+        throw Error(ExitCode::stopped, fmt::format("stopped at step {} by {}; `{}` goes on",
+                                                   steps_done, cause, command));
+    }
+    throw UnsavedStop(fmt::format(
+        "stopped at step {} by {} without its checkpoint, {}; `{}` goes on {}", steps_done, cause,
+        failure, command,
+        last_whole_ ? fmt::format("from step {}", *last_whole_) : "from the beginning"));
+}
+
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks) {
+    const auto folder = checkpoint_directory(output, group);
+    for (const std::int64_t step : training::list_checkpoints(folder)) {
+        bool is_whole = true;
+        for (int rank = 0; is_whole && rank < ranks; ++rank) {
+            is_whole = training::has_marker({folder, "", rank, ranks}, step);
+        }
+        if (is_whole) return step;
+    }
+    return 0;
 }
 
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {

@@ -25,6 +25,12 @@ struct CheckpointContent {
     std::function<void(const training::Snapshot&)> restore;
 };
 
+/// A stop whose checkpoint could not be written; its code is ExitCode::stopped, too.
+class UnsavedStop : public Error {
+public:
+    explicit UnsavedStop(const std::string& message) : Error(ExitCode::stopped, message) {}
+};
+
 /// The checkpoints of a group, and its end where the run is asked to stop: one on every rank, of
 /// which all make the same calls. A checkpoint is copied to host memory between two steps and
 /// written behind them; the newest whole one is never removed before another is whole.
@@ -34,13 +40,16 @@ public:
     GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log, GroupWatch& watch,
                      CheckpointContent content);
 
-    /// Goes on from the newest checkpoint that is whole on all ranks, or, where there is none, from
-    /// the beginning; the log tells of those that are damaged. Returns the steps done. Collective.
+    /// Goes on from the newest checkpoint that is whole on all ranks, or, where none has ever been,
+    /// from the beginning; the log tells of those that are damaged. Returns the steps done. Throws
+    /// Error(data), on all ranks, naming the folder and what is wrong, where checkpoints have been
+    /// whole and none can be used. Collective.
     std::int64_t restore(training::Trainer& trainer);
 
     bool needs_results(std::int64_t steps_done) const override;
-    /// Where one is due, begins a checkpoint. About once a second looks whether a rank was asked to
-    /// stop; then writes one and throws Error(stopped) on all ranks.
+    /// Where one is due, begins a checkpoint, of what Trainer::examine() finds good. About once a
+    /// second looks whether a rank was asked to stop; then writes one and throws Error(stopped), or
+    /// UnsavedStop, on all ranks.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
 private:
@@ -48,10 +57,13 @@ private:
 
     Attempt attempt(training::Trainer& trainer, std::int64_t step);
     bool holds_everywhere(const Attempt& attempt);
+    bool was_whole(std::int64_t step);
+    [[noreturn]] void refuse_all(const std::string& failure);
+    void tell_of_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
-    std::optional<std::string> agree_to_stop(std::int64_t steps_done);
-    double my_wish() const;
+    std::optional<std::string> agree_to_stop(training::Trainer& trainer, std::int64_t steps_done);
+    double my_wish(training::Trainer& trainer) const;
     [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done,
                            const std::string& cause);
     std::int64_t sum(std::int64_t mine);
@@ -68,7 +80,9 @@ private:
     std::int64_t next_look_ = 0, last_look_ = 0;
     Stopwatch since_look_;
     double held_up_seconds_ = 0;  // of the steps, by checkpoints
+    double copy_seconds_ = 0;     // of the longest copy to host memory
     double write_seconds_ = 0;    // of the longest write; 0: there was none
+    double look_seconds_ = 0;     // between the last two looks; 0: there was one at most
 };
 
 /// checkpoints/<m> of a result directory.
@@ -78,7 +92,11 @@ std::filesystem::path checkpoint_directory(const std::filesystem::path& output, 
 /// stays.
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
 
-/// "mpirun -np 4 hpcai500 resume DIR"
+/// The steps of the newest checkpoint that all `ranks` of the group have called whole; 0: none is.
+/// Throws as training::list_checkpoints.
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks);
+
+/// "mpirun -np 4 hpcai500 resume DIR", as one would type it
 std::string resume_command(int ranks, const std::filesystem::path& output);
 
 }  // namespace hpcai::benchmark

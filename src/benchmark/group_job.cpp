@@ -277,12 +277,9 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
 }
 
 GroupResult read_failed_group(const Start& start, int group) {
-    constexpr std::size_t kLimitBytes = std::size_t{16} << 20;
     GroupResult result;
     try {
-        const auto path = group_directory(start.output, group) / "record.json";
-        const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
-        result = report::group_from_json(storage::text_of(bytes), path.string());
+        result = read_record(group_directory(start.output, group) / "record.json");
     } catch (const Error&) {
         result = {};  // it died before it could store anything
     }
@@ -304,11 +301,12 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     ProgressReporter progress(start);
     std::optional<GroupWatch> watch;
     Ranks ranks{group, nullptr};
+    ProgressState end = ProgressState::failed;  // unless it says otherwise
     try {
         watch.emplace(start, group, flight);
         if (start.resumes) {
             if (auto finished = take_finished_group(start, model, group, log)) {
-                progress.end("", ExitCode::ok);
+                progress.end("", ProgressState::finished);
                 return std::move(*finished);
             }
         }
@@ -332,12 +330,17 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             if (group.rank() == 0) store(start, model, outcome, steps, times);
         });
         if (group.rank() == 0) remove_group_checkpoints(start.output, number);
+        end = ProgressState::finished;
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());
         const std::string why = describe_divergence(record.audit, error.divergence().ranks);
         fail(start, ranks, Error(error.code(), why), outcome, log);
+    } catch (const UnsavedStop& error) {
+        end = ProgressState::unsaved;
+        fail(start, ranks, error, outcome, log);
     } catch (const Error& error) {
+        end = error.code() == ExitCode::stopped ? ProgressState::stopped : ProgressState::failed;
         fail(start, ranks, error, outcome, log);
         if (watch && error.code() == ExitCode::watchdog) {
             explain(start, watch->report(error.what()), outcome, log);
@@ -346,7 +349,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
-    progress.end(record.failure, outcome.status.exit_code);
+    progress.end(record.failure, end);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (group.rank() == 0 || outcome.speaks_for_leader) {

@@ -7,18 +7,9 @@
 #include <span>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/benchmark/report_files.hpp>
-#include <hpcai/report/json.hpp>
-#include <hpcai/report/summary.hpp>
-#include <hpcai/storage/file.hpp>
-#include <hpcai/storage/manifest.hpp>
-#include <hpcai/storage/sha256.hpp>
-#include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
 
 #include "group_checkpoints.hpp"
-#include "progress_file.hpp"
-#include "record.hpp"
+#include "result_files.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -144,6 +135,7 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
 RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const {
     if (ballot.decision.writer() != start_.place.group) return {};
     std::optional<std::int64_t> step;
+    bool is_saved = true;
     for (const comm::GroupStatus& status : ballot.decision.statuses()) {
         if (status.state == comm::GroupState::completed) {
             out << fmt::format("group {}: finished\n", status.group);
@@ -154,12 +146,14 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
             "group {}: {}\n", status.group,
             group.failure.empty() ? "not heard of at the end" : printable(group.failure));
         if (status.exit_code != ExitCode::stopped) continue;
-        step = std::min(step.value_or(group.iterations), group.iterations);
+        const std::int64_t goes_on_at = last_checkpoint(start_.output, status.group, group.ranks);
+        is_saved = is_saved && goes_on_at == group.iterations;
+        step = std::min(step.value_or(goes_on_at), goes_on_at);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
                        resume_command(start_.controller.layout().ranks, start_.output))
         << std::flush;
-    return {ExitCode::stopped, false};
+    return {is_saved ? ExitCode::stopped : ExitCode::internal, false};
 }
 
 RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
@@ -173,41 +167,11 @@ RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutc
 RunEnd JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
                                    std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
-    const Closing closing{request_, groups, startup_seconds_, since_start_.seconds()};
-    RunRecord record = make_record(start_, vote, closing);
-    std::string manifest = "none";
-    std::exception_ptr failure;
-    try {
-        manifest = write_files(vote, record);
-    } catch (const std::exception&) {
-        failure = std::current_exception();
-    }
-    const std::string summary = report::summary(record, manifest);
-    out << summary << std::flush;  // whatever has become of the files
-    if (failure) std::rethrow_exception(failure);
-    storage::write_file_durably(start_.output / report::kSummaryName, summary);
-    if (start_.repetitions == 1) return {record.verdict.exit_code, false};
-    return close_repetition(start_, {record, manifest, all_answer(ballot.decision)}, out);
-}
-
-/// All that the manifest lists, and the manifest; returns its SHA-256.
-std::string JobController::write_files(const Vote& vote, RunRecord& record) {
-    const auto evaluation = start_.output / "evaluation";
-    std::error_code error;
-    std::filesystem::remove(start_.output / "checkpoints", error);  // unless a group needs its own
-    if (!vote.members.empty()) {
-        make_workload(start_)->store(vote.predictions, evaluation);
-        const auto files = verification::prediction_files(start_.config.workload);
-        record.quality.ensemble_sha256 = storage::sha256_hex_of_file(evaluation / files.ensemble);
-        record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
-    }
-    storage::write_file_durably(start_.output / "environment.json",
-                                report::environment_to_json(record.environment));
-    record.summary_sha256 = verification::summary_digest(record);
-    storage::write_file_durably(start_.output / "result.json", report::to_json(record));
-    write_report_files(start_.output, record);
-    remove_progress(start_.output);
-    return storage::write_manifest(start_.output, {report::kSummaryName, "checkpoints/"});
+    const Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
+    const WrittenResult result = benchmark::write_result(start_, vote, closing, out);
+    if (start_.repetitions == 1) return {result.record.verdict.exit_code, false};
+    return close_repetition(start_, {result.record, result.manifest, all_answer(ballot.decision)},
+                            out);
 }
 
 }  // namespace hpcai::benchmark

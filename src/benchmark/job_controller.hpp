@@ -2,7 +2,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
@@ -21,10 +20,8 @@ class JobController {
 public:
     /// What is given must outlive the object; `since_start` began with the program, or
     /// with its repetition.
-    JobController(const Start& start, const RunRequest& request, comm::MpiWorld& world,
-                  const Stopwatch& since_start)
+    JobController(const Start& start, comm::MpiWorld& world, const Stopwatch& since_start)
         : start_(start),
-          request_(request),
           world_(world),
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
@@ -33,9 +30,9 @@ public:
     /// it. The leader that writes the result then prints the summary to `out`, whether it could
     /// be written or not; its code is the verdict's (behind the last of several runs the worst of
     /// all, before that ok), that of a leader left alone ExitCode::partial, all others' ok. Where a
-    /// group has stopped at a checkpoint, nobody votes: it prints how to go on, and its code is
-    /// ExitCode::stopped. Every
-    /// rank hears alike whether another run follows. Never throws: what goes wrong is told on
+    /// group has stopped, nobody votes: it prints how to go on and from which step, and its code is
+    /// ExitCode::stopped, or internal where a group could not write its checkpoint. Every rank
+    /// hears alike whether another run follows. Never throws: what goes wrong is told on
     /// standard error and becomes the exit code.
     RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
@@ -44,12 +41,10 @@ private:
     RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
     RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
     RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
-    std::string write_files(const Vote& vote, RunRecord& record);
     double patience_seconds() const;
     std::vector<int> leaders() const;  // world ranks, by group
 
     const Start& start_;
-    const RunRequest& request_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
     Stopwatch since_training_;  // evaluations and all

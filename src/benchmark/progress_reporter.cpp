@@ -65,12 +65,10 @@ void ProgressReporter::finish() {
     write();
 }
 
-void ProgressReporter::end(const std::string& failure, ExitCode code) {
+void ProgressReporter::end(const std::string& failure, ProgressState state) {
     if (line_) line_->finish();
     record_.reason = failure;
-    record_.state = failure.empty()             ? ProgressState::finished
-                    : code == ExitCode::stopped ? ProgressState::stopped
-                                                : ProgressState::failed;
+    record_.state = state;
     record_.seconds_left = {std::nullopt, "training has ended"};
     write();
 }

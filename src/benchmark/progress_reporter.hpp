@@ -6,7 +6,6 @@
 #include <string>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/progress.hpp>
 #include <hpcai/base/progress_record.hpp>
 #include <hpcai/training/trainer.hpp>
@@ -28,8 +27,8 @@ public:
     void step(const training::StepReport& step);
     /// Training has ended, evaluation begins.
     void finish();
-    /// The group has finished, or failed for `failure`, with ExitCode::stopped stopped.
-    void end(const std::string& failure, ExitCode code);
+    /// The group has ended in that state, for `failure` unless it has finished.
+    void end(const std::string& failure, ProgressState state);
 
 private:
     void write();

@@ -10,29 +10,10 @@
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/submission.hpp>
 
-#include "determinism.hpp"
-#include "environment.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
-
-TopologyRecord topology(const Start& start) {
-    TopologyRecord record;
-    const plan::LayoutSummary summary = start.controller.summary();
-    record.ranks = summary.layout.ranks;
-    record.groups = summary.layout.groups;
-    record.degree = summary.layout.degree;
-    record.nodes = summary.nodes;
-    for (int rank = 0; rank < record.ranks; ++rank) {
-        const plan::RankPlace& place = start.controller.place(rank);
-        const auto index = static_cast<std::size_t>(rank);
-        record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
-                              start.ranks[index].threads, start.hostnames[index],
-                              start.ranks[index].device});
-    }
-    return record;
-}
 
 WorkloadRecord workload(const Start& start) {
     WorkloadRecord record = verification::describe_workload(start.config);
@@ -94,6 +75,23 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
 
 }  // namespace
 
+TopologyRecord describe_topology(const Start& start) {
+    TopologyRecord record;
+    const plan::LayoutSummary summary = start.controller.summary();
+    record.ranks = summary.layout.ranks;
+    record.groups = summary.layout.groups;
+    record.degree = summary.layout.degree;
+    record.nodes = summary.nodes;
+    for (int rank = 0; rank < record.ranks; ++rank) {
+        const plan::RankPlace& place = start.controller.place(rank);
+        const auto index = static_cast<std::size_t>(rank);
+        record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
+                              start.ranks[index].threads, start.hostnames[index],
+                              start.ranks[index].device});
+    }
+    return record;
+}
+
 RunRecord make_record(const Start& start, const Vote& vote, const Closing& closing) {
     const std::vector<GroupResult> groups = all_groups(start, vote, closing.groups);
     RunRecord record;
@@ -101,17 +99,20 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.name = start.config.run.name;
     record.parameters = verification::echo_settings(start.config, start.controller.layout(),
                                                     std::string(name_of(start.precision)));
-    record.topology = topology(start);
+    record.topology = describe_topology(start);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
     record.submission = verification::describe_submission(start.config);
     record.flops = verification::flops_of_model(start.config);
     record.time.started_utc = start.started_utc;
-    record.time.startup_seconds = {closing.startup_seconds - start.samples.staging_seconds, ""};
+    record.time.startup_seconds = closing.startup_seconds;
+    if (auto& seconds = record.time.startup_seconds.value) {
+        *seconds -= start.samples.staging_seconds;
+    }
     add_staging(start.samples, record);
     record.time.vote_seconds = {vote.seconds, ""};
-    record.time.total_seconds = {closing.total_seconds, ""};
-    record.environment = describe_environment(start, closing.request);
+    record.time.total_seconds = closing.total_seconds;
+    record.environment = start.environment;
     verification::derive_work(groups, record);
     add_quality(start, vote, groups, record);
     verification::derive_scores(record);
@@ -124,8 +125,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     verification::derive_energy(start.config.run, groups, record);
     verification::derive_parallel(start.config, layout, groups, record);
     verification::derive_time_breakdown(record);
-    record.determinism = describe_determinism(start.config.run.deterministic, start.ranks,
-                                              start.controller.layout().degree);
+    record.determinism = start.determinism;
     add_verdict(start, closing, groups, record);
     return record;
 }

@@ -11,11 +11,13 @@ namespace hpcai::benchmark {
 
 /// What the record needs beside the start and the vote.
 struct Closing {
-    const RunRequest& request;
     const std::vector<comm::GroupStatus>& groups;  // all M
-    double startup_seconds = 0;
-    double total_seconds = 0;
+    Quantity startup_seconds;                      // with staging
+    Quantity total_seconds;
 };
+
+/// Where the ranks of a run are.
+TopologyRecord describe_topology(const Start& start);
 
 /// The record of the run, score and verdict included. `vote` has no members when no group
 /// finished.

@@ -22,10 +22,12 @@
 #include "base_model.hpp"
 #include "ceiling.hpp"
 #include "core_counters.hpp"
+#include "environment.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
 #include "in_world.hpp"
 #include "job_controller.hpp"
+#include "result_directory.hpp"
 #include "start.hpp"
 #include "tuning_note.hpp"
 
@@ -129,6 +131,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
     start.ceiling = find_ceiling(start, start_up.everyone());
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
+    start.environment = describe_environment(start, invocation.request);
     make_result_directory(start, start_up.everyone());
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
@@ -139,7 +142,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
     bool is_success = false;
     {
         const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
-        JobController controller(start, invocation.request, world, since_start);
+        JobController controller(start, world, since_start);
         const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
         is_success = outcome.status.state == comm::GroupState::completed;
         leave_stage(start, is_success, world.rank(), *log);

@@ -9,16 +9,15 @@
 #include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/benchmark/run_status.hpp>
 #include <hpcai/config/reader.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/report/launch.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "group_job.hpp"
+#include "progress_file.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -40,42 +39,6 @@ RunStatus status_of_result(const fs::path& directory) {
     return {report::result_line(record, manifest) + "\n", record.verdict.exit_code, true};
 }
 
-std::string text_of(const fs::path& path, std::size_t limit_bytes) {
-    return std::string(storage::text_of(storage::read_file_bytes(path, limit_bytes)));
-}
-
-/// By the record of a group whose leader could not write how far it is.
-ProgressRecord progress_of_record(const fs::path& path) {
-    constexpr std::size_t kLimitBytes = std::size_t{16} << 20;
-    const GroupRecord record =
-        report::group_from_json(text_of(path, kLimitBytes), path.string()).record;
-    ProgressRecord progress;
-    progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
-    progress.reason = record.failure;
-    progress.host = record.hosts.empty() ? "" : record.hosts.front();
-    progress.step = progress.steps = record.iterations;
-    progress.images_per_second = record.images_per_second;
-    progress.loss = record.final_training_loss;
-    return progress;
-}
-
-GroupProgress read_group(const fs::path& directory, int group) {
-    constexpr std::size_t kLimitBytes = std::size_t{64} << 10;
-    GroupProgress found{group, std::nullopt, ""};
-    const fs::path folder = group_directory(directory, group);
-    const fs::path path = folder / report::kProgressName;
-    try {
-        if (is_there(path)) {
-            found.progress = report::progress_from_json(text_of(path, kLimitBytes), path.string());
-        } else if (is_there(folder / "record.json")) {
-            found.progress = progress_of_record(folder / "record.json");
-        }
-    } catch (const Error& error) {
-        found.trouble = error.what();
-    }
-    return found;
-}
-
 /// The configured ones and those that have a directory.
 std::set<int> groups_of(const fs::path& directory) {
     const std::string path = (directory / "config.yaml").string();
@@ -94,14 +57,26 @@ std::set<int> groups_of(const fs::path& directory) {
     return groups;
 }
 
+/// When the last program that took the run up wrote so; 0 where that is not there.
+std::int64_t begun_unix_seconds(const fs::path& directory) {
+    std::error_code error;
+    const auto written = fs::last_write_time(directory / report::kLaunchName, error);
+    if (error) return 0;
+    const auto since = std::chrono::file_clock::to_sys(written).time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
 RunStatus status_of_progress(const fs::path& directory) {
     RunProgress run;
     run.directory = directory.string();
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     run.now_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-    for (const int group : groups_of(directory)) run.groups.push_back(read_group(directory, group));
+    for (const int group : groups_of(directory))
+        run.groups.push_back(read_progress(directory, group));
+    run.begun_unix_seconds = begun_unix_seconds(directory);
     const ExitCode code = report::exit_code_of(run);
-    return {report::progress_table(run), code, code != ExitCode::watchdog};
+    const bool is_silent = report::silence_seconds(run).value_or(0) >= report::kSilenceSeconds;
+    return {report::progress_table(run), code, code != ExitCode::watchdog || is_silent};
 }
 
 RunStatus status_of_run(const fs::path& directory) {

@@ -15,13 +15,14 @@
 #include <hpcai/prediction/model_check.hpp>
 #include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/folder.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
+#include "determinism.hpp"
 #include "group_checkpoints.hpp"
+#include "launch_check.hpp"
 #include "launch_file.hpp"
-#include "progress_file.hpp"
+#include "result_directory.hpp"
 #include "stored_group.hpp"
 
 namespace hpcai::benchmark {
@@ -84,14 +85,6 @@ std::string output_of(const RunRequest& request, const config::RunConfig& run) {
     return fmt::format("results/{}-{}", run.name, utc_now_compact());
 }
 
-void require_new_or_empty(const fs::path& wanted) {
-    std::error_code error;
-    const bool exists = fs::exists(wanted, error);
-    require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
-            ExitCode::usage, "output directory {}: exists and is not an empty directory",
-            wanted.string());
-}
-
 /// That of this run: one of several has its own seed and is told as a run by itself.
 config::Config config_of(const Series& series) {
     config::Config config = *series.config;
@@ -103,28 +96,6 @@ config::Config config_of(const Series& series) {
 fs::path output_of(const Series& series) {
     if (series.config->run.repeat == 1) return series.folder;
     return series.folder / verification::repetition_name(series.number);
-}
-
-/// Makes the directory, which must be new or empty, with what belongs in it from the start, or
-/// leaves things as they were.
-void make_output(const fs::path& wanted, const std::string& config) {
-    require_new_or_empty(wanted);
-    std::error_code error;
-    const bool exists = fs::exists(wanted, error);
-    const bool has_folder = wanted.parent_path().empty() || fs::exists(wanted.parent_path(), error);
-    try {
-        fs::create_directories(wanted / "groups");
-        fs::create_directories(wanted / "evaluation");
-        storage::write_file_durably(wanted / "config.yaml", config);
-    } catch (const std::exception& failure) {
-        for (const char* name : {"config.yaml", "evaluation", "groups"}) {
-            fs::remove(wanted / name, error);
-        }
-        if (!exists) fs::remove(wanted, error);
-        if (!has_folder) fs::remove(wanted.parent_path(), error);
-        throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be made: {}",
-                                                 wanted.string(), failure.what()));
-    }
 }
 
 void check_backend(const config::Config& config, const device::Device& device) {
@@ -149,36 +120,17 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             device.description(), layout.parts);
 }
 
-/// Moves what was made of the run when it ended before, if it did, so that it can end again.
-void move_result_away(const fs::path& output) {
-    fs::create_directories(output / "evaluation");
-    if (!fs::exists(output / "result.json")) return;
-    fs::path attempt;
-    for (int number = 1; attempt.empty() || fs::exists(attempt); ++number) {
-        attempt = output / "attempts" / std::to_string(number);
-    }
-    for (const char* name : {"result.json", "report.html", "summary.txt", "manifest.sha256",
-                             "environment.json", "mllog", "evaluation"}) {
-        if (!fs::exists(output / name)) continue;
-        storage::make_folder_durably(attempt);
-        fs::rename(output / name, attempt / name);
-    }
-    fs::create_directories(output / "evaluation");
-}
-
 /// Rank 0's part of a resumption, of which the others hear.
 void check_resumption(const fs::path& folder, const config::Config& config,
-                      const plan::Layout& layout, const LaunchFacts& begun) {
+                      const plan::Layout& layout, const LaunchRecord& launch) {
     std::error_code error;
+    const TopologyRecord& begun = launch.topology;
     require(layout.groups == begun.groups && layout.degree == begun.degree, ExitCode::launch,
             "{}: was begun with bagging.M {} and bagging.P_degree {}, and these {} ranks come to "
             "{} and {}; start `{}` with as many ranks a node",
             folder.string(), begun.groups, begun.degree, layout.ranks, layout.groups, layout.degree,
             resume_command(begun.ranks, folder));
-    require(config_digest(config) == begun.config_sha256, ExitCode::usage,
-            "{}: is not that with which the run was begun; what was trained by it cannot go on by "
-            "another",
-            (folder / "config.yaml").string());
+    require_same_config(folder, config, launch);
     if (!fs::exists(folder / storage::kManifestName, error)) return;  // it is written last
     int finished = 0;
     for (int group = 0; group < layout.groups; ++group) {
@@ -190,20 +142,28 @@ void check_resumption(const fs::path& folder, const config::Config& config,
             folder.string(), layout.groups);
 }
 
-/// What a directory says of the run that is to go on in it. Collective.
-LaunchFacts agree_on_resumption(const RunRequest& request, comm::Communicator& everyone) {
-    LaunchFacts begun;
+/// A run that is to go on; but for the time of its begin, at rank 0 alone.
+struct Resumption {
+    LaunchRecord begun;
+    std::shared_ptr<storage::FileLock> lock;
+};
+
+/// What its directory says of it. Collective.
+Resumption agree_on_resumption(const RunRequest& request, comm::Communicator& everyone) {
+    Resumption found;
     comm::run_together(everyone, [&] {
         if (everyone.rank() != 0) return;
         require(fs::is_regular_file(fs::path(request.resume) / "config.yaml"), ExitCode::usage,
                 "{}: expected the result directory of a run, with its config.yaml", request.resume);
-        begun = read_launch_file(request.resume);
-        require(begun.ranks == everyone.size(), ExitCode::launch,
-                "{}: was begun with {} ranks, got {}; start it as `{}`", request.resume,
-                begun.ranks, everyone.size(), resume_command(begun.ranks, request.resume));
+        found.lock = lock_directory(request.resume);
+        found.begun = read_launch_file(request.resume);
+        const int ranks = found.begun.topology.ranks;
+        require(ranks == everyone.size(), ExitCode::launch,
+                "{}: was begun with {} ranks, got {}; start it as `{}`", request.resume, ranks,
+                everyone.size(), resume_command(ranks, request.resume));
     });
-    begun.started_utc = broadcast_text(everyone, begun.started_utc);
-    return begun;
+    found.begun.started_utc = broadcast_text(everyone, found.begun.started_utc);
+    return found;
 }
 
 /// The samples of the run, on each node's own disk where data.staging says so.
@@ -258,8 +218,9 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
     comm::Communicator& everyone = start_up.everyone();
     const std::string started = broadcast_text(everyone, utc_now());
     const bool resumes = !request.resume.empty();
-    LaunchFacts begun;
-    if (resumes) begun = agree_on_resumption(request, everyone);
+    std::string program = check_programs(start_up);
+    Resumption resumption;
+    if (resumes) resumption = agree_on_resumption(request, everyone);
     if (!series.config) {
         series.config = agree_on_config(request, everyone);
         series.folder = broadcast_text(everyone, output_of(request, series.config->run));
@@ -301,9 +262,11 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
     const fs::path output = output_of(series);
     comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
-        if (resumes) return check_resumption(output, config, layout, begun);
+        if (resumes) return check_resumption(output, config, layout, resumption.begun);
         require_new_or_empty(series.number == 1 ? series.folder : output);
     });
+    DeterminismRecord determinism =
+        describe_determinism(config.run.deterministic, facts, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
     return {std::move(config),
             std::move(controller),
@@ -314,7 +277,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
             std::move(samples),
             std::move(opened.device),
             precision,
-            resumes ? begun.started_utc : started,
+            resumes ? resumption.begun.started_utc : started,
             threads,
             std::move(opened.note),
             {},
@@ -323,20 +286,11 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
             {},
             resumes,
             started,
-            series.since_program_start};
-}
-
-void make_result_directory(const Start& start, comm::Communicator& everyone) {
-    comm::run_together(everyone, [&] {
-        if (everyone.rank() != 0) return;
-        if (start.resumes) {
-            remove_progress(start.output);  // of the program that ended
-            return move_result_away(start.output);
-        }
-        make_output(start.output, config::to_yaml(start.config));
-        write_launch_file(start.output,
-                          launch_facts(start.controller.layout(), start.started_utc, start.config));
-    });
+            series.since_program_start,
+            std::move(program),
+            std::move(determinism),
+            {},
+            std::move(resumption.lock)};
 }
 
 }  // namespace hpcai::benchmark

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/meters/counter.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/storage/file_lock.hpp>
 
 #include "devices.hpp"
 
@@ -50,7 +52,11 @@ struct Start {
     bool resumes = false;                        // a run that another program has begun
     std::string program_started_utc = {};        // of this program
     Stopwatch since_program_start = {};
-    bool exit_ends_others = true;  // of this process, while others are at work
+    bool exit_ends_others = true;        // of this process, while others are at work
+    std::string program_sha256 = {};     // of this program's file
+    DeterminismRecord determinism = {};  // what the devices promise
+    std::map<std::string, std::string> environment = {};  // allow-listed facts
+    std::shared_ptr<storage::FileLock> lock = nullptr;    // of the output, at world rank 0
 };
 
 /// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
@@ -64,14 +70,9 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 /// Agrees on the configuration (read by rank 0 for the first run of `series`, which keeps it), the
 /// layout (eq. 5), the data and the devices. Each run has a seed of its own, one above the last. A
 /// run that is resumed has the configuration and the ranks of its directory; Error(launch), with
-/// the right command line, where there are other ranks.
+/// the right command line, where there are other ranks, and where they run other programs.
 /// Writes nothing but the copies that data.staging asks for. Throws Error(usage) when the result
 /// directory is there and not empty. Collective; a failure on one rank is thrown on all.
 Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series& series);
-
-/// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
-/// behind. In that of a run that is resumed a result moves to attempts/<n>/. Throws Error(usage),
-/// on all ranks, when the directory is not empty (any more) or cannot be made. Collective.
-void make_result_directory(const Start& start, comm::Communicator& everyone);
 
 }  // namespace hpcai::benchmark

@@ -13,18 +13,13 @@
 #include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/judge.hpp>
 
+#include "group_checkpoints.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
 constexpr std::size_t kRecordLimitBytes = std::size_t{16} << 20;
-
-GroupResult read_record(const std::filesystem::path& directory) {
-    const auto path = directory / "record.json";
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
-    return report::group_from_json(storage::text_of(bytes), path.string());
-}
 
 /// As an evaluation has them: those of samples that it leaves out are -1.
 std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_out) {
@@ -47,15 +42,19 @@ std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_ou
     return labels;
 }
 
-/// At the leader.
-void read_predictions(const Start& start, GroupOutcome& outcome) {
+}  // namespace
+
+GroupResult read_record(const std::filesystem::path& path) {
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
+    return report::group_from_json(storage::text_of(bytes), path.string());
+}
+
+void load_predictions(const Start& start, GroupOutcome& outcome) {
     const bool any_left_out = outcome.result.bad_samples > 0 &&
                               start.config.data.on_bad_sample == config::BadSamplePolicy::skip;
     outcome.validation.labels = validation_labels(start, any_left_out);
-    make_workload(start)->load(group_directory(start.output, start.place.group), outcome);
+    make_workload(start)->load(group_directory(start.output, outcome.result.record.group), outcome);
 }
-
-}  // namespace
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
@@ -70,7 +69,7 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
         return refuse("it has stored no record");
     }
     try {
-        GroupResult result = read_record(directory);
+        GroupResult result = read_record(directory / "record.json");
         if (!result.record.failure.empty()) return refuse(result.record.failure);
         const auto predictions = directory / verification::prediction_files(workload).member;
         if (result.record.group != group ||
@@ -108,7 +107,7 @@ std::optional<GroupOutcome> take_finished_group(const Start& start, BaseModel& m
         auto result = read_finished_group(start.output, start.config.workload, number, &why);
         if (!result) return log.info("group {} is to be trained: {}", number, why);
         outcome.result = std::move(*result);
-        read_predictions(start, outcome);
+        load_predictions(start, outcome);
         is_finished = 1;
     });
     group.all_reduce_sum(std::span(&is_finished, 1));
@@ -119,7 +118,10 @@ std::optional<GroupOutcome> take_finished_group(const Start& start, BaseModel& m
         });
         predict_out_of_bag(start, model, group, outcome);
     }
-    if (group.rank() == 0) log.info("group {} has finished before: votes with its files", number);
+    if (group.rank() == 0) {
+        remove_group_checkpoints(start.output, number);  // it may have died before it could
+        log.info("group {} has finished before: votes with its files", number);
+    }
     outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     return outcome;
 }

@@ -16,11 +16,18 @@
 /// Groups that an earlier program of the run has finished.
 namespace hpcai::benchmark {
 
+/// The groups/<m>/record.json at `path`. Throws Error(data) naming it.
+GroupResult read_record(const std::filesystem::path& path);
+
 /// What a group has stored, where its record is whole, says that it finished, and its predictions
 /// have the digest of the record; else nothing, and in `why`, which may be null, why not.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
                                                std::string* why = nullptr);
+
+/// Gives the outcome of such a group, of which the result is there, what its files have of its
+/// predictions; none out of bag. Throws Error(data) naming a file that does not fit.
+void load_predictions(const Start& start, GroupOutcome& outcome);
 
 /// The outcome of such a group, for the vote: predictions are those of its files, those out of bag
 /// are made again from its weights. Nothing where it has not finished, as the log says. Collective

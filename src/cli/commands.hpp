@@ -8,6 +8,7 @@ namespace hpcai::cli {
 
 void add_run_command(CLI::App& parent, Context& context);
 void add_resume_command(CLI::App& parent, Context& context);
+void add_score_command(CLI::App& parent, Context& context);
 void add_plan_command(CLI::App& parent, Context& context);
 void add_flops_command(CLI::App& parent, Context& context);
 void add_bench_command(CLI::App& parent, Context& context);

@@ -24,6 +24,7 @@ constexpr const char* kFooter =
 void add_commands(CLI::App& program, Context& context) {
     add_run_command(program, context);
     add_resume_command(program, context);
+    add_score_command(program, context);
     add_plan_command(program, context);
     add_flops_command(program, context);
     add_bench_command(program, context);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/slurm/batch_script.hpp>
@@ -71,6 +72,14 @@ void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
                       std::min(ranks, ranks_per_node));
 }
 
+/// Of several runs the folder has no configuration that a restarted job could go on with.
+void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
+    require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
+            "sbatch: --requeue: expected 0 with run.repeat {}, got {}; several runs are not "
+            "resumed as one: make a job of each, or an array over run.seed",
+            config.run.repeat, job.requeues);
+}
+
 /// A task may leave ranks of the allocation idle.
 void fit_tasks(const Options& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
@@ -78,6 +87,7 @@ void fit_tasks(const Options& options, slurm::BatchJob& job) {
         ConfigSource source = options.config;
         source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
         const config::Config config = load(source);
+        require_resumable(config, job);
         const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
         const std::int64_t wanted =
             groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
@@ -89,6 +99,7 @@ void fit_tasks(const Options& options, slurm::BatchJob& job) {
 slurm::BatchJob job_of(const Options& options, const std::string& command_line) {
     slurm::BatchJob job = options.job;
     const config::Config config = load(options.config);
+    require_resumable(config, job);
     job.command_line = command_line;
     job.name = config.run.name;
     job.config = options.config.path;
@@ -112,7 +123,7 @@ ExitCode sbatch(const Options& options, const Context& context) {
     } else {
         storage::write_file_durably(options.output, script);
         context.out << "wrote " << printable(options.output) << "; submit it with\n  sbatch "
-                    << printable(options.output) << '\n';
+                    << printable(shell_word(options.output)) << '\n';
     }
     return ExitCode::ok;
 }

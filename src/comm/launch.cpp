@@ -59,16 +59,18 @@ int launched_ranks(const EnvironmentLookup& environment) {
     return 1;
 }
 
+bool started_by_srun(const EnvironmentLookup& environment) {
+    // mpirun hands on what was meant for srun.
+    return environment("SLURM_PROCID") != nullptr && environment("OMPI_COMM_WORLD_SIZE") == nullptr;
+}
+
 bool exit_ends_other_ranks(const EnvironmentLookup& environment) {
     const auto is = [&](const char* name, std::string_view wanted) {
         const char* value = environment(name);
         return value != nullptr && value == wanted;
     };
     if (is("OMPI_MCA_orte_enable_recovery", "1")) return false;
-    // mpirun hands on what was meant for srun.
-    const bool is_of_srun =
-        environment("SLURM_PROCID") != nullptr && environment("OMPI_COMM_WORLD_SIZE") == nullptr;
-    return !(is_of_srun && is("SLURM_KILL_BAD_EXIT", "0"));
+    return !(started_by_srun(environment) && is("SLURM_KILL_BAD_EXIT", "0"));
 }
 
 }  // namespace hpcai::comm

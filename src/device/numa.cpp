@@ -24,7 +24,8 @@ NumaNodes count_numa_nodes() {
     hwloc_topology_t topology = nullptr;
     if (hwloc_topology_init(&topology) != 0) return nodes;
     if (hwloc_topology_load(topology) == 0) {
-        nodes.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE), 1);
+        nodes.machine =
+            std::max(nodes_inside(topology, hwloc_topology_get_topology_cpuset(topology)), 1);
         nodes.allowed = nodes.machine;
         hwloc_bitmap_t bound = hwloc_bitmap_alloc();
         if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0) {

@@ -5,11 +5,13 @@
 
 #include <hpcai/report/flight.hpp>
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/launch.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 #include "flight_fields.hpp"
+#include "launch_fields.hpp"
 #include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
@@ -56,7 +58,7 @@ void read(const json& in, const Place& place, ProgressState& value) {
     const auto* row = std::ranges::find_if(
         kProgressStates, [&](const ProgressStateRow& candidate) { return in == candidate.word; });
     if (row == kProgressStates.end()) {
-        place.fail("training, evaluating, finished, failed or stopped", in);
+        place.fail("training, evaluating, finished, failed, stopped or unsaved", in);
     }
     value = row->state;
 }
@@ -176,6 +178,23 @@ void check_consistency(const RunRecord& record, const Place& place) {
     }
 }
 
+/// Of which programs make a map of groups and nodes.
+void check_topology(const TopologyRecord& topology, const Place& place) {
+    const std::int64_t ranks = topology.ranks;
+    if (ranks < 1 || std::cmp_not_equal(ranks, topology.map.size())) {
+        place.key("ranks").fail(fmt::format("as many as map has, {}", topology.map.size()), ranks);
+    }
+    if (topology.groups < 1 || topology.degree < 1 ||
+        std::int64_t{topology.groups} * topology.degree != ranks) {
+        place.key("groups").fail("ranks / degree", topology.groups);
+    }
+    for (std::size_t rank = 0; rank < topology.map.size(); ++rank) {
+        const int node = topology.map[rank].node;
+        if (node >= 0 && node < ranks) continue;
+        place.key("map").index(rank).key("node").fail(fmt::format("0 to {}", ranks - 1), node);
+    }
+}
+
 /// Sums over groups must not hide one's counts behind another's.
 void check_counts(const GroupResult& result, const Place& place) {
     const GroupRecord& record = result.record;
@@ -291,6 +310,17 @@ RepetitionsRecord repetitions_from_json(std::string_view text, std::string_view 
     const Reader fields(in, place);
     describe(fields, record);
     return record;
+}
+
+LaunchRecord launch_from_json(std::string_view text, std::string_view name) {
+    const json in = storage::parse_strict_json(text, name);
+    const Place place(name);
+    LaunchRecord launch;
+    check_schema(in, place, launch.schema);
+    const Reader fields(in, place);
+    describe(fields, launch);
+    check_topology(launch.topology, place.key("topology"));
+    return launch;
 }
 
 ProgressRecord progress_from_json(std::string_view text, std::string_view name) {

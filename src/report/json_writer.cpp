@@ -5,11 +5,13 @@
 
 #include <hpcai/report/flight.hpp>
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/launch.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "flight_fields.hpp"
+#include "launch_fields.hpp"
 #include "progress_fields.hpp"
 #include "repetitions_fields.hpp"
 
@@ -124,6 +126,10 @@ std::string to_json(const RooflineRecord& record) {
 
 std::string to_json(const RepetitionsRecord& record) {
     return text_of(record);
+}
+
+std::string to_json(const LaunchRecord& launch) {
+    return text_of(launch);
 }
 
 std::string to_json(const ProgressRecord& progress) {

@@ -65,6 +65,7 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
 
 const char* word_of(ExitCode code) {
     if (code == ExitCode::stopped) return "STOPPED";
+    if (code == ExitCode::internal) return "UNSAVED";
     return code == ExitCode::all_groups_failed ? "FAILED" : "UNFINISHED";
 }
 
@@ -78,11 +79,23 @@ std::string_view word_of(ProgressState state) {
 ExitCode exit_code_of(const RunProgress& run) {
     const std::ptrdiff_t groups = std::ssize(run.groups);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped);
+    const std::ptrdiff_t unsaved = count(run, ProgressState::unsaved);
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
-    if (stopped > 0 && stopped + failed + count(run, ProgressState::finished) == groups) {
-        return ExitCode::stopped;
+    if (stopped + unsaved > 0 &&
+        stopped + unsaved + failed + count(run, ProgressState::finished) == groups) {
+        return unsaved > 0 ? ExitCode::internal : ExitCode::stopped;
     }
     return groups > 0 && failed == groups ? ExitCode::all_groups_failed : ExitCode::watchdog;
+}
+
+std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
+    if (exit_code_of(run) != ExitCode::watchdog) return std::nullopt;
+    std::int64_t last = run.begun_unix_seconds;
+    for (const GroupProgress& group : run.groups) {
+        if (group.progress) last = std::max(last, group.progress->written_unix_seconds);
+    }
+    if (last <= 0 || last > run.now_unix_seconds) return std::nullopt;
+    return run.now_unix_seconds - last;
 }
 
 std::string progress_table(const RunProgress& run) {
@@ -95,8 +108,12 @@ std::string progress_table(const RunProgress& run) {
         if (reason.empty()) continue;
         reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));
     }
-    text += reasons +
-            fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
+    text += reasons;
+    if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
+        text += fmt::format("no group has said anything for {}: the run has died, or hangs\n",
+                            format_seconds(static_cast<double>(*silence)));
+    }
+    text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const ProgressStateRow& row : kProgressStates) {
         if (const auto groups = count(run, row.state)) {
             text += fmt::format(" {}={}", row.word, groups);

@@ -102,6 +102,41 @@ std::string_view this_job(const BatchJob& job) {
     return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
 }
 
+/// `place`, the options that say where ranks go and to which cores they keep. This node stands for
+/// the others; where several ranks share a NUMA node they are neighbours in rank, as the GPUs are
+/// that they take.
+std::string places(const BatchJob& job) {
+    const bool is_mpirun = job.launcher == Launcher::mpirun;
+    const int most = job.ranks_per_node;
+    const std::string anywhere = is_mpirun
+                                     ? fmt::format("--map-by ppr:{}:node --bind-to none", most)
+                                     : fmt::format("--ntasks-per-node={}", most);
+    // Slurm gives each rank its cores, and knows which are this job's.
+    if (job.cpus_per_rank > 0) {
+        return fmt::format("place=({}{})\n", anywhere,
+                           is_mpirun ? "" : fmt::format(" --cpus-per-task={}", job.cpus_per_rank));
+    }
+    const std::string unbound =
+        fmt::format("place=({}{})\n", anywhere, is_mpirun ? "" : " --cpu-bind=none");
+    if (most == 1) return unbound;
+    std::string text =
+        "# Each rank keeps to one NUMA node, where these divide the ranks evenly.\n"
+        "numa=($(lscpu --parse=NODE | grep -v '^#' | sort -nu))\n";
+    text += job.array.empty() ? fmt::format("here={}\n", most)
+                              : fmt::format("here=$((ranks < {0} ? ranks : {0}))\n", most);
+    text += unbound;
+    text += "if ((${#numa[@]} > 1 && here % ${#numa[@]} == 0)); then\n";
+    if (is_mpirun) {
+        text += "    place=(--map-by \"ppr:$((here / ${#numa[@]})):numa\" --bind-to numa)\n";
+    } else {
+        text +=
+            "    nodes=\n"
+            "    for ((i = 0; i < here; ++i)); do nodes+=,${numa[i * ${#numa[@]} / here]}; done\n";
+        text += fmt::format("    place=({} --cpu-bind=\"map_ldom:${{nodes:1}}\")\n", anywhere);
+    }
+    return text + "fi\n";
+}
+
 std::string launch(const BatchJob& job) {
     const std::string ranks =
         job.array.empty() ? std::to_string(job.nodes * job.ranks_per_node) : "\"$ranks\"";
@@ -111,26 +146,31 @@ std::string launch(const BatchJob& job) {
             "price:\n"
             "# mpirun returns 0 whatever happens. Without the second option it would never return\n"
             "# where ranks on two nodes end with another code.\n"
-            "mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n"
+            "mpirun -np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n",
-            ranks, job.ranks_per_node);
+            ranks);
     }
     return fmt::format(
         "# The other groups outlive a dead rank; the ranks read this variable, too.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
-        "srun --mpi=pmix --wait=0 --ntasks={}{} --ntasks-per-node={}{} --cpu-bind=none \\\n",
+        "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n",
         ranks,
         job.array.empty() ? ""
                           : fmt::format(" --nodes=$(((ranks + {}) / {}))", job.ranks_per_node - 1,
-                                        job.ranks_per_node),
-        job.ranks_per_node,
-        job.cpus_per_rank > 0 ? fmt::format(" --cpus-per-task={}", job.cpus_per_rank) : "");
+                                        job.ranks_per_node));
 }
 
 /// Bash ends a wait for a signal that it traps, and the launcher goes on.
 std::string start_and_wait(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
-    std::string text = "before=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n";
+    std::string text = places(job) +
+                       "\n# What shows that a run has come somewhere.\n"
+                       "traces() {\n"
+                       "    find \"$results\" \\( -name summary.txt -o -name progress.json \\) \\\n"
+                       "        -printf '%p %i %T@ ' 2>/dev/null\n"
+                       "}\n"
+                       "traces=$(traces)\n"
+                       "summary=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n";
     text += launch(job);
     text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
     text += is_mpirun ? std::string(
@@ -149,19 +189,26 @@ std::string start_and_wait(const BatchJob& job) {
         "while kill -0 \"$launcher\" 2>/dev/null; do\n"
         "    sleep 10 &\n"
         "    wait -n\n"
-        "    after=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n"
-        "    if [[ -n $after && $after != \"$before\" ]] && ((looks-- <= 0)); then kill "
+        "    now=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n"
+        "    if [[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0)); then kill "
         "\"$launcher\"; fi\n"
         "done\n"
+        "wait \"$launcher\"\n"
+        "launched=$?\n"
         "trap '' USR1\n\n";
     return text;
 }
 
 std::string ending(const BatchJob& job) {
-    std::string text = "\"$hpcai500\" status \"$results\"\ncode=$?\n";
+    std::string text =
+        "\"$hpcai500\" status \"$results\"\ncode=$?\n"
+        "# 8: stopped at a checkpoint; not by this start where it has come nowhere.\n"
+        "if [[ $(traces) == \"$traces\" ]] && ((launched != 0 || code == 8)); then\n"
+        "    echo \"this start has come nowhere; what status says is of an earlier one\" >&2\n"
+        "    code=$((launched != 0 ? launched : 1))\n"
+        "fi\n";
     if (job.requeues > 0) {
         text += fmt::format(
-            "# 8: stopped at a checkpoint.\n"
             "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
             "    scontrol requeue \"{}\"\n"
             "fi\n",

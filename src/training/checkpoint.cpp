@@ -139,6 +139,11 @@ Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
     return {step, marker.program, Snapshot::read(file)};
 }
 
+bool has_marker(const CheckpointPlace& place, std::int64_t step) {
+    std::error_code error;
+    return fs::exists(file_of(place, step, ".done"), error);
+}
+
 std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
     std::vector<std::int64_t> steps;
     std::error_code error;
@@ -146,6 +151,8 @@ std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
          entry.increment(error)) {
         if (const auto step = step_of(entry->path().filename().string())) steps.push_back(*step);
     }
+    require(!error || error == std::errc::no_such_file_or_directory, ExitCode::data,
+            "cannot read '{}': {}", folder.string(), error.message());
     std::ranges::sort(steps, std::greater<>());
     return steps;
 }

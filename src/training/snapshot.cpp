@@ -73,13 +73,6 @@ std::int64_t Snapshot::whole(std::string_view name, double value, std::int64_t l
     return static_cast<std::int64_t>(value);
 }
 
-std::size_t Snapshot::bytes() const {
-    std::size_t bytes = 0;
-    for (const auto& [name, values] : floats_) bytes += values.size() * sizeof(float);
-    for (const auto& [name, values] : numbers_) bytes += values.size() * sizeof(double);
-    return bytes;
-}
-
 void Snapshot::write(const std::filesystem::path& path) const {
     std::vector<storage::StoredTensor> tensors;
     for (const auto& [name, values] : floats_) {

@@ -121,7 +121,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     }
     device_.synchronize();
     report.seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
-    check_parameters(number);
+    check_parameters(fmt::format("epoch {}", number + 1));
     group_.all_reduce_sum(std::span(&epoch_.loss_sum, 1));
     report.mean_loss = epoch_.loss_sum /
                        static_cast<double>(std::max<std::int64_t>(report.steps, 1)) /
@@ -246,7 +246,7 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
 }
 
 /// What the last backward pass lost, no loss has seen.
-void Trainer::check_parameters(int epoch) {
+void Trainer::check_parameters(const std::string& when) {
     const LostParameters lost = lost_parameters();
     if (!lost.anywhere) return;
     audit_.now(steps_done_, !lost.by_all_replicas);
@@ -254,8 +254,8 @@ void Trainer::check_parameters(int epoch) {
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
         require(all_finite(store_, store_.parameter(id)), ExitCode::internal,
-                "training diverged: {} is not finite after epoch {}; {}", parameters[index].name,
-                epoch + 1, kRemedy);
+                "training diverged: {} is not finite after {}; {}", parameters[index].name, when,
+                kRemedy);
     }
 }
 

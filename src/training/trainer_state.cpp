@@ -27,6 +27,19 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
+/// Otherwise a wrong replica that is saved becomes that of all ranks, which no audit could find.
+void Trainer::examine() {
+    check_parameters(fmt::format("step {}", steps_done_));
+    if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);  // else it has just been
+}
+
+std::size_t Trainer::saved_bytes() {
+    std::size_t bytes = store_.statistics().size_bytes();
+    if (replicas_.rank() != 0) return bytes;
+    for (const std::span<float> values : shared_values()) bytes += values.size_bytes();
+    return bytes;
+}
+
 void Trainer::save(Snapshot& to) {
     const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
     ensure(epoch_.unread_steps == 0, "{} steps are unread where a training is saved",

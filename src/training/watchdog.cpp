@@ -38,10 +38,14 @@ Watchdog::~Watchdog() {
     thread_.join();
 }
 
+/// The thread sleeps until the deadline before; it is woken where the new one is nearer.
 void Watchdog::restart_locked() {
     last_step_ = Clock::now();
-    deadline_ = last_step_ +
-                std::chrono::duration_cast<Clock::duration>(Seconds(settings_.timeout.seconds()));
+    const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
+                                                        Seconds(settings_.timeout.seconds()));
+    const bool is_nearer = !deadline_ || deadline < *deadline_;
+    deadline_ = deadline;
+    if (is_nearer) wake_.notify_all();
 }
 
 void Watchdog::begin() {

@@ -29,13 +29,13 @@ std::vector<RankHealth> four_ranks() {
 }
 
 Finding finding_of(const std::vector<RankHealth>& ranks, const std::string& check) {
-    const auto findings = examine(ranks, "hpcai500 run --config a.yaml");
+    const auto findings = examine(ranks, {"hpcai500 run --config a.yaml"});
     const auto found = std::ranges::find(findings, check, &Finding::check);
     return found == findings.end() ? Finding{} : *found;
 }
 
 TEST(Doctor, FindsNothingWrongWhereNothingIs) {
-    const auto findings = examine(four_ranks(), "hpcai500 run");
+    const auto findings = examine(four_ranks(), {"hpcai500 run"});
     EXPECT_EQ(findings.size(), 5U);
     EXPECT_TRUE(std::ranges::none_of(findings, &Finding::is_wrong)) << findings_text(findings);
     EXPECT_TRUE(findings_text(findings).ends_with("DOCTOR ok\n"));
@@ -86,6 +86,21 @@ TEST(Doctor, FindsARankThatMayUseTheCoresOfSeveralNumaNodes) {
     EXPECT_FALSE(finding_of(ranks, "binding").is_wrong) << "fewer ranks than NUMA nodes";
 }
 
+TEST(Doctor, BindsToNumaNodesWithTheLauncherThatStartedTheRanks) {
+    std::vector<RankHealth> ranks(8, four_ranks().front());
+    for (RankHealth& rank : ranks) rank.allowed_numa_nodes = 2;
+    for (RankHealth& rank : ranks) rank.cores = rank.allowed_cores = 8, rank.sharing = 8;
+    const auto remedy = [&](bool by_srun) {
+        return examine(ranks, {"hpcai500 run", by_srun}).at(2).remedy;
+    };
+    EXPECT_EQ(remedy(false), "mpirun -np 8 --map-by ppr:4:numa --bind-to numa hpcai500 run");
+    EXPECT_EQ(remedy(true),
+              "srun --mpi=pmix --ntasks=8 --ntasks-per-node=8 --cpu-bind=map_ldom:0,0,0,0,1,1,1,1 "
+              "hpcai500 run");
+    ranks.resize(7);
+    EXPECT_EQ(remedy(false), "") << "a script of `hpcai500 sbatch` does not bind them either";
+}
+
 TEST(Doctor, FindsAnOutputThatNotAllRanksShareOrThatIsFull) {
     auto ranks = four_ranks();
     ranks[2].free_bytes = 1e6;
@@ -113,7 +128,7 @@ TEST(Doctor, EscapesWhatHostsAreCalled) {
     auto ranks = four_ranks();
     ranks[2].host = "\x1b[2J";
     ranks[2].golden = "other";
-    const std::string text = findings_text(examine(ranks, "hpcai500 run"));
+    const std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("golden    WRONG   other bits than the rest came to: rank 2 on \\x1b[2J\n"),
               std::string::npos)
         << text;

@@ -33,6 +33,9 @@ TEST(Sbatch, WritesTheSameIntoAFile) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_EQ(outcome.out, "wrote a.sbatch; submit it with\n  sbatch a.sbatch\n");
     EXPECT_NE(text_of(folder / "a.sbatch").find("mpirun -np 2 "), std::string::npos);
+    Words blank = words;
+    blank.back() = "my job.sbatch";
+    EXPECT_TRUE(run_in(folder.path(), blank).out.ends_with("\n  sbatch 'my job.sbatch'\n"));
 }
 
 TEST(Sbatch, RefusesRanksThatDoNotFit) {
@@ -62,8 +65,85 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "1", "--array", "M"}), 2, "sbatch: --array: expected");
     expect_refused(sbatch({"--nodes", "1", "--array", "M=1,,2"}), 2, "is empty");
     expect_refused(sbatch({"--nodes", "2", "--results", "a\nb"}), 2, "control characters");
+    expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--requeue", "1", "--set",
+                           "run.repeat=3"}),
+                   2, "sbatch: --requeue: expected 0 with run.repeat 3, got 1");
     expect_refused(run({"sbatch", "--config", source("configs/smoke.yaml")}), 2,
                    "sbatch: --nodes is required");
+}
+
+/// Starts a script with stand-ins for all it calls; a launcher says its arguments in `launched`.
+class BatchScriptRun : public testing::Test {
+protected:
+    BatchScriptRun() {
+        std::filesystem::create_directory(folder_ / "bin");
+        for (const char* launcher : {"mpirun", "srun"}) {
+            stand_in(launcher, "echo \"$*\" >launched; eval \"${LAUNCHER:-}\"");
+        }
+        stand_in("lscpu", "printf '# NODE\\n0\\n0\\n1\\n1\\n'");
+        stand_in("scontrol", "echo \"$*\" >>requeued");
+        stand_in("sleep", ":");
+        stand_in("program", "exit $STATUS");
+    }
+
+    void stand_in(const std::string& name, const std::string& commands) {
+        const auto path = folder_ / "bin" / name;
+        std::ofstream(path) << "#!/bin/bash\n" << commands << '\n';
+        std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    }
+
+    Outcome start(const Words& options, const std::string& status, const std::string& launcher) {
+        Words words{"--requeue", "2", "--nodes", "1"};
+        words.insert(words.end(), options.begin(), options.end());
+        std::ofstream(folder_ / "job") << sbatch(words).out;
+        return execute_in(
+            folder_.path(), {"bash", "job"},
+            {"PATH=" + (folder_ / "bin").string() + ":" + environment("PATH"), "HPCAI500=program",
+             "SLURM_JOB_ID=7", "STATUS=" + status, "LAUNCHER=" + launcher});
+    }
+
+    TemporaryFolder folder_;
+};
+
+constexpr const char* kStops =
+    "mkdir -p results/smoke-7/groups/0; echo >results/smoke-7/groups/0/progress.json";
+
+TEST_F(BatchScriptRun, BindsToNumaNodesWhereRanksDivideEvenly) {
+    const Words fours{"--ranks-per-node", "4", "--set", "bagging.P_degree=2"};
+    start(fours, "0", "");
+    EXPECT_NE(text_of(folder_ / "launched").find("-np 4 --map-by ppr:2:numa --bind-to numa "),
+              std::string::npos);
+    Words by_srun = fours;
+    by_srun.insert(by_srun.end(), {"--launcher", "srun"});
+    start(by_srun, "0", "");
+    EXPECT_NE(text_of(folder_ / "launched").find("-per-node=4 --cpu-bind=map_ldom:0,0,1,1 "),
+              std::string::npos);
+    stand_in("lscpu", "printf '# NODE\\n0\\n1\\n2\\n'");
+    start(fours, "0", "");
+    EXPECT_NE(text_of(folder_ / "launched").find("--map-by ppr:4:node --bind-to none "),
+              std::string::npos);
+}
+
+TEST_F(BatchScriptRun, RequeuesAJobThatHasStopped) {
+    EXPECT_EQ(start({"--ranks-per-node", "2"}, "8", kStops).exit_code, 8);
+    EXPECT_EQ(text_of(folder_ / "requeued"), "requeue 7\n");
+}
+
+TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
+    const Words options{"--ranks-per-node", "2", "--launcher", "srun"};
+    start(options, "8", kStops);
+    std::filesystem::remove(folder_ / "requeued");
+    const Outcome again = start(options, "8", "exit 3");
+    EXPECT_EQ(again.exit_code, 3) << again.error;
+    EXPECT_NE(again.error.find("this start has come nowhere"), std::string::npos) << again.error;
+    EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun says 0 whatever happens";
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
+}
+
+TEST_F(BatchScriptRun, ExitsAsStatusSaysWhereTheRunCameSomewhere) {
+    const Words options{"--ranks-per-node", "2", "--launcher", "srun"};
+    EXPECT_EQ(start(options, "7", std::string(kStops) + "; exit 1").exit_code, 7);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }
 
 /// "# Made by: hpcai500 sbatch ..." in the second line.

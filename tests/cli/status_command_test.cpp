@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/progress.hpp>
 
@@ -79,6 +81,17 @@ TEST_F(Status, ExitsWith8WhereTheRunHasStopped) {
     EXPECT_NE(outcome.out.find("\nreason: group 0: stopped at step 7\n"), std::string::npos);
     EXPECT_EQ(run_in(folder_.path(), {"status", "run", "--watch"}).exit_code, 8)
         << "--watch must end";
+}
+
+TEST_F(Status, EndsItsWatchOfARunThatSaysNothingForTenMinutes) {
+    write("run/config.yaml", "bagging: {M: 1, P_degree: 1}\n");
+    write("run/launch.json", "{}");
+    fs::last_write_time(folder_ / "run/launch.json",
+                        fs::file_time_type::clock::now() - std::chrono::minutes(11));
+    const Outcome outcome = run_in(folder_.path(), {"status", "run", "--watch"});
+    EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_NE(outcome.out.find("no group has said anything for 11 min"), std::string::npos)
+        << outcome.out;
 }
 
 TEST_F(Status, NamesProgressThatCannotBeRead) {

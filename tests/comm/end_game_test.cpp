@@ -298,6 +298,7 @@ TEST(EndGame, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
             EXPECT_EQ(decision.status(victim).state, GroupState::lost);
             EXPECT_EQ(decision.status(victim).exit_code, ExitCode::watchdog);
             EXPECT_FALSE(decision.anyone_absent());
+            EXPECT_TRUE(decision.anyone_lost());
             if (group != decision.writer()) continue;
             EXPECT_EQ(decision.status(victim).reason_text(), "rank 0 has died");
         }

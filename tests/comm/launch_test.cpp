@@ -51,6 +51,13 @@ TEST(Launch, OneRankOnPurposeIsAccepted) {
     EXPECT_EQ(refusal(1, {{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), "");
 }
 
+TEST(Launch, IsBySrunWhereNoMpirunIsInBetween) {
+    EXPECT_TRUE(started_by_srun(environment_of({{"SLURM_PROCID", "0"}})));
+    EXPECT_FALSE(
+        started_by_srun(environment_of({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+    EXPECT_FALSE(started_by_srun(environment_of({})));
+}
+
 TEST(Launch, SeveralRanksAreNeverRefused) {
     EXPECT_EQ(refusal(2, {{"SLURM_NTASKS", "4"}}), "");
     EXPECT_EQ(refusal(4, {{"OMPI_COMM_WORLD_SIZE", "4"}}), "");

@@ -26,11 +26,11 @@ protected:
                      const std::vector<std::string>& options = {"--enable-recovery"}) {
         const int group = world_rank / 2;
         write(folder_ / "mortal.sh",
-              fmt::format("#!/bin/bash\n\"$HPCAI500_BINARY\" \"$@\" &\nchild=$!\n"
-                          "if [ \"$OMPI_COMM_WORLD_RANK\" = {} ]; then\n"
+              fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = {} ]; then (\n"
                           "  until grep -q '\"step\": [1-9]' result/groups/{}/progress.json; do\n"
                           "    sleep 0.02\n  done 2> /dev/null\n"
-                          "  echo $child > child\n  kill -{} $child\nfi\nwait $child\n",
+                          "  echo $$ > child\n  kill -{} $$\n) & fi\n"
+                          "exec \"$HPCAI500_BINARY\" \"$@\"\n",
                           world_rank, group, signal));
         fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
         Launch launch{folder_.path(),

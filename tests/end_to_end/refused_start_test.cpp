@@ -123,6 +123,22 @@ TEST_F(RefusedStart, WantsTwoValuesOfEachChannelForAVariance) {
         {"training.batch_norm_samples", "layer4.0.bn2", "1 x 1 pixels", "no variance, got 1;"});
 }
 
+TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {
+    const std::string program = cli::environment("HPCAI500_BINARY");
+    const std::string newer = folder_ / "newer";
+    fs::copy_file(program, newer);
+    std::ofstream(newer, std::ios::binary | std::ios::app) << "one byte is enough";
+    std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none"};
+    for (const auto& [ranks, one] : {std::pair{"2", program}, {"1", newer}}) {
+        words.insert(words.end(), {"-np", ranks, one, "run", "--config", "tiny.yaml", "--output",
+                                   "result", "--set", "bagging.M=3", ":"});
+    }
+    words.pop_back();
+    expect_refused(
+        cli::execute_in(folder_.path(), words), 3,
+        {"another program than the rest has: rank 2 on ", "; start the same file on all nodes"});
+}
+
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {
     const Outcome outcome = cli::run_in(
         folder_.path(), {"run", "--config", "tiny.yaml", "--output", "result"}, {"SLURM_NTASKS=4"});

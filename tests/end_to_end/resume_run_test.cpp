@@ -46,9 +46,19 @@ protected:
                       fmt::format("STOPPED step={} resume: mpirun -np {} hpcai500 resume {}", step,
                                   ranks, output));
             EXPECT_FALSE(fs::exists(folder_ / (output + "/result.json")));
+            expect_kept(output, step);
             outcome = resume(ranks, output);
         }
         return outcome;
+    }
+    /// The last two checkpoints and no other.
+    void expect_kept(const std::string& output, int step) const {
+        for (int other = 1; other <= step; ++other) {
+            EXPECT_EQ(
+                fs::exists(folder_ / fmt::format("{}/checkpoints/0/step-{:012}", output, other)),
+                other + 2 > step)
+                << other << " at step " << step;
+        }
     }
     Json result(const std::string& output) const {
         return json_of(folder_ / (output + "/result.json"));
@@ -99,7 +109,9 @@ protected:
             }
         }
         EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
-        EXPECT_FALSE(fs::exists(folder_ / "result/attempts")) << "there was no result before";
+        EXPECT_FALSE(fs::exists(folder_ / "result/attempts/1/result.json"));
+        EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/0/record.json"))
+            << "of the group when it was stopped";
     }
 
     storage::TemporaryFolder folder_;
@@ -169,6 +181,41 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     expect_the_same("result", "whole", 1);
 }
 
+TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
+    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
+    const fs::path folder = folder_ / "result/checkpoints/0";
+    write(folder / "step-000000000001/rank-0.safetensors", "lost");
+    const Outcome refused = resume(1, "result");
+    EXPECT_EQ(refused.exit_code, 4) << refused.error;
+    EXPECT_THAT(refused.out,
+                HasSubstr("reason: group 0: 'result/checkpoints/0' has checkpoints and none that "
+                          "can be used: 'result/checkpoints/0/step-000000000001/"
+                          "rank-0.safetensors': has 4 bytes; its marker says "));
+    EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");
+    fs::remove_all(folder);
+    EXPECT_EQ(last_line(resume(1, "result").out),
+              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+    EXPECT_TRUE(fs::exists(folder_ / "result/attempts/2/result.json"));
+}
+
+TEST_F(ResumedRun, TakesNoCheckpointOfTwoPrograms) {
+    const Strings changes{"bagging.M=1", "bagging.P_degree=2", kOneStep};
+    for (const char* output : {"result", "other"}) {
+        EXPECT_EQ(begin(2, changes, output).exit_code, 8);
+        EXPECT_EQ(resume(2, output).exit_code, 8);
+    }
+    for (const char* suffix : {".safetensors", ".done"}) {
+        const std::string file = std::string("/checkpoints/0/step-000000000002/rank-1") + suffix;
+        fs::copy_file(folder_ / ("other" + file), folder_ / ("result" + file),
+                      fs::copy_options::overwrite_existing);
+    }
+    const Outcome again = resume(2, "result");
+    EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: it is not whole on "
+                                       "all ranks"));
+    EXPECT_THAT(text_of(folder_ / "result/groups/0/log.txt"),
+                HasSubstr("goes on from the checkpoint of step 1"));
+}
+
 TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
     const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=2",
                           "run.checkpoint_steps=1"};
@@ -197,6 +244,56 @@ TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
     EXPECT_THAT(outcome.error, HasSubstr("the checkpoint of step 1 could not be written: "
                                          "cannot write 'result/checkpoints/0/step-000000000001/"));
     EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+}
+
+TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
+    const Outcome outcome = begin(1, {"bagging.M=1", kOneStep}, "result",
+                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
+                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("without its checkpoint, cannot write 'result/checkpoints"));
+    EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");
+    const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
+    EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";
+    EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNSAVED  groups=1 unsaved=1"));
+    EXPECT_EQ(last_line(resume(1, "result").out),
+              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+}
+
+TEST_F(ResumedRun, StopsBesideAGroupThatHasFinished) {
+    EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
+    EXPECT_EQ(resume(2, "result").exit_code, 8);
+    ASSERT_EQ(resume(2, "result").exit_code, 0);
+    for (const char* name : {"groups/1/record.json", "result.json", "manifest.sha256"}) {
+        fs::remove(folder_ / "result" / name);
+    }
+    const Outcome stopped = resume(2, "result");
+    EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
+    EXPECT_THAT(stopped.out, HasSubstr("group 0: finished\ngroup 1: stopped at step 1 by "));
+    EXPECT_EQ(last_line(stopped.out), "STOPPED step=1 resume: mpirun -np 2 hpcai500 resume result");
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0"));
+    EXPECT_EQ(resume(2, "result").exit_code, 8);
+    EXPECT_EQ(resume(2, "result").exit_code, 0);
+}
+
+TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
+    const std::string mpirun = cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np 1 " +
+                               cli::environment("HPCAI500_BINARY");
+    const std::string script = fmt::format(
+        "{} run --config tiny.yaml --output result --set bagging.M=1 "
+        "--set workload.epochs=1000 --set run.checkpoint_steps=1 & "
+        "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
+        "done; {} resume result; echo \"resume $?\"; {} score result; echo \"score $?\"; "
+        "kill -USR1 $!; wait $!",
+        mpirun, mpirun, cli::environment("HPCAI500_BINARY"));
+    const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("resume 2\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("score 2\n"));
+    EXPECT_THAT(messages(outcome),
+                testing::Each(HasSubstr("result: another program is at work in it")));
+    EXPECT_EQ(messages(outcome).size(), 2U);
 }
 
 TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {

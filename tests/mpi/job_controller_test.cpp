@@ -65,10 +65,8 @@ protected:
 
     RunEnd end_of(const Start& start, const GroupOutcome& outcome) {
         world().everyone.barrier();
-        RunRequest request;
-        request.command_line = "hpcai500 run --config caf\xe9.yaml";
         const Stopwatch watch;
-        JobController controller(start, request, world().mpi, watch);
+        JobController controller(start, world().mpi, watch);
         const auto log = make_logger("test", (folder_.path() / "log.txt").string());
         testing::internal::CaptureStderr();
         const RunEnd end = controller.finish(outcome, *log, out_);
@@ -98,7 +96,8 @@ protected:
 };
 
 TEST_F(FinishedJob, TheWriterStoresTheResultEvenWhenTheCommandLineIsNotUtf8) {
-    const Start start = make_start(folder_.path());
+    Start start = make_start(folder_.path());
+    start.environment["command_line"] = "hpcai500 run --config caf\xe9.yaml";
     const ExitCode code = finish(start, failed());
     const bool writes = world().mpi.rank() == 0;
     EXPECT_EQ(code, writes ? ExitCode::data : ExitCode::ok) << error_;

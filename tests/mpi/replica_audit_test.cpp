@@ -93,6 +93,22 @@ TEST_F(ReplicaAuditOverMpi, PassesWhereEveryReplicaIsTheSame) {
     EXPECT_FALSE(train(1, 0, nothing).divergence.has_value());
 }
 
+TEST_F(ReplicaAuditOverMpi, IsMadeBeforeACheckpointWhetherItIsDueOrNot) {
+    const auto group = world().everyone.split(0, world().everyone.rank());
+    config::Config config = small_config(kBatch, 1);
+    config.run.audit_steps = 0;
+    const std::int64_t rows = kBatch / group->size();
+    SmallModel model(config, kSteps, *group, small_graph(rows));
+    ToySource source(rows, kSteps);
+    source.set_place(group->rank() * rows, kBatch);
+    model.trainer->train_epoch(0, source, [](const StepReport&) {});
+    model.trainer->examine();
+    EXPECT_EQ(model.trainer->audit().passed(), 1);
+    if (group->rank() == 0) flip_lowest_bit(model.store.parameters()[17]);
+    EXPECT_THROW(model.trainer->examine(), ReplicaDivergence);
+    world().everyone.barrier();  // nobody waits elsewhere
+}
+
 TEST_F(ReplicaAuditOverMpi, NamesTheRankOfASingleWrongBitAfterTheSameStepOnAllRanks) {
     for (int victim = 0; victim < world().everyone.size(); ++victim) {
         const Audited of_parameter = train(1, victim, [](std::int64_t step, auto& store) {

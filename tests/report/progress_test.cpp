@@ -52,7 +52,7 @@ std::string message_of(const std::string& text) {
 TEST(ProgressJson, GivesBackWhatWasWritten) {
     for (const ProgressState state :
          {ProgressState::training, ProgressState::evaluating, ProgressState::finished,
-          ProgressState::failed, ProgressState::stopped}) {
+          ProgressState::failed, ProgressState::stopped, ProgressState::unsaved}) {
         ProgressRecord progress = example();
         progress.state = state;
         progress.loss = {std::nullopt, "not known yet"};
@@ -97,6 +97,23 @@ TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     EXPECT_NE(lines_of(run)[1].find("  now  node7"), std::string::npos) << lines_of(run)[1];
 }
 
+TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
+    auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
+    EXPECT_EQ(silence_seconds(run), 125);
+    run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds - 1;
+    EXPECT_EQ(progress_table(run).find("said anything"), std::string::npos);
+    ++run.now_unix_seconds;
+    EXPECT_NE(
+        progress_table(run).find(
+            "\nno group has said anything for 10 min 00 s: the run has died, or hangs\nSTATUS"),
+        std::string::npos)
+        << progress_table(run);
+    run.begun_unix_seconds = run.now_unix_seconds - 5;  // resumed
+    EXPECT_EQ(silence_seconds(run), 5);
+    EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
+    EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
+}
+
 TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     const auto finished = group_in(0, ProgressState::finished);
     const auto stopped = group_in(1, ProgressState::stopped);
@@ -104,6 +121,9 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     const auto training = group_in(2, ProgressState::training);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped})), ExitCode::stopped);
     EXPECT_EQ(exit_code_of(run_of({failed, stopped})), ExitCode::stopped);
+    const auto unsaved = group_in(2, ProgressState::unsaved);
+    EXPECT_EQ(exit_code_of(run_of({finished, stopped, unsaved})), ExitCode::internal)
+        << "a job that goes on from the same checkpoint again and again must end";
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, training})), ExitCode::watchdog);
     EXPECT_EQ(exit_code_of(run_of({failed, failed})), ExitCode::all_groups_failed);
     EXPECT_EQ(exit_code_of(run_of({failed, finished})), ExitCode::watchdog);

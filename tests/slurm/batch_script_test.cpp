@@ -43,9 +43,8 @@ TEST(BatchScript, AsksForWholeNodesAndTheirRanks) {
         script.starts_with("#!/bin/bash\n# Made by: hpcai500 sbatch --config a.yaml --nodes 4\n"));
     EXPECT_TRUE(has(script, "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"));
     EXPECT_TRUE(has(script, "\n#SBATCH --exclusive\n"));
-    EXPECT_TRUE(
-        has(script,
-            "mpirun -np 32 --map-by ppr:8:node --bind-to none \\\n    --enable-recovery --mca "));
+    EXPECT_TRUE(has(script, "mpirun -np 32 \"${place[@]}\" \\\n    --enable-recovery --mca "));
+    EXPECT_TRUE(has(script, "\nplace=(--map-by ppr:8:node --bind-to none)\n"));
     EXPECT_FALSE(has(script, "gpu"));
     EXPECT_FALSE(has(script, "--array"));
     EXPECT_FALSE(has(script, "--time"));
@@ -65,9 +64,10 @@ TEST(BatchScript, SharesNodesWhereItSaysHowManyCoresItNeeds) {
     const std::string script = batch_script(job);
     EXPECT_TRUE(has(script, "#SBATCH --cpus-per-task=6\n"));
     EXPECT_FALSE(has(script, "--exclusive"));
-    EXPECT_TRUE(has(script,
-                    "srun --mpi=pmix --wait=0 --ntasks=32 --ntasks-per-node=8 --cpus-per-task=6 "
-                    "--cpu-bind=none"));
+    EXPECT_TRUE(has(script, "place=(--ntasks-per-node=8 --cpus-per-task=6)\n"))
+        << "Slurm knows which cores of the node are this job's";
+    EXPECT_TRUE(has(script, "srun --mpi=pmix --wait=0 --ntasks=32 \"${place[@]}\""));
+    EXPECT_FALSE(has(script, "numa"));
     EXPECT_FALSE(has(script, "mpirun"));
 }
 
@@ -103,14 +103,14 @@ TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
     const std::string task = "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"";
     EXPECT_TRUE(has(script, "scancel --signal=USR1 " + task));
     EXPECT_TRUE(has(script, "scontrol requeue " + task));
-    EXPECT_TRUE(has(script, "--ntasks=\"$ranks\" --nodes=$(((ranks + 7) / 8)) --ntasks-per-node=8"))
+    EXPECT_TRUE(has(script, "--ntasks=\"$ranks\" --nodes=$(((ranks + 7) / 8)) \"${place[@]}\""))
         << "as few nodes as eq. 5 was checked with";
 }
 
 TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
     const std::string script = batch_script(example());
-    EXPECT_LT(script.find("before=$(stat"), script.find("mpirun -np"));
-    EXPECT_TRUE(has(script, "[[ -n $after && $after != \"$before\" ]] && ((looks-- <= 0))"));
+    EXPECT_LT(script.find("summary=$(stat"), script.find("mpirun -np"));
+    EXPECT_TRUE(has(script, "[[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0))"));
 }
 
 TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {

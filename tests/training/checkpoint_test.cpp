@@ -104,6 +104,15 @@ TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedFromTheOldest) {
     remove_checkpoints_before(place().folder, 20);
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 20}));
     EXPECT_TRUE(list_checkpoints(folder_ / "nowhere").empty());
+    EXPECT_TRUE(has_marker(place(), 20));
+    EXPECT_FALSE(has_marker(place(1, 2), 20)) << "of another rank";
+    EXPECT_FALSE(has_marker(place(), 9));
+}
+
+TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotTakenForNone) {
+    std::ofstream(folder_ / "folder") << "is a file";
+    EXPECT_THAT(error_of(ExitCode::data, [&] { list_checkpoints(folder_ / "folder"); }),
+                testing::HasSubstr("folder': Not a directory"));
 }
 
 TEST_F(CheckpointFiles, OfOthersAreRefusedByName) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <functional>
+#include <limits>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,6 +55,26 @@ public:
 
 private:
     std::int64_t step_;
+};
+
+/// What a program that goes on from it would have on all ranks.
+class ExamineBehind final : public BetweenSteps {
+public:
+    ExamineBehind(std::int64_t step, std::function<void()> damage)
+        : step_(step), damage_(std::move(damage)) {}
+    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+        if (steps_done != step_) return;
+        trainer.examine();
+        ++examined;
+        damage_();
+        trainer.examine();
+    }
+    int examined = 0;
+
+private:
+    std::int64_t step_;
+    std::function<void()> damage_;
 };
 
 class ResumedTraining : public testing::Test {
@@ -135,6 +158,21 @@ TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
     Rank other(config_of(config::Optimizer::sgd), *self_, &within);
     source.restart();
     EXPECT_GE(other.trainer.train_epoch(0, source, ignore).seconds, HoldUpBehind::kSeconds);
+}
+
+TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {
+    graph::ParameterStore* store = nullptr;
+    ExamineBehind examine(2, [&] {
+        std::vector<float> values = store->read(store->parameters());
+        values.back() = std::numeric_limits<float>::quiet_NaN();
+        store->write(values, store->parameters());
+    });
+    Rank rank(config_of(config::Optimizer::sgd), *self_, &examine);
+    store = &rank.model.store;
+    Course course;
+    const std::string message = error_of(ExitCode::internal, [&] { train(rank, course); });
+    EXPECT_EQ(examine.examined, 1);
+    EXPECT_THAT(message, testing::HasSubstr("is not finite after step 2; try"));
 }
 
 TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {

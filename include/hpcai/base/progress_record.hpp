@@ -12,7 +12,8 @@
 /// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
 namespace hpcai {
 
-enum class ProgressState { training, evaluating, finished, failed, stopped };
+/// `unsaved`: stopped, but the checkpoint of that step could not be written.
+enum class ProgressState { training, evaluating, finished, failed, stopped, unsaved };
 
 /// How far one group is, as its leader says in `groups/<m>/progress.json` from time to time. The
 /// file is removed when the run has its result.
@@ -43,8 +44,9 @@ struct GroupProgress {
 /// What the files of a run say that has no result.
 struct RunProgress {
     std::string directory;
-    std::vector<GroupProgress> groups;  // those of the configuration and those that have begun
-    std::int64_t now_unix_seconds = 0;  // by the reader's clock
+    std::vector<GroupProgress> groups;    // those of the configuration and those that have begun
+    std::int64_t now_unix_seconds = 0;    // by the reader's clock
+    std::int64_t begun_unix_seconds = 0;  // when the last program began it; 0: not known
     bool operator==(const RunProgress&) const = default;
 };
 

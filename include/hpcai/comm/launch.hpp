@@ -22,6 +22,9 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
 /// How many ranks a launcher says that this program is one of; 1 where none says so.
 int launched_ranks(const EnvironmentLookup& environment);
 
+/// Whether Slurm's srun has started this rank, and no mpirun inside an allocation.
+bool started_by_srun(const EnvironmentLookup& environment);
+
 /// False when the launcher was told to let the other ranks live when one exits before the end of
 /// MPI (mpirun --enable-recovery; srun with SLURM_KILL_BAD_EXIT=0); unknown launchers are taken to
 /// end them.

@@ -105,8 +105,10 @@ public:
     bool exit_would_end_others() const;
 
     /// Ends MPI once all ranks do. When that does not happen in time, as after the death of a rank,
-    /// the process ends here with `exit_code`: after finalize_seconds, or after longest_seconds
-    /// when a vote left groups out that may still be at work and this exit would end them.
+    /// the process ends here with `exit_code`: after finalize_seconds, a tenth of it where a vote
+    /// knew of ranks that are lost (twice that with ok, as the launcher takes the code of the first
+    /// that ends), or after longest_seconds when it left groups out that may still be at work and
+    /// this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
     /// Ends all ranks of the job with `exit_code`: for a start that fails on some ranks only.
@@ -123,6 +125,7 @@ private:
     bool may_start_ = true;
     bool finished_ = false;
     bool others_may_work_ = false;
+    bool is_somebody_lost_ = false;
     std::unique_ptr<Outbox> outbox_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,17 +20,25 @@ std::string to_json(const ProgressRecord& progress);
 /// RunRecord does.
 ProgressRecord progress_from_json(std::string_view text, std::string_view name);
 
-/// "training", "evaluating", "finished", "failed", "stopped".
+/// "training", "evaluating", "finished", "failed", "stopped", "unsaved".
 std::string_view word_of(ProgressState state);
 
-/// What `hpcai500 status` exits with: stopped where groups have stopped and the others finished,
-/// all_groups_failed where all have failed, else watchdog: the run is under way or has died, which
-/// files cannot tell apart.
+/// What `hpcai500 status` exits with: stopped where groups have stopped and the others ended,
+/// internal where one of these could not save its checkpoint, all_groups_failed where all have
+/// failed, else watchdog: the run is under way or has died, which files cannot tell apart.
 ExitCode exit_code_of(const RunProgress& run);
+
+/// How long a run that is not over may say nothing before it is taken for dead.
+inline constexpr std::int64_t kSilenceSeconds = 600;
+
+/// Seconds since any group, or the program at its begin, has said anything; nothing where the run
+/// is over by its files, or nothing tells.
+std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the reasons of those that failed or stopped, and a line:
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// with FAILED or UNFINISHED in that place otherwise. Control characters in texts are escaped.
+/// with UNSAVED, FAILED or UNFINISHED in that place otherwise, and above it a word on a silence of
+/// kSilenceSeconds. Control characters in texts are escaped.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report

@@ -39,7 +39,11 @@ void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint
 /// ranks.
 Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step);
 
-/// The steps of which there is a folder, the newest first, whole or not.
+/// Whether a rank has said that its file is whole, whatever has become of both since.
+bool has_marker(const CheckpointPlace& place, std::int64_t step);
+
+/// The steps of which there is a folder, the newest first, whole or not; none where there is no
+/// such folder. Throws Error(data) naming a folder that cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
 /// Removes the folders of the steps before `step`, markers first, as far as that is possible.

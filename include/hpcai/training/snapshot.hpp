@@ -29,7 +29,6 @@ public:
     }
     void put_text(const std::string& name, std::string text) { texts_[name] = std::move(text); }
 
-    bool has(std::string_view name) const { return floats_.contains(name); }
     /// Each throws Error(data) that names file and array where it is missing or does not have
     /// `count` values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
@@ -42,9 +41,6 @@ public:
                        std::int64_t most) const;
     /// Throws Error(data) that names file and array.
     [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
-
-    /// Of all arrays.
-    std::size_t bytes() const;
 
     /// As safetensors. Durable; throws as storage::write_safetensors does.
     void write(const std::filesystem::path& path) const;

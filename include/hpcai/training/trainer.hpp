@@ -93,6 +93,12 @@ public:
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
+    /// Between two steps, before save(): looks whether what the ranks hold may be gone on with.
+    /// Throws on all ranks, as train_epoch does, where parameters are not finite or replicas
+    /// differ. Collective.
+    void examine();
+    /// Of the arrays that save() puts for parameters, the optimizer's states and statistics.
+    std::size_t saved_bytes();
     /// Between two steps: what this rank holds of the training, in host memory. Parameters and the
     /// optimizer's states are in that of the first of the ranks that train the same ones alone.
     /// Waits for the device.
@@ -151,7 +157,7 @@ private:
     LostParameters lost_parameters();
     void give_up(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
-    void check_parameters(int epoch);
+    void check_parameters(const std::string& when);
 
     const config::Config& config_;
     device::Device& device_;

@@ -29,6 +29,7 @@ constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
+constexpr double kShareWhereLost = 0.1;    // of finalize_seconds: nobody waits for one that is gone
 constexpr double kSilentShare = 1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
 
 double seconds_now() {
@@ -243,6 +244,7 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     }
     Ballot ballot{game.decision(), nullptr};
     others_may_work_ = ballot.decision.anyone_absent();
+    is_somebody_lost_ = ballot.decision.anyone_lost();
     if (ballot.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : ballot.decision.voters()) {
@@ -270,7 +272,8 @@ void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) 
     const bool is_another = afterwards == Afterwards::another_run;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(
         std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
-                    static_cast<std::byte>(is_another ? 1 : 0)});
+                    static_cast<std::byte>(is_another ? 1 : 0),
+                    static_cast<std::byte>(is_somebody_lost_ ? 1 : 0)});
     for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, tag_of(kReleaseTag));
     may_start_ = is_another;
 }
@@ -284,11 +287,12 @@ std::optional<Afterwards> MpiWorld::await_release(int world_rank, double seconds
             };
             others_may_work_ = bytes->empty() || is_set(0);
             may_start_ = is_set(1);
+            is_somebody_lost_ = is_set(2);
             return may_start_ ? Afterwards::another_run : Afterwards::the_end;
         }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
-    others_may_work_ = true;
+    others_may_work_ = is_somebody_lost_ = true;
     return std::nullopt;
 }
 
@@ -304,8 +308,10 @@ void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
     const bool patient = others_may_work_ && exit_would_end_others();
-    const DeadlineGuard guard(patient ? limits_.longest_seconds : limits_.finalize_seconds,
-                              exit_code, "MPI_Finalize");
+    // The launcher takes the code of the first that ends: of one that has something to say.
+    const double least = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1) *
+                         (is_somebody_lost_ ? kShareWhereLost : 1);
+    const DeadlineGuard guard(patient ? limits_.longest_seconds : least, exit_code, "MPI_Finalize");
     wait_for_all_ranks();
     MPI_Finalize();
 }

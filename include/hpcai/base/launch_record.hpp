@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <hpcai/base/run_record.hpp>
+
+namespace hpcai {
+
+/// What a program knows when the ranks of a run are about to part into groups, for programs that
+/// take the run up again or score it without them: `launch.json`. Plain data; `report` writes and
+/// reads it.
+struct LaunchRecord {
+    std::string schema = "hpcai500-launch/2";
+    std::string started_utc;    // of the program that began the run
+    std::string config_sha256;  // of the configuration that the run was begun with
+    std::string precision;      // in force, never "auto"
+    TopologyRecord topology;    // of the last program
+    StagingRecord staging;      // as in RunRecord, as the next ones
+    Quantity staging_seconds;
+    CeilingRecord roofline;
+    DeterminismRecord determinism;
+    std::map<std::string, std::string> environment;
+    bool operator==(const LaunchRecord&) const = default;
+};
+
+}  // namespace hpcai

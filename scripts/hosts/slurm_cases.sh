@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by slurm_test.sh, whose variables it reads: the cases, and what judges them. Whatever they
+# wait for, they wait for the thing itself, and long: others may use the machine.
+
+cases=0 failures=0 patience=1500 training=() whole=/nowhere
+smoke=(--config "$root/configs/smoke.yaml" --set device.kind=cpu)
+fits=(--nodes "$count" --ranks-per-node 2 --set bagging.P_degree="$count")
+
+selected() {
+    local text
+    ((${#only[@]})) || return 0
+    for text in "${only[@]}"; do [[ $1 != *"$text"* ]] || return 0; done
+    return 1
+}
+
+# $case.sbatch, by the program under test.
+write_script() { # case, options of sbatch...
+    "$program" sbatch "${@:2}" --results "$world/results/$1" >"$1.sbatch"
+    ((!show)) || { echo "--- $1.sbatch" && cat "$1.sbatch"; }
+}
+
+# Prints the job's number.
+submit() { # case, options...
+    on_host "${hosts[0]}" sbatch --parsable "--output=$world/$1.log" "${@:2}" "$world/$1.sbatch"
+}
+
+wait_for() { # what is said where it does not come, command...
+    local said=$1 began=$SECONDS
+    shift
+    while ! "$@"; do
+        ((SECONDS - began < patience)) || { note "after $patience s $said" && return 1; }
+        sleep 0.2
+    done
+}
+
+note() { echo "$1" >>"$name.log"; } # a line of the case's log
+
+# The job's exit code; where it does not end, that of timeout.
+code_at_end_of() { # job
+    wait_for "there is no end" job_has_ended "$1" || { on_host "${hosts[0]}" scancel "$1" && echo 124 && return; }
+    exit_code_of "$1"
+}
+
+# Says whether the job's code and the last line of its log are the expected ones.
+judge() { # code, expected code, expected pattern of the line
+    local line
+    line=$(tail -n 1 "$name.log" 2>/dev/null) || true
+    ((!show)) || { echo "--- $name.log" && cat "$name.log"; }
+    cases=$((cases + 1))
+    # shellcheck disable=SC2053  # a pattern
+    if [[ $1 == "$2" && $line == $3 ]]; then
+        printf '%-16s passed  exit code %s, %s s  %s\n' "$name" "$1" $((SECONDS - began)) "${line:0:130}"
+    else
+        printf '%-16s FAILED  exit code %s, expected %s; last line, expected %s:\n%s\n' "$name" "$1" "$2" "$3" "$line"
+        tail -n 20 "$name.log" | cut -c1-200
+        tail -n 12 "$world/slurm/log/slurmctld" | cut -c1-200
+        failures=$((failures + 1))
+    fi
+}
+
+run_case() { # case, expected code, pattern, options of sbatch...
+    local name=$1 began=$SECONDS
+    selected "$name" || return 0
+    write_script "$name" "${@:4}"
+    judge "$(code_at_end_of "$(submit "$name")")" "$2" "$3"
+}
+
+# Cores of each rank, so that others may have the rest: two jobs at a time.
+shared_case() { # launcher
+    local name=shared_$1 began=$SECONDS first second code
+    selected "$name" || return 0
+    write_script "$name" "${smoke[@]}" "${fits[@]}" --cpus-per-rank 1 --launcher "$1"
+    first=$(submit "$name" --partition=shared --output=/dev/null)
+    second=$(submit "$name" --partition=shared)
+    code=$(code_at_end_of "$first")
+    judge "$((code + $(code_at_end_of "$second")))" 0 "RESULT CUSTOM *M=2 P=$count *"
+}
+
+# The folder has what the scripts name, but small.
+shipped_case() { # case, script
+    local name=$1 began=$SECONDS
+    selected "$name" || return 0
+    mkdir -p shipped/configs
+    sed 's/P_degree: 1/P_degree: 2/; s/^device:/&\n  kind: cpu/' "$root/configs/smoke.yaml" >shipped/configs/quickstart.yaml
+    cp "$root/scripts/slurm/$2" "$name.sbatch"
+    judge "$(code_at_end_of "$(submit "$name" "--chdir=$world/shipped")")" 0 "RESULT CUSTOM *M=2 P=2 *"
+}
+
+# "M P hosts;" of each result.
+layouts_of() { # results
+    python3 - "$1" <<'END'
+import json, pathlib, sys
+for result in sorted(pathlib.Path(sys.argv[1]).glob("*/result.json")):
+    groups = [json.loads(file.read_text())["record"] for file in result.parent.glob("groups/*/record.json")]
+    hosts = {host for group in groups for host in group["hosts"]}
+    print(f"M={len(groups)} P={groups[0]['ranks']} hosts={len(hosts)}", end="; ")
+print()
+END
+}
+
+array_case() { # launcher
+    local name=array_$1 began=$SECONDS job code=0 task
+    selected "$name" || return 0
+    write_script "$name" "${smoke[@]}" --nodes "$count" --ranks-per-node 2 --array M=1,2 --array P_degree=1,2 \
+        --launcher "$1"
+    job=$(submit "$name")
+    for task in 0 1 2 3; do
+        code=$((code + $(code_at_end_of "${job}_$task")))
+    done
+    note "$(layouts_of "results/$name" | tr ';' '\n' | sed 's/^ //' | grep . | sort | tr '\n' ';')"
+    judge "$code" 0 "M=1 P=1 hosts=1;M=1 P=2 hosts=1;M=2 P=1 hosts=1;M=2 P=2 hosts=2;"
+}
+
+# In place of the program: `run` and `resume` wait to be told to stop, `status` says that they did.
+write_stand_in() {
+    cat >stand_in.sh <<'END'
+#!/bin/bash
+case $1 in
+    run) results=${*: -1} ;;
+    *) results=$2 ;;
+esac
+rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}
+mkdir -p "$results/groups/0"
+[[ $1 != status ]] || exit 8
+trap 'echo "$command told" >>"$results/told.$rank"; touch "$results/groups/0/progress.json"; exit 0' USR1
+command=$1
+echo "$command" >>"$results/began.$rank"
+touch "$results/config.yaml"
+while :; do sleep 0.1; done
+END
+    chmod +x stand_in.sh
+}
+
+submit_stand_in() { HPCAI500=$world/stand_in.sh submit "$@"; }
+
+has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, by so many ranks
+
+# Told as at the end of its time (#SBATCH --signal=B:USR1@120): the script alone.
+tell() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
+
+# "4 resume told; 4 run told; "
+told() { # results
+    cat "$1"/told.* 2>/dev/null | sort | uniq -c | awk '{ printf "%s %s %s; ", $1, $2, $3 }'
+}
+
+restart_case() { # launcher
+    local name=restart_$1 began=$SECONDS ranks=$((2 * count)) job results
+    selected "$name" || return 0
+    write_stand_in
+    write_script "$name" "${smoke[@]}" "${fits[@]}" --requeue 1 --launcher "$1"
+    job=$(submit_stand_in "$name")
+    results=$world/results/$name/smoke-$job
+    wait_for "it does not begin" has_begun "$results" "$ranks" || true
+    tell "$job"
+    wait_for "it is not requeued" has_left "$job" && begin_again "$job"
+    wait_for "it does not begin again" has_begun "$results" $((2 * ranks)) || true
+    tell "$job"
+    code=$(code_at_end_of "$job")
+    note "$(told "$results")"
+    judge "$code" 8 "$ranks resume told; $ranks run told; "
+}
+
+# Two tasks at once, on a host each.
+one_task_case() {
+    local name=one_task began=$SECONDS job first second
+    selected "$name" || return 0
+    write_stand_in
+    write_script "$name" "${smoke[@]}" --nodes 1 --ranks-per-node 2 --array M=1,2 --requeue 1 --launcher srun
+    job=$(submit_stand_in "$name" "--output=$world/$name.%a.log")
+    wait_for "task 0 does not run" job_runs "${job}_0" || true
+    wait_for "task 1 does not run" job_runs "${job}_1" || true
+    first=$world/results/$name/smoke-$(job_field "${job}_0" JobId)
+    second=$world/results/$name/smoke-$(job_field "${job}_1" JobId)
+    wait_for "task 0 does not begin" has_begun "$first" 1 || true
+    wait_for "task 1 does not begin" has_begun "$second" 2 || true
+    tell "${job}_1"
+    wait_for "task 1 is not requeued" has_left "${job}_1" || true
+    note "task 0: $(job_field "${job}_0" JobState) $(told "$first"); task 1: $(told "$second")"
+    on_host "${hosts[0]}" scancel "$job"
+    judge 0 0 "task 0: RUNNING ; task 1: 2 run told; "
+}
+
+# "stopped at steps ...; the digests ..." of a training in parts beside one in one go.
+compare_trainings() { # result directory, that of the other
+    python3 - "$1" "$2" <<'END'
+import json, pathlib, sys
+def groups(folder):
+    files = sorted(pathlib.Path(folder).glob("groups/*/record.json"))
+    return [json.loads(file.read_text()) for file in files]
+parts, whole = (groups(folder) for folder in sys.argv[1:])
+same = len(parts) > 0 and [g["training_digest"] for g in parts] == [g["training_digest"] for g in whole]
+same = same and all(len(g["training_digest"]) == 64 for g in parts)
+steps = " and ".join(",".join(str(c["step"]) for c in g["record"]["continuations"]) for g in parts)
+print(f"taken up at steps {steps}; {'the same' if same else 'OTHER'} digests")
+END
+}
+
+seconds_of() { # result directory
+    sed -n 's/.*"training_seconds": \([0-9]*\).*/\1/p' "$1/groups/0/record.json"
+}
+
+# A training that nobody stops, once for all cases, long enough to be stopped twice: ranks look for
+# signals every second.
+train_whole() {
+    local name=whole epochs=4 job
+    [[ ! -e whole.sbatch ]] || return 0
+    while true; do
+        training=("${smoke[@]}" "${fits[@]}" --set run.deterministic=true --set "workload.epochs=$epochs")
+        write_script whole "${training[@]}"
+        job=$(submit whole)
+        [[ $(code_at_end_of "$job") == 0 ]] || return 0
+        whole=$world/results/whole/smoke-$job
+        (($(seconds_of "$whole") < 30 && epochs < 1000)) || return 0
+        epochs=$((4 * epochs))
+    done
+}
+
+is_at_work() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
+
+# After the end: its code, and the line that says how it got there.
+judge_parts() { # job, results, restarts
+    local code steps='[1-9]*,'
+    code=$(code_at_end_of "$1")
+    steps=$(printf "$steps%.0s" $(seq "$3"))
+    note "Restarts=$(job_field "$1" Restarts), $(compare_trainings "$2" "$whole")"
+    judge "$code" 0 "Restarts=$3, taken up at steps ${steps%,} and ${steps%,}; the same digests"
+}
+
+stopped_case() { # launcher
+    local name=stopped_$1 began job results
+    selected "$name" || return 0
+    train_whole
+    began=$SECONDS
+    write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
+    job=$(submit "$name")
+    results=$world/results/$name/smoke-$job
+    for _ in 1 2; do
+        wait_for "it does not train" is_at_work "$results" || break
+        tell "$job"
+        wait_for "it is not requeued" has_left "$job" && begin_again "$job"
+    done
+    judge_parts "$job" "$results" 2
+}
+
+# A job of the partition that goes first takes all hosts.
+take_hosts_of() { # job
+    local other
+    other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
+        --output=/dev/null --wrap 'sleep 3')
+    wait_for "it does not leave" has_left "$1" || true
+    wait_for "the other job does not end" job_has_ended "$other" || true
+    [[ $(exit_code_of "$other") == 0 ]] || note "the other job fails"
+    begin_again "$1"
+}
+
+preempted_case() { # launcher
+    local name=preempted_$1 began job results
+    selected "$name" || return 0
+    train_whole
+    began=$SECONDS
+    write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
+    job=$(submit "$name" --partition=spare)
+    results=$world/results/$name/smoke-$job
+    wait_for "it does not train" is_at_work "$results" || true
+    take_hosts_of "$job"
+    judge_parts "$job" "$results" 1
+}
+
+has_checkpoints() { # results
+    [[ -n $(find "$1/checkpoints/0" -name '*.done') && -n $(find "$1/checkpoints/1" -name '*.done') ]] 2>/dev/null
+}
+
+# Slurm requeues it by itself.
+evicted_case() { # launcher
+    local name=evicted_$1 began job results
+    selected "$name" || return 0
+    train_whole
+    began=$SECONDS
+    write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
+    job=$(submit "$name" --partition=graceless)
+    results=$world/results/$name/smoke-$job
+    wait_for "there are no checkpoints" has_checkpoints "$results" 2>/dev/null || true
+    take_hosts_of "$job"
+    judge_parts "$job" "$results" 1
+}
+
+dead_case() { # launcher
+    local name=dead_$1 began=$SECONDS
+    selected "$name" && ((long)) || return 0
+    cat >mortal.sh <<'END'
+#!/bin/bash
+"$HPCAI500_MORTAL" "$@" &
+child=$!
+if [[ $1 == run && ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} == 1 ]]; then
+    until grep -q '"step": [1-9]' "${*: -1}"/groups/1/progress.json 2>/dev/null; do sleep 0.1; done
+    kill -9 $child
+fi
+wait $child
+END
+    chmod +x mortal.sh
+    write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=20
+    judge "$(code_at_end_of "$(HPCAI500=$world/mortal.sh HPCAI500_MORTAL=$program submit "$name")")" 7 \
+        "RESULT PARTIAL *"
+}
+
+all_cases() {
+    local launcher nowhere=(--set data.kind=image_folder --set data.path=/nowhere --set data.validation_path=/nowhere)
+    run_case mpirun 0 "RESULT CUSTOM *M=2 P=$count *" "${smoke[@]}" "${fits[@]}"
+    run_case srun 0 "RESULT CUSTOM *M=2 P=$count *" "${smoke[@]}" "${fits[@]}" --launcher srun
+    run_case refused 2 "*expected a result directory with its config.yaml*" "${smoke[@]}" "${fits[@]}" \
+        "${nowhere[@]}"
+    shipped_case shipped_mpirun cpu_only.sbatch
+    shipped_case shipped_srun cpu_only_srun.sbatch
+    one_task_case
+    for launcher in mpirun srun; do
+        shared_case "$launcher"
+        array_case "$launcher"
+        restart_case "$launcher"
+        stopped_case "$launcher"
+        preempted_case "$launcher"
+        evicted_case "$launcher"
+        dead_case "$launcher"
+    done
+}

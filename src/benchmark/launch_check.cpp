@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch_check.hpp"
+
+#include <vector>
+
+#include "doctor_findings.hpp"
+#include "environment.hpp"
+#include "rank_texts.hpp"
+
+namespace hpcai::benchmark {
+
+std::string check_programs(comm::StartUp& start_up) {
+    const std::string mine = binary_digest();
+    const auto programs = gather_texts(start_up.everyone(), mine);
+    const auto libraries = gather_texts(start_up.everyone(), comm::MpiWorld::library_version());
+    std::vector<RankHealth> ranks(programs.size());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        ranks[rank].host = start_up.hostnames()[rank];
+        ranks[rank].program = programs[rank];
+        ranks[rank].mpi = libraries[rank];
+    }
+    const Finding finding = examine_program(ranks);
+    require(!finding.is_wrong, finding.code, "{}; {}", finding.text, finding.remedy);
+    return mine;
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// Throws Error(usage) where `wanted` is there and not an empty directory.
+void require_new_or_empty(const std::filesystem::path& wanted);
+
+/// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
+/// behind. In that of a run that is resumed a result, and the records of groups that have failed or
+/// stopped, move to attempts/<n>/. Throws Error(usage), on all ranks, when the directory is not
+/// empty (any more) or cannot be made. Rank 0 then holds start.lock. Collective.
+void make_result_directory(Start& start, comm::Communicator& everyone);
+
+/// Keeps other programs out of a result directory until the lock, or this process, ends. Throws
+/// Error(usage) where another has it. Where the file system has no locks, standard error says so.
+std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output);
+
+/// Records of groups that are in the way of another attempt.
+enum class StaleRecords { unreadable, unfinished };
+
+/// Moves what was made of a run's end to attempts/<n>/, so that it can end again: a result, and
+/// such records (all that are unreadable are unfinished, too). Throws Error(usage).
+void move_attempt_away(const std::filesystem::path& output, StaleRecords records);
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/benchmark/score.hpp>
+#include <hpcai/comm/thread_ranks.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/report/progress.hpp>
+#include <hpcai/storage/manifest.hpp>
+
+#include "group_checkpoints.hpp"
+#include "launch_file.hpp"
+#include "progress_file.hpp"
+#include "result_directory.hpp"
+#include "result_files.hpp"
+#include "stored_group.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The groups of a run, by their files.
+struct StoredGroups {
+    std::vector<GroupOutcome> finished;       // without predictions
+    std::vector<comm::GroupStatus> statuses;  // of all
+};
+
+config::Config read_config(const fs::path& output) {
+    const std::string path = (output / "config.yaml").string();
+    return config::parse(config::read_file(path), path, {});
+}
+
+/// The start of the program that trained, as far as a vote needs it: this one has no device.
+Start start_of(const fs::path& output, const LaunchRecord& launch, config::Config config) {
+    const TopologyRecord& topology = launch.topology;
+    std::vector<int> nodes, ranks_of_node(topology.map.size());
+    std::vector<std::string> hostnames;
+    std::vector<RankFacts> ranks;
+    int fullest = 0;
+    for (const PlaceRecord& place : topology.map) {
+        nodes.push_back(place.node);
+        fullest = std::max(fullest, ++ranks_of_node[static_cast<std::size_t>(place.node)]);
+        hostnames.push_back(place.host);
+        ranks.push_back({place.threads, place.device, "", {}});
+    }
+    plan::ParallelismController controller(
+        plan::make_layout(config.bagging, config.training, config.parallel, topology.ranks,
+                          fullest),
+        nodes);
+    const plan::RankPlace place = controller.place(0);
+    const auto alone = comm::make_self_communicator();
+    data::SampleSets samples = data::make_sample_sets(config, *alone);
+    samples.staging = launch.staging;
+    samples.staging_seconds = launch.staging_seconds.value.value_or(0);
+    Start start{std::move(config),
+                std::move(controller),
+                place,
+                output,
+                std::move(hostnames),
+                std::move(ranks),
+                std::move(samples),
+                nullptr,
+                precision_named(launch.precision),
+                launch.started_utc,
+                device::count_cores().allowed};
+    start.ceiling = launch.roofline;
+    start.determinism = launch.determinism;
+    start.environment = launch.environment;
+    return start;
+}
+
+std::string last_words(const ProgressRecord& progress) {
+    const std::string when = fmt::format(
+        "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
+    return fmt::format("{} at step {} of {} on {} when it last spoke, at {}",
+                       report::word_of(progress.state), progress.step, progress.steps,
+                       progress.host, when);
+}
+
+/// By all that it has left behind; `why` is what read_finished_group says.
+std::string why_unfinished(const fs::path& output, int group, int ranks, std::string why) {
+    const GroupProgress found = read_progress(output, group);
+    const bool has_died = found.progress && found.progress->reason.empty() &&
+                          found.progress->state != ProgressState::finished;
+    if (has_died) why = last_words(*found.progress);
+    if (found.progress && !found.progress->reason.empty()) why = found.progress->reason;
+    const std::int64_t step = last_checkpoint(output, group, ranks);
+    return step > 0 ? fmt::format("{}; has a checkpoint of step {}", why, step) : why;
+}
+
+StoredGroups look_at_groups(const fs::path& output, const config::Config& config,
+                            const TopologyRecord& topology) {
+    StoredGroups groups;
+    for (int group = 0; group < topology.groups; ++group) {
+        std::string why;
+        if (auto result = read_finished_group(output, config.workload, group, &why)) {
+            groups.statuses.push_back(comm::GroupStatus::of(group, comm::GroupState::completed));
+            GroupOutcome& outcome = groups.finished.emplace_back();
+            outcome.result = std::move(*result);
+            outcome.status = groups.statuses.back();
+        } else {
+            groups.statuses.push_back(comm::GroupStatus::of(
+                group, comm::GroupState::failed, ExitCode::internal,
+                why_unfinished(output, group, topology.degree, std::move(why))));
+        }
+    }
+    return groups;
+}
+
+void require_all(const ScoreRequest& request, const StoredGroups& groups, int ranks) {
+    constexpr std::size_t kMostNamed = 8;
+    std::vector<std::string> missing;
+    for (const comm::GroupStatus& status : groups.statuses) {
+        if (status.state == comm::GroupState::completed) continue;
+        missing.push_back(fmt::format("group {}: {}", status.group, status.reason_text()));
+    }
+    if (missing.size() > kMostNamed) {
+        const std::size_t more = missing.size() - kMostNamed;
+        missing.resize(kMostNamed);
+        missing.push_back(fmt::format("and {} more", more));
+    }
+    const std::string resume = resume_command(ranks, request.directory);
+    require(!groups.finished.empty(), ExitCode::all_groups_failed,
+            "{}: no group has finished ({}); `{}` goes on with them", request.directory,
+            fmt::join(missing, "; "), resume);
+    require(missing.empty() || request.allow_partial, ExitCode::partial,
+            "{}: {} of {} groups have finished ({}); `{}` goes on with the others, and with "
+            "--allow-partial those that have finished vote without them",
+            request.directory, groups.finished.size(), groups.statuses.size(),
+            fmt::join(missing, "; "), resume);
+}
+
+/// Each member is a rank of the vote, and a thread.
+Vote vote_of(const Start& start, std::vector<GroupOutcome>& members) {
+    Vote vote;
+    comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
+        GroupOutcome& mine = members[static_cast<std::size_t>(leaders.rank())];
+        load_predictions(start, mine);
+        Vote counted = hold_vote(*make_workload(start), mine, leaders);
+        if (leaders.rank() == 0) vote = std::move(counted);
+    });
+    return vote;
+}
+
+void require_unscored(const fs::path& output) {
+    std::error_code error;
+    require(fs::is_regular_file(output / "config.yaml", error), ExitCode::usage,
+            "{}: expected the result directory of a run, with its config.yaml", output.string());
+    require(!fs::exists(output / storage::kManifestName, error), ExitCode::usage,
+            "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, "
+            "`hpcai500 report` prints it again, and `hpcai500 resume` trains groups that it lacks",
+            output.string());
+}
+
+}  // namespace
+
+ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
+    const fs::path output = request.directory;
+    require_unscored(output);
+    const auto lock = lock_directory(output);
+    config::Config config = read_config(output);
+    const LaunchRecord launch = read_launch_file(output);
+    require_same_config(output, config, launch);
+    StoredGroups groups = look_at_groups(output, config, launch.topology);
+    require_all(request, groups, launch.topology.ranks);
+    const Start start = start_of(output, launch, std::move(config));
+    const Vote vote = vote_of(start, groups.finished);
+    move_attempt_away(output, StaleRecords::unreadable);
+    for (const GroupOutcome& one : groups.finished) {
+        remove_group_checkpoints(output, one.status.group);
+    }
+    const Quantity unknown = nothing(
+        "the program that trained ended before its result, which `hpcai500 score` has written");
+    const Closing closing{groups.statuses, unknown, unknown};
+    return write_result(start, vote, closing, out).record.verdict.exit_code;
+}
+
+}  // namespace hpcai::benchmark

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpcai/comm/thread_ranks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hpcai::comm {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// What the ranks of a communicator share.
+class Team {
+public:
+    explicit Team(int ranks) : posted_(static_cast<std::size_t>(ranks)) {}
+
+    int size() const { return static_cast<int>(posted_.size()); }
+
+    /// Shows `mine` to all, waits for theirs, calls `read` and waits until all have returned from
+    /// it: buffers may change behind that alone.
+    template <typename Read>
+    void meet(int rank, Bytes mine, const Read& read) {
+        posted_[static_cast<std::size_t>(rank)] = mine;
+        wait_for_all();
+        read();
+        wait_for_all();
+    }
+    Bytes posted(int rank) const { return posted_[static_cast<std::size_t>(rank)]; }
+
+    void send(int from, int to, int tag, Bytes bytes) {
+        const std::lock_guard lock(mutex_);
+        letters_[{from, to, tag}].emplace_back(bytes.begin(), bytes.end());
+        changed_.notify_all();
+    }
+    bool try_receive(int from, int to, int tag, std::span<std::byte> bytes) {
+        const std::lock_guard lock(mutex_);
+        throw_failure();
+        const auto box = letters_.find({from, to, tag});
+        if (box == letters_.end() || box->second.empty()) return false;
+        const std::vector<std::byte> letter = std::move(box->second.front());
+        box->second.pop_front();
+        ensure(letter.size() == bytes.size(), "a message of {} bytes where {} are awaited",
+               letter.size(), bytes.size());
+        std::ranges::copy(letter, bytes.begin());
+        return true;
+    }
+    /// Returns when something may have changed.
+    void wait_a_little() {
+        std::unique_lock lock(mutex_);
+        throw_failure();
+        changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+
+    void fail(const Error& failure) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = failure;
+        for (const auto& [color, team] : parts_) team->fail(failure);
+        changed_.notify_all();
+    }
+    void look_for_failure() {
+        const std::lock_guard lock(mutex_);
+        throw_failure();
+    }
+
+    /// The team of a color of a split, which the first who asks makes.
+    std::shared_ptr<Team> part(int split, int color, int ranks) {
+        const std::lock_guard lock(mutex_);
+        throw_failure();
+        std::shared_ptr<Team>& team = parts_[{split, color}];
+        if (team == nullptr) team = std::make_shared<Team>(ranks);
+        return team;
+    }
+
+private:
+    void wait_for_all() {
+        std::unique_lock lock(mutex_);
+        throw_failure();
+        const std::uint64_t meeting = meetings_;
+        if (++arrived_ == size()) {
+            arrived_ = 0;
+            ++meetings_;
+            changed_.notify_all();
+            return;
+        }
+        changed_.wait(lock, [&] { return meetings_ != meeting || failure_; });
+        if (meetings_ == meeting) throw_failure();
+    }
+    void throw_failure() const {
+        if (failure_) throw Error(*failure_);
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<Bytes> posted_;  // by rank
+    int arrived_ = 0;
+    std::uint64_t meetings_ = 0;
+    std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> letters_;
+    std::map<std::pair<int, int>, std::shared_ptr<Team>> parts_;  // by split and color
+    std::optional<Error> failure_;
+};
+
+/// The messages of one rank that it still awaits; its own are away.
+class AwaitedMessages final : public Request {
+public:
+    AwaitedMessages(std::shared_ptr<Team> team, int rank, int tag, std::span<const Incoming> all)
+        : team_(std::move(team)), rank_(rank), tag_(tag), left_(all.begin(), all.end()) {}
+    AwaitedMessages(const AwaitedMessages&) = delete;
+    AwaitedMessages& operator=(const AwaitedMessages&) = delete;
+    ~AwaitedMessages() override {
+        try {
+            wait();
+        } catch (const Error&) {
+            // The others have given up: nothing comes.
+        }
+    }
+
+    bool test() override {
+        while (!left_.empty() &&
+               team_->try_receive(left_.front().rank, rank_, tag_, left_.front().bytes)) {
+            left_.pop_front();
+        }
+        return left_.empty();
+    }
+    void wait() override {
+        while (!test()) team_->wait_a_little();
+    }
+
+private:
+    std::shared_ptr<Team> team_;
+    int rank_, tag_;
+    std::deque<Incoming> left_;
+};
+
+class ThreadCommunicator final : public Communicator {
+public:
+    ThreadCommunicator(std::shared_ptr<Team> team, int rank)
+        : team_(std::move(team)), rank_(rank) {}
+
+    int rank() const override { return rank_; }
+    int size() const override { return team_->size(); }
+
+    void all_reduce_sum(std::span<float> values) override { reduce(values, Sum(), kAll); }
+    void all_reduce_sum(std::span<double> values) override { reduce(values, Sum(), kAll); }
+    void all_reduce_sum(std::span<std::int64_t> values) override { reduce(values, Sum(), kAll); }
+    void all_reduce_max(std::span<double> values) override {
+        reduce(
+            values, [](double a, double b) { return std::max(a, b); }, kAll);
+    }
+    void reduce_sum(std::span<float> values, int root) override {
+        check_rank(root);
+        reduce(values, Sum(), root);
+    }
+
+    void broadcast(std::span<std::byte> bytes, int root) override {
+        check_rank(root);
+        team_->meet(rank_, bytes, [&] {
+            const Bytes from = team_->posted(root);
+            ensure(from.size() == bytes.size(), "broadcast of {} bytes to {}", from.size(),
+                   bytes.size());
+            if (rank_ != root) std::ranges::copy(from, bytes.begin());
+        });
+    }
+
+    void all_gather(Bytes mine, std::span<std::byte> all) override {
+        team_->meet(rank_, mine, [&] {
+            ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
+                   "all_gather: {} bytes of {} ranks into {} bytes", mine.size(), size(),
+                   all.size());
+            auto next = all.begin();
+            for (int from = 0; from < size(); ++from) {
+                check_size(team_->posted(from), mine.size());
+                next = std::ranges::copy(team_->posted(from), next).out;
+            }
+        });
+    }
+
+    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override {
+        ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
+               "reduce_scatter_sum: {} values for {} ranks' {}", all.size(), size(), mine.size());
+        const std::size_t begin = mine.size() * static_cast<std::size_t>(rank_);
+        team_->meet(rank_, std::as_bytes(all),
+                    [&] { sum_up(mine, begin, all.size_bytes(), Sum()); });
+    }
+
+    void send(Bytes bytes, int destination, int tag) override {
+        check_rank(destination);
+        team_->send(rank_, destination, tag, bytes);
+    }
+    void receive(std::span<std::byte> bytes, int source, int tag) override {
+        check_rank(source);
+        while (!team_->try_receive(source, rank_, tag, bytes)) team_->wait_a_little();
+    }
+    std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
+                                            std::span<const Incoming> receives, int tag) override {
+        for (const Outgoing& one : sends) send(one.bytes, one.rank, tag);
+        return std::make_unique<AwaitedMessages>(team_, rank_, tag, receives);
+    }
+    void wait_until(const std::function<bool()>& is_done) override {
+        while (!is_done()) team_->wait_a_little();
+    }
+
+    void barrier() override {
+        team_->meet(rank_, {}, [] {});
+    }
+
+    std::unique_ptr<Communicator> split(int color, int key) override {
+        std::vector<std::pair<int, int>> mine{{color, key}};  // of every rank
+        std::vector<std::pair<int, int>> all(static_cast<std::size_t>(size()));
+        all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+        int before = 0;
+        int ranks = 0;
+        for (int other = 0; other < size(); ++other) {
+            const auto& [other_color, other_key] = all[static_cast<std::size_t>(other)];
+            if (other_color != color) continue;
+            ++ranks;
+            before += std::pair(other_key, other) < std::pair(key, rank_) ? 1 : 0;
+        }
+        return std::make_unique<ThreadCommunicator>(team_->part(splits_++, color, ranks), before);
+    }
+
+    void announce_failure(const Error& failure) noexcept override { team_->fail(failure); }
+    void look_for_failure() override { team_->look_for_failure(); }
+
+private:
+    using Sum = std::plus<>;
+    static constexpr int kAll = -1;  // in the place of one that has the result
+
+    void check_rank(int rank) const {
+        ensure(rank >= 0 && rank < size(), "rank {} of {} ranks", rank, size());
+    }
+    static void check_size(Bytes posted, std::size_t expected_bytes) {
+        ensure(posted.size() == expected_bytes, "the ranks give {} and {} bytes", posted.size(),
+               expected_bytes);
+    }
+
+    /// Into `values` what the ranks show from their value `begin` on.
+    template <typename T, typename Join>
+    void sum_up(std::span<T> values, std::size_t begin, std::size_t posted_bytes,
+                const Join& join) const {
+        for (int from = 0; from < size(); ++from) {
+            check_size(team_->posted(from), posted_bytes);
+            const auto* const theirs =
+                reinterpret_cast<const T*>(team_->posted(from).data()) + begin;
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                values[i] = from == 0 ? theirs[i] : join(values[i], theirs[i]);
+            }
+        }
+    }
+
+    template <typename T, typename Join>
+    void reduce(std::span<T> values, const Join& join, int root) {
+        std::vector<T> result;
+        team_->meet(rank_, std::as_bytes(values), [&] {
+            if (root != kAll && root != rank_) return;
+            result.resize(values.size());
+            sum_up(std::span(result), 0, values.size_bytes(), join);
+        });
+        std::ranges::copy(result, values.begin());
+    }
+
+    std::shared_ptr<Team> team_;
+    int rank_;
+    int splits_ = 0;
+};
+
+}  // namespace
+
+void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
+    ensure(ranks > 0, "{} ranks", ranks);
+    const auto team = std::make_shared<Team>(ranks);
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto fail = [&](const Error& error) {
+        {
+            const std::lock_guard lock(mutex);
+            if (!failure) failure = std::current_exception();
+        }
+        team->fail(error);
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (int rank = 0; rank < ranks; ++rank) {
+            threads.emplace_back([&, rank] {
+                try {
+                    ThreadCommunicator mine(team, rank);
+                    body(mine);
+                } catch (const Error& error) {
+                    fail(error);
+                } catch (const std::exception& error) {
+                    fail(Error(ExitCode::internal, error.what()));
+                }
+            });
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace hpcai::comm

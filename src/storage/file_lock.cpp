@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/file.h>
+
+#include <hpcai/storage/file_lock.hpp>
+
+namespace hpcai::storage {
+namespace {
+
+/// NFS wants a file that may be written for a lock that excludes others.
+Descriptor open_to_lock(const std::filesystem::path& path) {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    require(file.open(), ExitCode::data, "cannot open '{}': {}", path.string(),
+            std::strerror(errno));
+    return file;
+}
+
+FileLock::State lock(const Descriptor& file) {
+    while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) continue;
+        return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::none;
+    }
+    return FileLock::State::held;
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::filesystem::path& path)
+    : file_(open_to_lock(path)), state_(lock(file_)) {}
+
+}  // namespace hpcai::storage

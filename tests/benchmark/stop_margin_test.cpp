@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/benchmark/stop_margin.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr double kHour = 3600;
+
+TEST(StopMargin, LeavesRoomForTwoLooksTheCopyAndTheWriteUnderWay) {
+    EXPECT_DOUBLE_EQ(stop_margin({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
+    EXPECT_DOUBLE_EQ(stop_margin({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
+        << "of a write that was seen no bytes are asked";
+}
+
+TEST(StopMargin, EstimatesTheFirstWriteByItsBytes) {
+    EXPECT_DOUBLE_EQ(stop_margin({0, 0, 1, 0}, kHour), 2 + 2);
+    EXPECT_DOUBLE_EQ(stop_margin({0, 0, 1, std::size_t{320} << 20}, kHour), 2 + 10 + 2);
+}
+
+TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
+    EXPECT_DOUBLE_EQ(stop_margin({0, 0, 1, std::size_t{320} << 20}, 10), 5);
+    EXPECT_DOUBLE_EQ(stop_margin({0, 0, 30, 0}, 0.001), 0.0005);
+}
+
+}  // namespace
+}  // namespace hpcai::benchmark

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <hpcai/report/progress.hpp>
+
+#include "launch.hpp"
+#include "storage/temporary_folder.hpp"
+
+/// Runs that died before their groups could vote.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+class ScoredRun : public testing::Test {
+protected:
+    void SetUp() override {
+        make_pictures(folder_.path());
+        write(folder_ / "tiny.yaml", kConfig);
+    }
+
+    /// Two groups that finish, and in "result" what they had stored before the vote.
+    void run_and_die(const std::vector<std::string>& changes = {}) const {
+        const Outcome outcome = run({folder_.path(), 2, changes, {}, "whole"});
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+        fs::copy(folder_ / "whole", folder_ / "result", fs::copy_options::recursive);
+        for (const char* name : {"result.json", "report.html", "summary.txt", "manifest.sha256",
+                                 "environment.json", "mllog", "evaluation"}) {
+            fs::remove_all(folder_ / "result" / name);
+        }
+    }
+    Outcome score(const std::vector<std::string>& options = {}) const {
+        std::vector<std::string> words{"score", "result"};
+        words.insert(words.end(), options.begin(), options.end());
+        return cli::run_in(folder_.path(), words);
+    }
+    Json result(const std::string& output = "result") const {
+        return json_of(folder_ / (output + "/result.json"));
+    }
+    void expect_verified() const {
+        const Outcome verified = cli::run_in(folder_.path(), {"verify", "result"});
+        EXPECT_EQ(verified.exit_code, 0) << verified.out;
+        const Outcome again = cli::execute_in(
+            folder_.path(), {"python3", cli::source("scripts/verify_result.py"), "result"});
+        EXPECT_EQ(again.exit_code, 0) << again.out;
+    }
+    bool is_unscored() const {
+        return !fs::exists(folder_ / "result/result.json") &&
+               !fs::exists(folder_ / "result/evaluation");
+    }
+
+    storage::TemporaryFolder folder_;
+};
+
+TEST_F(ScoredRun, HasTheResultThatItsVoteWouldHaveHad) {
+    run_and_die({"run.checkpoint_steps=1"});
+    fs::create_directories(folder_ / "result/checkpoints/0/step-000000000001");
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(last_line(outcome.out), testing::StartsWith("RESULT CUSTOM  workload="));
+    Json mine = result(), expected = result("whole");
+    const Json time = mine["time"];
+    EXPECT_TRUE(time["startup_seconds"].is_null());
+    EXPECT_THAT(time["total_seconds_reason"].get<std::string>(), HasSubstr("ended before"));
+    EXPECT_EQ(time["training_seconds"], expected["time"]["training_seconds"]);
+    EXPECT_EQ(time["started_utc"], expected["time"]["started_utc"]);
+    for (Json* one : {&mine, &expected}) {
+        one->erase("time");
+        one->erase("summary_sha256");
+    }
+    EXPECT_EQ(mine, expected);
+    for (const char* file : {"ensemble.npy", "labels.npy", "samples.txt"}) {
+        const std::string name = std::string("/evaluation/") + file;
+        EXPECT_TRUE(text_of(folder_ / ("result" + name)) == text_of(folder_ / ("whole" + name)));
+    }
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints")) << "of a group that has finished";
+    expect_verified();
+    const std::string manifest = text_of(folder_ / "result/manifest.sha256");
+    const Outcome again = score();
+    EXPECT_EQ(again.exit_code, 2);
+    EXPECT_THAT(again.error, HasSubstr("result: has a result, which is not overwritten"));
+    EXPECT_EQ(text_of(folder_ / "result/manifest.sha256"), manifest);
+}
+
+TEST_F(ScoredRun, NamesTheGroupsThatHaveNotFinishedAndVotesWithoutThemWhereItMay) {
+    run_and_die({"bagging.out_of_bag=true", "bagging.sampler=bootstrap"});
+    fs::remove(folder_ / "result/groups/1/record.json");
+    EXPECT_THAT(score().error, HasSubstr("(group 1: it has stored no record); `mpirun -np 2"));
+    ProgressRecord progress;
+    progress.host = "node7";
+    progress.step = 5;
+    progress.steps = 12;
+    progress.written_unix_seconds = 1'700'000'000;
+    write(folder_ / "result/groups/1/progress.json", report::to_json(progress));
+    const Outcome refused = score();
+    EXPECT_EQ(refused.exit_code, 7);
+    EXPECT_THAT(messages(refused),
+                testing::ElementsAre(
+                    "hpcai500: result: 1 of 2 groups have finished (group 1: training at step 5 of "
+                    "12 on node7 when it last spoke, at 2023-11-14T22:13:20Z); `mpirun -np 2 "
+                    "hpcai500 resume result` goes on with the others, and with --allow-partial "
+                    "those that have finished vote without them"));
+    EXPECT_TRUE(is_unscored());
+    const Outcome partial = score({"--allow-partial"});
+    EXPECT_EQ(partial.exit_code, 7) << partial.error;
+    EXPECT_THAT(partial.out, HasSubstr("\nreason: group 1: training at step 5 of 12 on node7"));
+    EXPECT_THAT(last_line(partial.out), testing::StartsWith("RESULT PARTIAL  workload="));
+    const Json mine = result();
+    EXPECT_EQ(mine["verdict"]["reasons"][0], "1 of 2 groups finished");
+    EXPECT_EQ(mine["quality"]["ensemble"], result("whole")["quality"]["members"][0]);
+    EXPECT_TRUE(mine["quality"]["out_of_bag"].is_null());
+    EXPECT_THAT(mine["quality"]["out_of_bag_reason"].get<std::string>(), HasSubstr("not stored"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/1/progress.json"));
+    expect_verified();
+}
+
+TEST_F(ScoredRun, DoesNotVoteWithFilesThatAreDamaged) {
+    run_and_die();
+    const fs::path predictions = folder_ / "result/groups/0/predictions.npy";
+    write(predictions, text_of(predictions) + "x");
+    write(folder_ / "result/groups/1/record.json", "{\"schema\": 7}");
+    const Outcome none = score({"--allow-partial"});
+    EXPECT_EQ(none.exit_code, 5);
+    EXPECT_THAT(none.error, HasSubstr("result: no group has finished (group 0: "
+                                      "'result/groups/0/predictions.npy' is not what the group's "
+                                      "record.json says; group 1: 'result/groups/1/record.json': "
+                                      "schema"));
+    EXPECT_TRUE(is_unscored());
+    fs::copy_file(folder_ / "whole/groups/0/predictions.npy", predictions,
+                  fs::copy_options::overwrite_existing);
+    EXPECT_EQ(score({"--allow-partial"}).exit_code, 7);
+    EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/1/record.json"));
+    expect_verified();
+}
+
+TEST_F(ScoredRun, IsThatOfOneRunWithItsOwnConfiguration) {
+    EXPECT_EQ(score().exit_code, 2) << "there is no run";
+    const Outcome stopped = run({folder_.path(), 2, {"run.time_limit_seconds=0.001"}});
+    EXPECT_EQ(stopped.exit_code, 8) << stopped.error;
+    const Outcome none = score({"--allow-partial"});
+    EXPECT_EQ(none.exit_code, 5);
+    EXPECT_THAT(none.error, HasSubstr("(group 0: stopped at step 1 by run.time_limit_seconds"));
+    EXPECT_THAT(none.error, HasSubstr("; has a checkpoint of step 1; group 1: stopped at step 1"));
+    std::string config = text_of(folder_ / "result/config.yaml");
+    const std::string rate = "\n  learning_rate: ";
+    write(folder_ / "result/config.yaml", config.insert(config.find(rate) + rate.size(), "1"));
+    const Outcome other = score();
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.error, HasSubstr("result/config.yaml: is not that with which the run was"));
+    write(folder_ / "result/launch.json", "{}");
+    EXPECT_THAT(score().error, HasSubstr("'result/launch.json': schema"));
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
