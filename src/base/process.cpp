@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
+#include <array>
+#include <cerrno>
 #include <sstream>
 #include <string>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <hpcai/base/process.hpp>
@@ -11,40 +14,74 @@
 namespace hpcai {
 namespace {
 
+enum class Life { unknown, running, stopped, ended };
+
 struct Stat {
-    char state = 'X';
+    Life life = Life::unknown;
     std::int64_t start_ticks = 0;
 };
 
 /// proc(5): the second field, a name in brackets, may contain anything.
-std::optional<Stat> stat_of(std::int64_t number) {
-    std::ifstream file(fmt::format("/proc/{}/stat", number));
-    std::string line;
-    if (!std::getline(file, line, '\0')) return std::nullopt;
+Stat parse(const std::string& line) {
     const std::size_t end_of_name = line.rfind(')');
-    if (end_of_name == std::string::npos) return std::nullopt;
+    if (end_of_name == std::string::npos) return {};
     std::istringstream fields(line.substr(end_of_name + 1));
-    Stat stat;
-    fields >> stat.state;
+    char state = '?';
+    fields >> state;
     std::string skipped;
     constexpr int kFieldsBetween = 18;  // from the fourth to the 21st
     for (int field = 0; field < kFieldsBetween; ++field) fields >> skipped;
-    if (!(fields >> stat.start_ticks)) return std::nullopt;
+    Stat stat;
+    if (!(fields >> stat.start_ticks)) return {};
+    const bool has_ended = state == 'Z' || state == 'X';
+    const bool is_stopped = state == 'T' || state == 't';
+    stat.life = has_ended ? Life::ended : is_stopped ? Life::stopped : Life::running;
     return stat;
+}
+
+/// A table of files that is full says nothing of a process.
+Stat stat_of(std::int64_t number) {
+    const int file = open(fmt::format("/proc/{}/stat", number).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {errno == ENOENT || errno == ESRCH ? Life::ended : Life::unknown, 0};
+    std::array<char, 4096> text{};
+    const ssize_t size = read(file, text.data(), text.size());
+    const int why = errno;
+    close(file);
+    if (size < 0) return {why == ESRCH ? Life::ended : Life::unknown, 0};
+    return parse(std::string(text.data(), static_cast<std::size_t>(size)));
+}
+
+std::uint64_t space_of_this_process() {
+    struct stat space {};
+    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
+
+Life life_of(const ProcessId& process) {
+    if (process.space == 0 || process.space != space_of_this_process()) return Life::unknown;
+    const Stat stat = stat_of(process.number);
+    const bool is_another = stat.life != Life::unknown && stat.life != Life::ended &&
+                            stat.start_ticks != process.start_ticks;
+    return is_another ? Life::ended : stat.life;
 }
 
 }  // namespace
 
 ProcessId this_process() {
     const std::int64_t number = getpid();
-    const std::optional<Stat> stat = stat_of(number);
-    return {number, stat ? stat->start_ticks : 0};
+    return {number, stat_of(number).start_ticks, space_of_this_process()};
 }
 
 bool is_running(const ProcessId& process) {
-    const std::optional<Stat> stat = stat_of(process.number);
-    const bool has_ended = !stat || stat->state == 'Z' || stat->state == 'X';
-    return !has_ended && stat->start_ticks == process.start_ticks;
+    const Life life = life_of(process);
+    return life == Life::running || life == Life::stopped;
+}
+
+bool has_ended(const ProcessId& process) {
+    return life_of(process) == Life::ended;
+}
+
+bool is_stopped(const ProcessId& process) {
+    return life_of(process) == Life::stopped;
 }
 
 }  // namespace hpcai

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "environment.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -31,6 +32,13 @@ std::string binary_digest() {
     }
 }
 
+void object_to_faults(const std::map<std::string, std::string>& environment,
+                      data::SampleSets& samples) {
+    if (!environment.contains(kFaultsFact)) return;
+    if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) return;
+    samples.objections.emplace_back(kFaultsObjection);
+}
+
 std::map<std::string, std::string> describe_environment(const Start& start,
                                                         const RunRequest& request) {
     std::map<std::string, std::string> facts{
@@ -42,6 +50,10 @@ std::map<std::string, std::string> describe_environment(const Start& start,
         {"mpi", comm::MpiWorld::library_version()},
         {"device_of_rank_0", start.ranks.front().device},
     };
+    if (std::ranges::find(start.samples.objections, kFaultsObjection) !=
+        start.samples.objections.end()) {
+        facts[kFaultsFact] = "can be injected";
+    }
     utsname system{};
     if (uname(&system) == 0) {
         facts["operating_system"] =

@@ -8,6 +8,15 @@
 
 namespace hpcai::benchmark {
 
+/// Of a run in which a program took part that was built to inject faults: the fact in its
+/// environment, by which later programs know, and the objection to its data.
+inline constexpr const char* kFaultsFact = "faults";
+inline constexpr const char* kFaultsObjection = "a program that was built to inject faults took part";
+
+/// Adds the objection where `environment`, of the program that began the run, has the fact.
+void object_to_faults(const std::map<std::string, std::string>& environment,
+                      data::SampleSets& samples);
+
 /// SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
 

@@ -249,18 +249,14 @@ void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutco
                                            error.code(), error.what());
 }
 
-/// The first rank that answers speaks for all; it is the leader unless that is silent.
 void explain(const Start& start, const WatchReport& report, GroupOutcome& outcome, Logger& log) {
-    int first = 0;
-    while (std::ranges::find(report.silent_ranks, first) != report.silent_ranks.end()) ++first;
-    const bool speaks = first == start.place.group_rank;
-    outcome.has_lost_leader = first > 0;
-    outcome.speaks_for_leader = outcome.has_lost_leader && speaks;
+    outcome.has_lost_leader = report.has_lost_leader;
+    outcome.speaks_for_leader = report.has_lost_leader && report.speaks;
     outcome.result.record.failure = report.failure;
     const auto state = outcome.has_lost_leader ? comm::GroupState::lost : comm::GroupState::failed;
     outcome.status =
         comm::GroupStatus::of(start.place.group, state, ExitCode::watchdog, report.failure);
-    if (speaks) log.error("group {} failed: {}", start.place.group, report.failure);
+    if (report.speaks) log.error("group {} failed: {}", start.place.group, report.failure);
 }
 
 void describe_group(const Start& start, GroupRecord& record) {
@@ -304,8 +300,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
     training::StepLog steps = make_step_log(start, clock, flight);
     ProgressReporter progress(start);
-    std::optional<GroupWatch> watch;
     Ranks ranks{group, nullptr};
+    std::optional<GroupWatch> watch;
     ProgressState end = ProgressState::failed;  // unless it says otherwise
     try {
         watch.emplace(start, group, flight);
@@ -347,8 +343,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     } catch (const Error& error) {
         end = error.code() == ExitCode::stopped ? ProgressState::stopped : ProgressState::failed;
         fail(start, ranks, error, outcome, log);
-        if (watch && error.code() == ExitCode::watchdog) {
-            explain(start, watch->report(error.what()), outcome, log);
+        if (error.code() == ExitCode::watchdog) {
+            explain(start, watch ? watch->report(error.what()) : WatchReport{error.what()}, outcome,
+                    log);
         }
     } catch (const std::exception& error) {
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <iostream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -20,12 +20,28 @@ namespace hpcai::benchmark {
 namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
-constexpr double kSecondsForRecords = 5;  // of ranks that notice at about the same time
+constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
+constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
+constexpr double kLongestForRecords = 300;
+constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::size_t kNamed = 4;
 constexpr std::size_t kRecordLimitBytes = std::size_t{1} << 20;
 
+std::filesystem::path flight_directory(const std::filesystem::path& output, int group) {
+    return group_directory(output, group) / "flight";
+}
+
 std::filesystem::path flight_directory(const Start& start) {
-    return group_directory(start.output, start.place.group) / "flight";
+    return flight_directory(start.output, start.place.group);
+}
+
+std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
+    try {
+        const auto bytes = storage::read_file_bytes(file, kRecordLimitBytes);
+        return report::flight_from_json(storage::text_of(bytes), file.string());
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
 training::WatchdogSettings settings_of(const Start& start,
@@ -33,7 +49,7 @@ training::WatchdogSettings settings_of(const Start& start,
     const config::RunConfig& run = start.config.run;
     training::WatchdogSettings settings{
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
-    settings.ends_process = !start.exit_ends_others;
+    settings.ends_process = !start.exit_ends_others || start.controller.layout().ranks == 1;
     settings.on_expiry = std::move(on_expiry);
     return settings;
 }
@@ -46,7 +62,7 @@ GroupWatch::GroupWatch(const Start& start, comm::Communicator& group,
       group_(group),
       recorder_(recorder),
       processes_(static_cast<std::size_t>(group.size())),
-      watchdog_(settings_of(start, [this](const std::string& reason) { write_record(reason); })) {
+      watchdog_(settings_of(start, [this](const std::string& reason) { tell_of_expiry(reason); })) {
     std::error_code error;
     std::filesystem::remove(file_of(group.rank()), error);
     const ProcessId mine = this_process();
@@ -62,7 +78,12 @@ GroupWatch::GroupWatch(const Start& start, comm::Communicator& group,
     watch(group);
 }
 
+GroupWatch::~GroupWatch() {
+    for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+}
+
 void GroupWatch::watch(comm::Communicator& ranks) {
+    watched_.push_back(&ranks);
     ranks.while_waiting([this] { look(); });
 }
 
@@ -74,10 +95,10 @@ void GroupWatch::begin(std::int64_t steps_done) {
 /// Until the results of a step have been read the device may be anywhere.
 void GroupWatch::step_done(const training::StepReport& step) {
     recorder_.step_done(step.step);
-    if (std::isnan(step.loss)) {
-        watchdog_.check();
-    } else {
+    if (step.is_read) {
         watchdog_.step_done();
+    } else {
+        watchdog_.check();
     }
 }
 
@@ -112,17 +133,32 @@ std::optional<int> GroupWatch::find_next_here() const {
 
 bool GroupWatch::has_died(int group_rank) const {
     const auto index = static_cast<std::size_t>(group_rank);
-    return can_be_looked_at_[index] && !is_running(processes_[index]);
+    return can_be_looked_at_[index] && has_ended(processes_[index]);
+}
+
+bool GroupWatch::is_halted(int group_rank) const {
+    const auto index = static_cast<std::size_t>(group_rank);
+    return can_be_looked_at_[index] && is_stopped(processes_[index]);
 }
 
 std::filesystem::path GroupWatch::file_of(int group_rank) const {
     return flight_directory(start_) / fmt::format("rank-{}.json", group_rank);
 }
 
-/// A group does not fail for that a second time: what cannot be written is not.
-void GroupWatch::write_record(const std::string& reason) {
-    const std::lock_guard lock(writing_);
-    if (std::exchange(is_written_, true)) return;
+/// In the watchdog's thread, while the other hangs or is about to notice.
+void GroupWatch::tell_of_expiry(const std::string& reason) {
+    if (!start_.exit_ends_others || group_.rank() != 0) return write_record(reason, false);
+    std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", start_.place.group,
+                             start_.hostnames[static_cast<std::size_t>(start_.place.world_rank)],
+                             reason);
+    write_record(reason, false);
+}
+
+/// What cannot be written is not: a group does not fail for that a second time.
+void GroupWatch::write_record(const std::string& reason, bool answers) {
+    // The other thread may write for ever, on a file system that hangs.
+    const std::unique_lock lock(writing_, std::chrono::seconds(5));
+    if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
     record.group = start_.place.group;
     record.group_rank = group_.rank();
@@ -130,88 +166,103 @@ void GroupWatch::write_record(const std::string& reason) {
     record.host = start_.hostnames[static_cast<std::size_t>(record.world_rank)];
     record.process = processes_[static_cast<std::size_t>(record.group_rank)].number;
     record.reason = reason;
+    record.answers = answers;
     record.silent_seconds = watchdog_.silent_seconds();
     recorder_.put_into(record);
     try {
         std::error_code error;
         std::filesystem::create_directories(flight_directory(start_), error);
         storage::write_file_durably(file_of(record.group_rank), report::to_json(record));
+        is_written_ = answers;
     } catch (const std::exception&) {
         return;
     }
 }
 
-/// Those without one.
-std::vector<int> GroupWatch::wait_for_records(double seconds) const {
-    const Stopwatch watch;
+/// A rank in a long step notices behind it.
+double GroupWatch::seconds_for_records() const {
+    const bool are_all_here = start_.controller.nodes_of(start_.place.group).size() == 1;
+    const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
+    return std::clamp(2 * watchdog_.longest_seconds(), least, kLongestForRecords);
+}
+
+/// Waits for the word of a rank, unless none can come.
+GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) const {
+    Standing standing;
     while (true) {
-        std::vector<int> missing;
-        bool is_worth_waiting = false;
-        for (int rank = 0; rank < group_.size(); ++rank) {
-            std::error_code error;
-            if (std::filesystem::exists(file_of(rank), error)) continue;
-            missing.push_back(rank);
-            is_worth_waiting |= !has_died(rank);
+        standing.record = read_flight(file_of(group_rank));
+        standing.answers =
+            group_rank == group_.rank() || (standing.record && standing.record->answers);
+        standing.is_gone = has_died(group_rank) || is_halted(group_rank);
+        if (standing.answers || standing.is_gone || watch.seconds() >= seconds_for_records()) {
+            return standing;
         }
-        if (!is_worth_waiting || watch.seconds() >= seconds) return missing;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        std::this_thread::sleep_for(kBetweenReadings);
     }
 }
 
-std::vector<FlightRecord> GroupWatch::read_records(std::span<const int> silent) const {
-    std::vector<FlightRecord> records;
-    for (int rank = 0; rank < group_.size(); ++rank) {
-        if (std::ranges::find(silent, rank) != silent.end()) continue;
-        try {
-            const auto bytes = storage::read_file_bytes(file_of(rank), kRecordLimitBytes);
-            records.push_back(
-                report::flight_from_json(storage::text_of(bytes), file_of(rank).string()));
-        } catch (const Error&) {
-            continue;  // the others' must do
-        }
-    }
-    return records;
-}
-
-std::string GroupWatch::describe(int group_rank) const {
+std::string GroupWatch::describe(int group_rank, const Standing& standing) const {
     const int world_rank = start_.controller.world_rank_of(start_.place.group, group_rank);
+    const char* const state = has_died(group_rank) ? "has died"
+                              : standing.record    ? "hangs"
+                                                   : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
                        start_.hostnames[static_cast<std::size_t>(world_rank)],
-                       processes_[static_cast<std::size_t>(group_rank)].number,
-                       has_died(group_rank) ? "has died" : "does not answer");
+                       processes_[static_cast<std::size_t>(group_rank)].number, state);
 }
 
-/// One that is stopped, or waits for a device, would stay when all others have gone.
-void GroupWatch::kill_silent(std::span<const int> silent) const {
+/// One that is stopped would stay when all others have gone; one that hangs ends itself.
+void GroupWatch::kill_stopped() const {
     if (start_.exit_ends_others) return;
-    for (const int rank : silent) {
-        const auto index = static_cast<std::size_t>(rank);
-        if (!can_be_looked_at_[index] || !is_running(processes_[index])) continue;
-        kill(static_cast<pid_t>(processes_[index].number), SIGKILL);
+    for (int rank = 0; rank < group_.size(); ++rank) {
+        if (!is_halted(rank)) continue;
+        kill(static_cast<pid_t>(processes_[static_cast<std::size_t>(rank)].number), SIGKILL);
     }
+}
+
+std::string GroupWatch::tell_of_all(const std::string& reason, const Stopwatch& watch) const {
+    std::vector<FlightRecord> records;
+    std::vector<std::string> silent;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+        Standing standing = await(rank, watch);
+        if (!standing.answers && (is_written_ || standing.is_gone)) {
+            silent.push_back(describe(rank, standing));
+        }
+        if (standing.record) records.push_back(std::move(*standing.record));
+    }
+    std::string text = reason;
+    if (!records.empty()) {
+        const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
+        text += fmt::format(", behind {} steps", farthest->steps_done);
+    }
+    if (silent.size() > kNamed) {
+        const std::size_t more = silent.size() - kNamed;
+        silent.resize(kNamed);
+        silent.push_back(fmt::format("{} more likewise", more));
+    }
+    if (silent.empty() && !records.empty()) silent.push_back(report::describe_laggards(records));
+    if (!silent.empty()) text += fmt::format(": {}", fmt::join(silent, "; "));
+    return text + (is_written_ ? fmt::format("; the flight records are in groups/{}/flight",
+                                             start_.place.group)
+                               : "; flight records cannot be written");
 }
 
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
-    write_record(reason);
-    WatchReport found{reason, wait_for_records(kSecondsForRecords)};
-    const std::vector<FlightRecord> records = read_records(found.silent_ranks);
-    if (!records.empty()) {
-        const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
-        found.failure += fmt::format(", behind {} steps", farthest->steps_done);
-    }
-    std::vector<std::string> named;
-    for (const int rank : found.silent_ranks) {
-        if (named.size() < kNamed) named.push_back(describe(rank));
-    }
-    if (found.silent_ranks.size() > kNamed) {
-        named.push_back(fmt::format("{} more likewise", found.silent_ranks.size() - kNamed));
-    }
-    if (named.empty()) named.push_back(report::describe_laggards(records));
-    found.failure += fmt::format(": {}; the flight records are in groups/{}/flight",
-                                 fmt::join(named, "; "), start_.place.group);
-    kill_silent(found.silent_ranks);
+    write_record(reason, true);
+    const Stopwatch watch;
+    int speaker = 0;
+    while (speaker < group_.rank() && !await(speaker, watch).answers) ++speaker;
+    WatchReport found{reason, speaker > 0, speaker == group_.rank()};
+    if (found.speaks) found.failure = tell_of_all(reason, watch);
+    kill_stopped();
     return found;
+}
+
+std::string hang_of(const std::filesystem::path& output, int group) {
+    const auto record = read_flight(flight_directory(output, group) / "rank-0.json");
+    if (!record) return "";
+    return fmt::format("{}: {}", record->reason, report::describe_laggards(std::span(&*record, 1)));
 }
 
 }  // namespace hpcai::benchmark

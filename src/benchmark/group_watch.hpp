@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,9 @@ namespace hpcai::benchmark {
 
 /// What the ranks that still answer have found of those that do not.
 struct WatchReport {
-    std::string failure;            // of the group: what, who and where
-    std::vector<int> silent_ranks;  // group ranks that died or do not answer, ascending
+    std::string failure;           // of the group: what and, on the rank that speaks, who and where
+    bool has_lost_leader = false;  // the group's first rank does not answer
+    bool speaks = true;            // this rank is the first that does
 };
 
 /// Notices that a rank of this one's group hangs, here or elsewhere, or has died: a watchdog of the
@@ -34,6 +34,9 @@ class GroupWatch {
 public:
     /// Everything outlives it. Removes the flight records of programs before. Collective.
     GroupWatch(const Start& start, comm::Communicator& group, training::FlightRecorder& recorder);
+    ~GroupWatch();
+    GroupWatch(const GroupWatch&) = delete;
+    GroupWatch& operator=(const GroupWatch&) = delete;
 
     /// From now on calls that wait for other `ranks`, of the group, look whether they still may.
     void watch(comm::Communicator& ranks);
@@ -54,20 +57,31 @@ public:
     double checkpoint_seconds() const { return start_.config.run.first_step_timeout_seconds; }
 
     /// Behind a failure of which some rank is the cause that does not go on: writes this rank's
-    /// flight record, waits a while for those of the others, and says from them who is silent or
-    /// last. Silent processes of this node are killed where that ends no others. Not collective.
+    /// flight record and waits a while for those of the others. The first rank that answers says
+    /// from them who is silent or last. Processes of this node that were stopped (SIGSTOP) are
+    /// killed where that ends no others. Not collective.
     WatchReport report(const std::string& reason);
 
 private:
     void look();
     std::optional<int> find_next_here() const;
-    void write_record(const std::string& reason);
+    /// What is known of another rank.
+    struct Standing {
+        std::optional<FlightRecord> record;
+        bool answers = false;
+        bool is_gone = false;  // it has died, or was stopped
+    };
+
+    void tell_of_expiry(const std::string& reason);
+    void write_record(const std::string& reason, bool answers);
+    double seconds_for_records() const;
+    Standing await(int group_rank, const Stopwatch& watch) const;
+    std::string tell_of_all(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path file_of(int group_rank) const;
     bool has_died(int group_rank) const;
-    std::vector<int> wait_for_records(double seconds) const;
-    std::vector<FlightRecord> read_records(std::span<const int> silent) const;
-    std::string describe(int group_rank) const;
-    void kill_silent(std::span<const int> silent) const;
+    bool is_halted(int group_rank) const;
+    std::string describe(int group_rank, const Standing& standing) const;
+    void kill_stopped() const;
 
     const Start& start_;
     comm::Communicator& group_;
@@ -76,9 +90,14 @@ private:
     std::vector<bool> can_be_looked_at_;  // likewise: of this node, and /proc shows it
     std::optional<int> next_here_;        // of these, the group rank behind this one's
     Stopwatch since_look_;
-    std::mutex writing_;
-    bool is_written_ = false;
+    std::vector<comm::Communicator*> watched_;
+    std::timed_mutex writing_;
+    bool is_written_ = false;      // by the thread that trains
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };
+
+/// What flight records below `output` say of a group that has not reported its end: that its first
+/// rank hangs, and since when; empty where they say nothing.
+std::string hang_of(const std::filesystem::path& output, int group);
 
 }  // namespace hpcai::benchmark

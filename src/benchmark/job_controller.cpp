@@ -9,6 +9,7 @@
 #include <hpcai/base/text.hpp>
 
 #include "group_checkpoints.hpp"
+#include "group_watch.hpp"
 #include "result_files.hpp"
 
 namespace hpcai::benchmark {
@@ -31,6 +32,14 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
 bool all_answer(const comm::EndGameDecision& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
+    });
+}
+
+/// Whose watchdogs have written so: they are not waited for.
+bool do_all_absent_hang(const comm::EndGameDecision& decision,
+                        const std::filesystem::path& output) {
+    return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
+        return status.state != comm::GroupState::absent || !hang_of(output, status.group).empty();
     });
 }
 
@@ -104,6 +113,9 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
                                       group));
         return {complain(alone, log), false};
     }
+    if (ballot.decision.anyone_absent() && do_all_absent_hang(ballot.decision, start_.output)) {
+        world_.expect_no_others();
+    }
     RunEnd end;
     try {
         end = has_stopped(ballot.decision) ? tell_of_stop(ballot, out)
@@ -147,7 +159,8 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
             group.failure.empty() ? "not heard of at the end" : printable(group.failure));
         if (status.exit_code != ExitCode::stopped) continue;
         const std::int64_t goes_on_at = last_checkpoint(start_.output, status.group, group.ranks);
-        is_saved = is_saved && goes_on_at == group.iterations;
+        // What could not be stored was not saved either.
+        is_saved = is_saved && !group.failure.empty() && goes_on_at == group.iterations;
         step = std::min(step.value_or(goes_on_at), goes_on_at);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),

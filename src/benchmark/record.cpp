@@ -5,15 +5,20 @@
 #include <string>
 
 #include <hpcai/config/writer.hpp>
+#include <hpcai/report/ranks_csv.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/submission.hpp>
 
+#include "group_watch.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
+
+constexpr std::size_t kTableLimitBytes = std::size_t{64} << 20;
 
 WorkloadRecord workload(const Start& start) {
     WorkloadRecord record = verification::describe_workload(start.config);
@@ -39,6 +44,7 @@ std::vector<GroupResult> all_groups(const Start& start, const Vote& vote,
         }
         GroupResult lost = read_failed_group(start, status.group);
         if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
+        if (lost.record.failure.empty()) lost.record.failure = hang_of(start.output, status.group);
         if (lost.record.failure.empty()) lost.record.failure = "not heard of at the end";
         results.push_back(std::move(lost));
     }
@@ -67,10 +73,28 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        facts.failure_codes.push_back(closing.groups[index].exit_code);
+        // Who has only the group's files knows no other code.
+        const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
+        facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
+                                                   : closing.groups[index].exit_code);
     }
     record.verdict = verification::judge(start.config, facts);
     verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
+}
+
+/// Groups that another program has finished may have been on other nodes than those of this one.
+void name_earlier_hosts(const std::filesystem::path& output, const std::vector<GroupResult>& groups,
+                        TopologyRecord& topology) {
+    for (const GroupResult& group : groups) {
+        if (!group.record.failure.empty()) continue;
+        const auto file = group_directory(output, group.record.group) / "ranks.csv";
+        const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
+        for (const RankRecord& rank :
+             report::ranks_from_csv(storage::text_of(bytes), file.string())) {
+            if (rank.world_rank < 0 || rank.world_rank >= std::ssize(topology.map)) continue;
+            topology.map[static_cast<std::size_t>(rank.world_rank)].host = rank.host;
+        }
+    }
 }
 
 }  // namespace
@@ -100,6 +124,7 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.parameters = verification::echo_settings(start.config, start.controller.layout(),
                                                     std::string(name_of(start.precision)));
     record.topology = describe_topology(start);
+    if (start.resumes) name_earlier_hosts(start.output, groups, record.topology);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
     record.submission = verification::describe_submission(start.config);

@@ -16,6 +16,7 @@
 #include <hpcai/report/progress.hpp>
 #include <hpcai/storage/manifest.hpp>
 
+#include "environment.hpp"
 #include "group_checkpoints.hpp"
 #include "launch_file.hpp"
 #include "progress_file.hpp"
@@ -59,6 +60,7 @@ Start start_of(const fs::path& output, const LaunchRecord& launch, config::Confi
     const plan::RankPlace place = controller.place(0);
     const auto alone = comm::make_self_communicator();
     data::SampleSets samples = data::make_sample_sets(config, *alone);
+    object_to_faults(launch.environment, samples);
     samples.staging = launch.staging;
     samples.staging_seconds = launch.staging_seconds.value.value_or(0);
     Start start{std::move(config),
@@ -75,6 +77,7 @@ Start start_of(const fs::path& output, const LaunchRecord& launch, config::Confi
     start.ceiling = launch.roofline;
     start.determinism = launch.determinism;
     start.environment = launch.environment;
+    start.resumes = true;
     return start;
 }
 
@@ -168,8 +171,8 @@ void require_unscored(const fs::path& output) {
 
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
-    require_unscored(output);
     const auto lock = lock_directory(output);
+    require_unscored(output);
     config::Config config = read_config(output);
     const LaunchRecord launch = read_launch_file(output);
     require_same_config(output, config, launch);

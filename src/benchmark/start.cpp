@@ -20,6 +20,7 @@
 
 #include "determinism.hpp"
 #include "group_checkpoints.hpp"
+#include "environment.hpp"
 #include "launch_check.hpp"
 #include "launch_file.hpp"
 #include "result_directory.hpp"
@@ -268,6 +269,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
     DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, facts, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
+    object_to_faults(resumption.begun.environment, samples);
     return {std::move(config),
             std::move(controller),
             place,

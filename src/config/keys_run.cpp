@@ -17,9 +17,11 @@ std::vector<Key> keys_of_patience(const SectionBuilder<RunConfig>& run) {
                     .unit = "seconds",
                     .bounds = between(1, kLongest)}),
         run.number("step_timeout_seconds", &RunConfig::step_timeout_seconds,
-                   {.meaning = "The longest that a rank may be without a training step done, "
-                               "checkpoints and audits included; then its watchdog ends the group. "
-                               "0 learns it: ten times the longest so far, at least 60 s.",
+                   {.meaning = "The longest that a rank may be without a training step whose "
+                               "results were read, audits included; checkpoints may take "
+                               "first_step_timeout_seconds more, evaluations as long as they take. "
+                               "Then its watchdog ends the group. 0 learns it: ten times the "
+                               "longest so far, at least 300 s.",
                     .unit = "seconds",
                     .bounds = between(0, kLongest)}),
         run.number("group_patience_seconds", &RunConfig::group_patience_seconds,

@@ -24,6 +24,7 @@ void describe(auto& fields, Any<FlightRecord> auto& record) {
     fields("host", record.host);
     fields("process", record.process);
     fields("reason", record.reason);
+    fields("answers", record.answers);
     fields("steps_done", record.steps_done);
     fields("sums_begun", record.sums_begun);
     fields("sums_ended", record.sums_ended);

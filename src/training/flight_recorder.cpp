@@ -10,8 +10,8 @@ namespace hpcai::training {
 void FlightRecorder::enter(const char* name) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
-    const auto is_open_phase = [](const Event& event) { return event.phase != nullptr; };
-    if (Event* const before = newest(is_open_phase); before != nullptr && before->end_seconds < 0) {
+    const auto is_phase = [](const Event& event) { return event.phase != nullptr; };
+    if (Event* const before = newest(is_phase); before != nullptr && before->end_seconds < 0) {
         before->end_seconds = now;
     }
     Event& event = add();

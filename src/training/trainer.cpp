@@ -113,7 +113,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
-                  config_.training.batch_size});
+                  config_.training.batch_size, is_read});
         audit_.after_step(steps_done_);
         if (log_ != nullptr) end_step(is_read);
         epoch_.seconds_of_steps = epoch_.watch.seconds();

@@ -8,7 +8,7 @@
 namespace hpcai::training {
 namespace {
 
-constexpr double kLeastSeconds = 60;
+constexpr double kLeastSeconds = 300;  // a file system that changes its server is survived
 constexpr double kTimesLongest = 10;
 
 using Seconds = std::chrono::duration<double>;
@@ -16,14 +16,17 @@ using Seconds = std::chrono::duration<double>;
 }  // namespace
 
 double StepTimeout::seconds() const {
+    if (first_ && steps_ > 0) return steps_;
     if (!longest_) return first_step_;
-    if (steps_ > 0) return steps_;
-    return std::max(kLeastSeconds, kTimesLongest * *longest_);
+    return std::max({kLeastSeconds, *first_, kTimesLongest * *longest_});
 }
 
 void StepTimeout::step_took(double seconds) {
-    // What the first took is no measure of the others.
-    longest_ = longest_ ? std::max(*longest_, seconds) : 0;
+    if (!first_) {
+        first_ = seconds;
+    } else {
+        longest_ = std::max(longest_.value_or(0), seconds);
+    }
 }
 
 Watchdog::Watchdog(WatchdogSettings settings)
@@ -38,7 +41,7 @@ Watchdog::~Watchdog() {
     thread_.join();
 }
 
-/// The thread sleeps until the deadline before; it is woken where the new one is nearer.
+/// The thread may sleep longer; it is woken where the new deadline is nearer.
 void Watchdog::restart_locked() {
     last_step_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
@@ -90,17 +93,35 @@ double Watchdog::silent_seconds() const {
     return Seconds(Clock::now() - last_step_).count();
 }
 
+double Watchdog::longest_seconds() const {
+    const std::lock_guard lock(mutex_);
+    return settings_.timeout.longest_seconds();
+}
+
 void Watchdog::watch() {
     std::unique_lock lock(mutex_);
     while (!is_over_) {
         if (!deadline_) {
             wake_.wait(lock);
-        } else if (const Clock::time_point deadline = *deadline_; Clock::now() < deadline) {
-            wake_.wait_until(lock, deadline);
+        } else if (Clock::now() < *deadline_) {
+            sleep(lock);
         } else {
             return give_up(lock);
         }
     }
+}
+
+/// Time in which the whole process was stopped, as by `scontrol suspend`, is not counted.
+void Watchdog::sleep(std::unique_lock<std::mutex>& lock) {
+    constexpr Clock::duration kTick = std::chrono::seconds(1);
+    constexpr Clock::duration kLongestTick = std::chrono::seconds(5);
+    const Clock::time_point begin = Clock::now();
+    const Clock::time_point end = std::min(*deadline_, begin + kTick);
+    wake_.wait_until(lock, end);
+    const Clock::duration slept = Clock::now() - begin;
+    if (slept < kLongestTick || !deadline_) return;
+    *deadline_ += slept;
+    last_step_ += slept;
 }
 
 /// Where even the flight record cannot be written, as on a file system that hangs, the guard ends

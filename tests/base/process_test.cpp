@@ -15,12 +15,22 @@ TEST(Processes, ThisOneIsRunning) {
     const ProcessId mine = this_process();
     EXPECT_EQ(mine.number, getpid());
     EXPECT_TRUE(is_running(mine));
+    EXPECT_FALSE(has_ended(mine));
+    EXPECT_FALSE(is_stopped(mine));
+}
+
+TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
+    ProcessId other = this_process();
+    ++other.space;
+    EXPECT_FALSE(is_running(other));
+    EXPECT_FALSE(has_ended(other));
 }
 
 TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
     ProcessId other = this_process();
     --other.start_ticks;
     EXPECT_FALSE(is_running(other));
+    EXPECT_TRUE(has_ended(other));
 }
 
 TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirEnd) {
@@ -37,13 +47,17 @@ TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirE
     ASSERT_EQ(read(pipe_ends[0], &id, sizeof(id)), static_cast<ssize_t>(sizeof(id)));
     EXPECT_TRUE(is_running(id));
     kill(child, SIGSTOP);
+    siginfo_t stop{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &stop, WSTOPPED | WNOWAIT), 0);
     EXPECT_TRUE(is_running(id)) << "one that is stopped";
+    EXPECT_TRUE(is_stopped(id));
     kill(child, SIGKILL);
     siginfo_t end{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);
     EXPECT_FALSE(is_running(id)) << "one that has ended but is still there";
+    EXPECT_TRUE(has_ended(id));
     waitpid(child, nullptr, 0);
-    EXPECT_FALSE(is_running(id));
+    EXPECT_TRUE(has_ended(id));
     for (const int end_of_pipe : pipe_ends) close(end_of_pipe);
 }
 

@@ -18,6 +18,7 @@ FlightRecord rank_at(int group_rank, std::int64_t steps_done, std::int64_t sums_
     record.host = "node02";
     record.process = 4711 + group_rank;
     record.reason = "no step was done for 60 s";
+    record.answers = true;
     record.steps_done = steps_done;
     record.sums_begun = sums_begun;
     record.silent_seconds = 63;

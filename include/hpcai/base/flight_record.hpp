@@ -30,6 +30,7 @@ struct FlightRecord {
     std::string host;
     std::int64_t process = 0;  // its number on the host
     std::string reason;
+    bool answers = false;  // it has noticed itself; else its watchdog alone has written this
     std::int64_t steps_done = 0;
     std::int64_t sums_begun = 0;
     std::int64_t sums_ended = 0;

@@ -10,13 +10,20 @@ namespace hpcai {
 struct ProcessId {
     std::int64_t number = 0;
     std::int64_t start_ticks = 0;  // since the host's start, proc(5)
+    std::uint64_t space = 0;       // in which the number means something: containers have their own
     bool operator==(const ProcessId&) const = default;
 };
 
 ProcessId this_process();
 
-/// Whether such a process is there and has not ended. Also false where /proc does not show it, as
-/// in another container.
+/// Whether such a process of this one's space is known to be there and not to have ended.
 bool is_running(const ProcessId& process);
+
+/// Whether it is known to have ended. Where nothing can be known, as of another container, neither
+/// this nor is_running.
+bool has_ended(const ProcessId& process);
+
+/// Whether it runs but has been stopped, as by SIGSTOP.
+bool is_stopped(const ProcessId& process);
 
 }  // namespace hpcai

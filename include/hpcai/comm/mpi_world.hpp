@@ -87,6 +87,12 @@ public:
     /// another rank of it, in place of hold_vote. Returns at once.
     void tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
+    /// Behind hold_vote: nobody of the groups that it left out is still at work.
+    void expect_no_others() {
+        others_may_work_ = false;
+        is_somebody_lost_ = true;
+    }
+
     /// Lets the ranks that wait in await_release(rank()) go on, and tells them what comes and
     /// whether this rank knows that nobody is still at work. Another run may follow only where
     /// every rank of the world is released to it. Returns at once; ranks that are gone are passed

@@ -11,7 +11,7 @@
 
 namespace hpcai::training {
 
-/// Remembers the last phases and sums of a rank. One thread tells it; contents() may be asked for
+/// Remembers the last phases and sums of a rank. One thread tells it; put_into() may be called
 /// by any other at the same time.
 class FlightRecorder {
 public:

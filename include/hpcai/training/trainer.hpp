@@ -33,6 +33,7 @@ struct StepReport {
     // over the group's; NaN: none
     double loss = 0;
     std::int64_t samples = 0;  // of the step, all ranks of the group
+    bool is_read = false;      // its results have been: the device has done it
 };
 
 struct EpochReport {

@@ -17,21 +17,23 @@ namespace hpcai::training {
 /// How long a rank may be without a step done.
 class StepTimeout {
 public:
-    /// Seconds. `steps` 0: learned, ten times the longest so far, at least 60 s.
+    /// Seconds. `steps` 0: learned from the second on, ten times the longest so far, at least 300 s
+    /// and what the first took; until then `first_step`.
     StepTimeout(double first_step, double steps) : first_step_(first_step), steps_(steps) {}
 
     /// Until the next one.
     double seconds() const;
     void step_took(double seconds);
+    double longest_seconds() const { return std::max(first_.value_or(0), longest_.value_or(0)); }
 
 private:
     double first_step_, steps_;
-    std::optional<double> longest_;  // none: no step is done
+    std::optional<double> first_, longest_;  // took; longest_: of those behind the first
 };
 
 struct WatchdogSettings {
     StepTimeout timeout;
-    double grace_seconds = 30;  // of the thread that is watched, to notice has_expired()
+    double grace_seconds = 30;  // of the thread that is watched, to call what throws
     bool ends_process = true;   // behind that, with ExitCode::watchdog
     // In the watchdog's thread; with the reason, such as "no step was done for 60 s". Throws not.
     std::function<void(const std::string&)> on_expiry;
@@ -59,7 +61,8 @@ public:
 
     /// Throws Error(watchdog) once time is over. By any thread.
     void check() const;
-    double silent_seconds() const;  // since the last step was done; by any thread
+    double silent_seconds() const;   // since the last step was done; by any thread
+    double longest_seconds() const;  // of a step so far; by any thread
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -67,6 +70,7 @@ private:
     void watch();
     void restart_locked();
     void give_up(std::unique_lock<std::mutex>& lock);
+    void sleep(std::unique_lock<std::mutex>& lock);
 
     WatchdogSettings settings_;
     mutable std::mutex mutex_;

@@ -104,8 +104,8 @@ void Channel::tell_of_wait(double seconds) const {
 }
 
 void Channel::announce_failure(const Error& failure) noexcept {
-    if (failure_ || size_ == 1) return;
-    failure_ = failure;
+    if (std::exchange(is_announced_, true) || size_ == 1) return;
+    if (!failure_) failure_ = failure;
     const auto message = std::make_shared<FailureMessage>();
     message->code = failure.code();
     const std::string_view text(failure.what());
@@ -131,12 +131,13 @@ void Channel::look_for_failure() {
               "MPI_Recv");
     message.text.back() = '\0';
     failure_ = Error(message.code, message.text.data());
+    is_announced_ = true;  // by the rank that it came from
     check_usable();
 }
 
 void Channel::look_myself() {
     try {
-        look_();
+        if (look_) look_();
     } catch (const Error& error) {
         fail(error);
     }

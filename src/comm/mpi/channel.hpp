@@ -76,7 +76,8 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::optional<Error> failure_;
-    std::function<void()> look_ = [] {};
+    bool is_announced_ = false;  // failure_, to all other ranks
+    std::function<void()> look_;
     std::shared_ptr<KeptBuffers> kept_;
 };
 
