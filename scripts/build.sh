@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/build.sh [release | debug-sanitize] [target...]
+# Usage: scripts/build.sh [release | debug-sanitize | thread-sanitize] [target...]
 # Builds into build/<kind>, by default everything in release: build/release/hpcai500.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,8 +15,11 @@ case $kind in
         # -O1: the sanitizers without it make the tests ten times slower.
         options=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g" -DHPCAI500_SANITIZE=ON)
         ;;
+    thread-sanitize)
+        options=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DHPCAI500_SANITIZE=THREAD)
+        ;;
     *)
-        echo "build.sh: '$kind' is neither release nor debug-sanitize" >&2
+        echo "build.sh: '$kind' is none of release, debug-sanitize and thread-sanitize" >&2
         exit 2
         ;;
 esac

@@ -42,7 +42,7 @@ left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|s
 for program in "${programs[@]}"; do
     [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh makes it"
 done
-! grep -qs '^HPCAI500_SANITIZE:BOOL=ON' "$build/CMakeCache.txt" || fail "$build is sanitized"
+! grep -qsE '^HPCAI500_SANITIZE:[A-Z]*=(ON|THREAD)' "$build/CMakeCache.txt" || fail "$build is sanitized"
 [[ ! -e $output || -f $output/bin/cuda_library_path ]] || fail "$output is something else"
 command -v patchelf >/dev/null || fail "no patchelf; scripts/install_dependencies.sh installs it"
 command -v ompi_info >/dev/null || fail "no ompi_info; scripts/install_dependencies.sh installs it"

@@ -153,11 +153,10 @@ struct ContinuationRecord {
 struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
-    std::string device;  // its UUID
-    std::vector<std::string>
-        slowed_by;                  // in one look at least: "sw_power_cap", "hw_thermal_slowdown"
-    Quantity slowed_share;          // of the looks, one a second: with clocks lowered by one
-    Quantity corrected_ecc_errors;  // in that time, as the next two
+    std::string device;                  // its UUID
+    std::vector<std::string> slowed_by;  // in one look at least: "hw_thermal_slowdown", ...
+    Quantity slowed_share;               // of the looks, one a second: with clocks lowered by one
+    Quantity corrected_ecc_errors;       // in that time, as the next two
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // errors of the driver, in order
     bool operator==(const DeviceHealthRecord&) const = default;
