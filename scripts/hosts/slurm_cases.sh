@@ -145,7 +145,7 @@ told() { # results
 }
 
 restart_case() { # launcher
-    local name=restart_$1 began=$SECONDS ranks=$((2 * count)) job results
+    local name=restart_$1 began=$SECONDS ranks=$((2 * count)) job results code
     selected "$name" || return 0
     write_stand_in
     write_script "$name" "${smoke[@]}" "${fits[@]}" --requeue 1 --launcher "$1"
