@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/comm/end_game.hpp"
+
+namespace hpcai::comm {
+
+inline constexpr EndGameDeadlines kDeadlines{
+    .status_seconds = 100, .reply_seconds = 5, .notice_seconds = 40, .longest_seconds = 2500};
+
+/// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
+/// arrived reads nothing; a dead one never will.
+class Leaders {
+public:
+    explicit Leaders(int groups) : mailboxes_(static_cast<std::size_t>(groups)) {}
+
+    void arrive_at(int group, double seconds, GroupState state = GroupState::completed) {
+        arrivals_[group] = {seconds, state};
+    }
+    void die_at(int group, double seconds) { deaths_[group] = seconds; }
+    /// It dies, and another rank of its group tells all leaders.
+    void lose_at(int group, double seconds) {
+        die_at(group, seconds);
+        losses_[group] = seconds;
+    }
+
+    /// Returns the time at which the last living leader had decided.
+    double run() {
+        for (now_ = 0; now_ < 3000; ++now_) {
+            for (const auto& [group, seconds] : losses_) {
+                if (now_ == seconds) tell_of_loss(group);
+            }
+            // Several passes within a second stand for messages that are faster than deadlines.
+            for (int pass = 0; pass < 6; ++pass) step_all();
+            if (all_decided()) return now_;
+        }
+        ADD_FAILURE() << "somebody never decided";
+        return now_;
+    }
+
+    const EndGameDecision& decision(int group) const { return games_.at(group).decision(); }
+
+private:
+    struct Arrival {
+        double seconds;
+        GroupState state;
+    };
+
+    bool dead(int group) const { return deaths_.contains(group) && now_ >= deaths_.at(group); }
+
+    void tell_of_loss(int group) {
+        const GroupStatus status =
+            GroupStatus::of(group, GroupState::lost, ExitCode::watchdog, "rank 0 has died");
+        for (std::size_t other = 0; other < mailboxes_.size(); ++other) {
+            mailboxes_[other].push_back(
+                EndGameMessage{EndGameKind::status, group, 0, {status}, {}}.to_bytes());
+        }
+    }
+
+    void step_all() {
+        for (const auto& [group, arrival] : arrivals_) {
+            if (now_ < arrival.seconds || dead(group)) continue;
+            if (!games_.contains(group)) {
+                games_.try_emplace(group, GroupStatus::of(group, arrival.state),
+                                   static_cast<int>(mailboxes_.size()), kDeadlines, now_);
+            }
+            step(group, games_.at(group));
+        }
+    }
+
+    void step(int group, EndGame& game) {
+        auto& mailbox = mailboxes_[static_cast<std::size_t>(group)];
+        deliver(game);
+        while (!mailbox.empty()) {
+            const EndGameMessage message = EndGameMessage::from_bytes(mailbox.front());
+            mailbox.pop_front();
+            game.receive(message, now_);
+        }
+        game.advance(now_);
+        deliver(game);
+    }
+
+    void deliver(EndGame& game) {
+        for (const AddressedMessage& sent : game.take_outgoing()) {
+            mailboxes_.at(static_cast<std::size_t>(sent.to_group))
+                .push_back(sent.message.to_bytes());
+        }
+    }
+
+    bool all_decided() const {
+        for (const auto& [group, arrival] : arrivals_) {
+            if (dead(group)) continue;
+            if (!games_.contains(group) || !games_.at(group).decided()) return false;
+        }
+        return true;
+    }
+
+    std::vector<std::deque<std::vector<std::byte>>> mailboxes_;
+    std::map<int, Arrival> arrivals_;
+    std::map<int, double> deaths_;
+    std::map<int, double> losses_;
+    std::map<int, EndGame> games_;
+    double now_ = 0;
+};
+
+}  // namespace hpcai::comm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "leaders.hpp"
+
+namespace hpcai::comm {
+namespace {
+
+TEST(EndGameWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
+    for (int victim = 0; victim < 3; ++victim) {
+        Leaders leaders(3);
+        for (int group = 0; group < 3; ++group) {
+            if (group != victim) leaders.arrive_at(group, 40 + group);
+        }
+        leaders.lose_at(victim, 30);
+        EXPECT_LE(leaders.run(), 50) << "group " << victim;
+        for (int group = 0; group < 3; ++group) {
+            if (group == victim) continue;
+            const EndGameDecision& decision = leaders.decision(group);
+            EXPECT_EQ(decision.voters().size(), 2u);
+            EXPECT_EQ(decision.status(victim).state, GroupState::lost);
+            EXPECT_EQ(decision.status(victim).exit_code, ExitCode::watchdog);
+            EXPECT_FALSE(decision.anyone_absent());
+            EXPECT_TRUE(decision.anyone_lost());
+            if (group != decision.writer()) continue;
+            EXPECT_EQ(decision.status(victim).reason_text(), "rank 0 has died");
+        }
+    }
+}
+
+TEST(EndGameWithLoss, OfLostAndFailedGroupsAFailedOneWrites) {
+    Leaders leaders(3);
+    leaders.lose_at(0, 5);
+    leaders.arrive_at(1, 20, GroupState::failed);
+    leaders.lose_at(2, 10);
+    EXPECT_LE(leaders.run(), 30);
+    EXPECT_TRUE(leaders.decision(1).agreed);
+    EXPECT_EQ(leaders.decision(1).writer(), 1);
+    EXPECT_TRUE(leaders.decision(1).voters().empty());
+}
+
+TEST(EndGameWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
+    Leaders leaders(2);
+    leaders.arrive_at(0, 100);
+    leaders.arrive_at(1, 31, GroupState::failed);
+    leaders.lose_at(1, 30);
+    leaders.die_at(1, 3000);
+    leaders.run();
+    EXPECT_EQ(leaders.decision(0).status(1).state, GroupState::failed);
+    EXPECT_TRUE(leaders.decision(1).agreed);
+}
+
+/// Two leaders never hold different lists with themselves in them when one is lost: told by another
+/// rank of its group, when the others have long come, or before.
+TEST(EndGameWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
+    constexpr std::array kTimes{0, 99, 101, 205};
+    for (std::size_t trial = 0; trial < 2048; ++trial) {
+        Leaders leaders(4);
+        for (int group = 0; group < 4; ++group) {
+            leaders.arrive_at(group, kTimes[(trial >> (2 * group)) % kTimes.size()]);
+        }
+        const int victim = static_cast<int>(trial / 256 % 4);
+        leaders.lose_at(victim, trial / 1024 == 0 ? 100 : 206);
+        leaders.run();
+        std::optional<std::vector<int>> list;
+        for (int group = 0; group < 4; ++group) {
+            if (group == victim || !leaders.decision(group).votes(group)) continue;
+            if (!list) list = leaders.decision(group).voters();
+            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::comm
