@@ -169,7 +169,9 @@ void Trainer::take_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
     try {
-        if (!epoch_.failure) batch = &source.next();
+        name_own_failures([&] {
+            if (!epoch_.failure) batch = &source.next();
+        });
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
@@ -207,9 +209,7 @@ void Trainer::read_results() {
     if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
     if (epoch_.failure || results.has_failed) {
         comm::run_together(group_, [&] {
-            name_own_failures([&] {
-                if (epoch_.failure) std::rethrow_exception(epoch_.failure);
-            });
+            if (epoch_.failure) std::rethrow_exception(epoch_.failure);
         });
     }
     skipped_steps_ = results.skipped_steps;

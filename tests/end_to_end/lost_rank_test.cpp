@@ -12,6 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 /// Two groups of two ranks, of which one is sent a signal behind its group's first step.
 class LostRank : public testing::Test {
@@ -24,20 +25,30 @@ protected:
     /// With `--enable-recovery` mpirun lets the others live and returns 0.
     Outcome run_with(const std::string& signal, int world_rank,
                      const std::vector<std::string>& options = {"--enable-recovery"}) {
-        const int group = world_rank / 2;
+        return run_groups({2, 2}, signal, world_rank, options);
+    }
+
+    struct Groups {
+        int count, ranks_of_each;
+    };
+    Outcome run_groups(const Groups& groups, const std::string& signal, int world_rank,
+                       const std::vector<std::string>& options) {
         write(folder_ / "mortal.sh",
               fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = {} ]; then (\n"
                           "  until grep -q '\"step\": [1-9]' result/groups/{}/progress.json; do\n"
                           "    sleep 0.02\n  done 2> /dev/null\n"
                           "  echo $$ > child\n  kill -{} $$\n) & fi\n"
                           "exec \"$HPCAI500_BINARY\" \"$@\"\n",
-                          world_rank, group, signal));
+                          world_rank, world_rank / groups.ranks_of_each, signal));
         fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
-        Launch launch{folder_.path(),
-                      4,
-                      {"bagging.P_degree=2", "workload.epochs=6", "run.step_timeout_seconds=6",
-                       "run.group_patience_seconds=300"},
-                      options};
+        Launch launch{
+            folder_.path(),
+            groups.count * groups.ranks_of_each,
+            {fmt::format("bagging.M={}", groups.count),
+             fmt::format("bagging.P_degree={}", groups.ranks_of_each),
+             fmt::format("training.batch_size={}", 4 * groups.ranks_of_each), "workload.epochs=6",
+             "run.step_timeout_seconds=6", "run.group_patience_seconds=300"},
+            options};
         launch.program = (folder_ / "mortal.sh").string();
         return run(launch);
     }
@@ -92,6 +103,28 @@ TEST_F(LostRank, ThatIsTheFirstOfAllLeavesTheOthersToVote) {
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
     EXPECT_THAT(failure_of(0), HasSubstr("rank 0 (world rank 0 on "));
     EXPECT_EQ(failure_of(1), "");
+}
+
+TEST_F(LostRank, OfALargerGroupIsTheOnlyOneThatIsNamed) {
+    run_groups({1, 4}, "KILL", 2, {"--enable-recovery"});
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 5) << outcome.out << outcome.error;
+    EXPECT_THAT(failure_of(0), HasSubstr(": rank 2 (world rank 2 on "));
+    EXPECT_THAT(failure_of(0), Not(HasSubstr("answer")));
+    for (const int innocent : {0, 1, 3}) {
+        const auto file = fmt::format("result/groups/0/flight/rank-{}.json", innocent);
+        ASSERT_TRUE(fs::exists(folder_ / file)) << file;
+        EXPECT_EQ(json_of(folder_ / file)["answers"], true) << file;
+    }
+}
+
+TEST_F(LostRank, ThatHangsAndLedItsGroupIsReportedByTheNext) {
+    run_with("STOP", 2);
+    const Outcome outcome = status();
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
+    EXPECT_THAT(failure_of(1), HasSubstr("no step was done for 6 s"));
+    EXPECT_THAT(failure_of(1), HasSubstr("rank 0 (world rank 2 on "));
+    EXPECT_TRUE(goes_away());
 }
 
 TEST_F(LostRank, ThatHangsIsNamedByTheWatchdogAndDoesNotStay) {
