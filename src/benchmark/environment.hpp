@@ -11,7 +11,8 @@ namespace hpcai::benchmark {
 /// Of a run in which a program took part that was built to inject faults: the fact in its
 /// environment, by which later programs know, and the objection to its data.
 inline constexpr const char* kFaultsFact = "faults";
-inline constexpr const char* kFaultsObjection = "a program that was built to inject faults took part";
+inline constexpr const char* kFaultsObjection =
+    "a program that was built to inject faults took part";
 
 /// Adds the objection where `environment`, of the program that began the run, has the fact.
 void object_to_faults(const std::map<std::string, std::string>& environment,

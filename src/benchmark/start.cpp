@@ -19,8 +19,8 @@
 #include <hpcai/verification/repetitions.hpp>
 
 #include "determinism.hpp"
-#include "group_checkpoints.hpp"
 #include "environment.hpp"
+#include "group_checkpoints.hpp"
 #include "launch_check.hpp"
 #include "launch_file.hpp"
 #include "result_directory.hpp"
