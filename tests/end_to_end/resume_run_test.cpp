@@ -124,6 +124,32 @@ TEST_F(ResumedRun, HasTheBitsOfOneProgramOverTheEndOfAnEpoch) {
          "training.learning_rate=0.001", "training.schedule=cosine", "run.evaluate_epochs=1"});
 }
 
+TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
+    const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=20",
+                          "run.checkpoint_steps=2"};
+    ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
+    const std::string mpirun = cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np 2 " +
+                               cli::environment("HPCAI500_BINARY");
+    std::string begins = mpirun + " run --config tiny.yaml --output result";
+    for (const std::string& change : changes) begins += " --set " + change;
+    begins += " --set run.deterministic=true --set training.batch_size=12";
+    const std::string resumes = mpirun + " resume result";
+    // Both ranks die at once, some time behind the next checkpoint that rank 0 has said is whole.
+    const std::string script =
+        "newest() { find result/checkpoints/0 -name rank-0.done 2> /dev/null | sort | tail -n 1; "
+        "}\n"
+        "is_killed() {\n  before=$(newest)\n  $1 &\n"
+        "  until [[ $(newest) > $before ]]; do kill -0 $! || return 1; sleep 0.01; done\n"
+        "  sleep 0.1$((RANDOM % 10)); pkill -9 -P $!; ! wait $!\n}\n" +
+        fmt::format("is_killed '{0}' && is_killed '{1}' && is_killed '{1}'", begins, resumes);
+    const Outcome killed = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    ASSERT_EQ(killed.exit_code, 0) << killed.error;
+    const Outcome end = resume(2, "result");
+    ASSERT_EQ(end.exit_code, 0) << end.error;
+    EXPECT_EQ(result("result")["work"]["groups"][0]["continuations"].size(), 3U);
+    expect_the_same("result", "whole", 1);
+}
+
 TEST_F(ResumedRun, HasTheBitsOfOneProgramInGroupsOfRanks) {
     expect_the_bits_of_one_program(
         4, 2, {"bagging.P_degree=2", "run.checkpoint_steps=1", "run.audit_steps=2"});
