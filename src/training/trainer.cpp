@@ -188,10 +188,11 @@ void Trainer::take_step(data::BatchSource& source) {
 /// Those that another rank has announced, or has not answered for, are named by others.
 void Trainer::name_own_failures(const std::function<void()>& part) const {
     const auto is_own = [&](const Error& error) {
-        return !where_.empty() && error.code() != ExitCode::watchdog &&
+        return error.code() != ExitCode::watchdog &&
                dynamic_cast<const comm::AnnouncedError*>(&error) == nullptr;
     };
     const auto named = [&](const char* what) {
+        if (where_.empty()) return std::string(what);
         return fmt::format("{} ({}, step {})", what, where_, steps_done_);
     };
     try {

@@ -105,9 +105,10 @@ TEST_P(Misused, IsRefusedWithTheNearestLegalName) {
 INSTANTIATE_TEST_SUITE_P(
     Names, Misused,
     ::testing::Values(
-        Misuse{{}, "expected a command: one of run, resume, plan,"},
+        Misuse{{}, "expected a command: one of run, resume, score, plan,"},
         Misuse{{"rnu"}, "unknown command 'rnu'; did you mean 'run'?"},
-        Misuse{{"frobnicate"}, "unknown command 'frobnicate'; expected one of run, resume, plan,"},
+        Misuse{{"frobnicate"},
+               "unknown command 'frobnicate'; expected one of run, resume, score, plan,"},
         Misuse{{"--verison"}, "unknown option '--verison'; did you mean '--version'?"},
         Misuse{{"--cofig", "f"}, "unknown option '--cofig'; did you mean '--config'?"},
         Misuse{{"run", "--confg=f"}, "run: unknown option '--confg'; did you mean '--config'?"},
