@@ -157,10 +157,14 @@ Vote vote_of(const Start& start, std::vector<GroupOutcome>& members) {
     return vote;
 }
 
-void require_unscored(const fs::path& output) {
+void require_run(const fs::path& output) {
     std::error_code error;
     require(fs::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml", output.string());
+}
+
+void require_unscored(const fs::path& output) {
+    std::error_code error;
     require(!fs::exists(output / storage::kManifestName, error), ExitCode::usage,
             "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, "
             "`hpcai500 report` prints it again, and `hpcai500 resume` trains groups that it lacks",
@@ -171,6 +175,7 @@ void require_unscored(const fs::path& output) {
 
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
+    require_run(output);
     const auto lock = lock_directory(output);
     require_unscored(output);
     config::Config config = read_config(output);
