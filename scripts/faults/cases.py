@@ -222,7 +222,7 @@ def rank_is_slow(place, reference):
 
 @case(11, "SIGUSR1 to `mpirun` in a step, then `resume`")
 def told_to_stop(place, _reference):
-    long = ["bagging.M=1", "workload.epochs=12"]
+    long = ["bagging.M=1", "workload.epochs=120"]
     must_end(place.run(2, long, output="whole"), 0)
     start = place.run(2, long)
     progress = place.folder / "result/groups/0/progress.json"
@@ -236,7 +236,7 @@ def told_to_stop(place, _reference):
     must_end(place.mpirun(2, ["resume", str(place.folder / "result")]), 0)
     must(place.digests() == place.digests("whole"), "the digest is another")
     must(place.result()["quality"] == place.result("whole")["quality"], "the quality is another")
-    return Row(f"code 8 behind step {step} of 96 on both ranks; `resume` ends with the digest and the "
+    return Row(f"code 8 behind step {step} of 960 on both ranks; `resume` ends with the digest and the "
                "quality of a run that was not stopped", "nothing", seconds)
 
 
