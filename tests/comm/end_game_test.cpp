@@ -168,22 +168,7 @@ TEST(EndGame, NoTwoLeadersVoteWithDifferentLists) {
 /// The same when one of them dies on the way: nobody living waits for ever or votes with another
 /// list.
 TEST(EndGame, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
-    constexpr std::array kTimes{0, 99, 101, 205};
-    for (std::size_t trial = 0; trial < 2048; ++trial) {
-        Leaders leaders(4);
-        for (int group = 0; group < 4; ++group) {
-            leaders.arrive_at(group, kTimes[(trial >> (2 * group)) % kTimes.size()]);
-        }
-        const int victim = static_cast<int>(trial / 256 % 4);
-        leaders.die_at(victim, trial / 1024 == 0 ? 100 : 206);
-        leaders.run();
-        std::optional<std::vector<int>> list;
-        for (int group = 0; group < 4; ++group) {
-            if (group == victim || !leaders.decision(group).votes(group)) continue;
-            if (!list) list = leaders.decision(group).voters();
-            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
-        }
-    }
+    expect_one_list_where_one_goes(&Leaders::die_at);
 }
 
 TEST(EndGame, AGroupThatFailsEarlyWaitsForAllThatAreStillTraining) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -108,5 +110,26 @@ private:
     std::map<int, EndGame> games_;
     double now_ = 0;
 };
+
+/// Whatever the order of arrival, and whichever leader goes on the way, all that vote hold one
+/// list.
+inline void expect_one_list_where_one_goes(void (Leaders::*goes_at)(int, double)) {
+    constexpr std::array kTimes{0, 99, 101, 205};
+    for (std::size_t trial = 0; trial < 2048; ++trial) {
+        Leaders leaders(4);
+        for (int group = 0; group < 4; ++group) {
+            leaders.arrive_at(group, kTimes[(trial >> (2 * group)) % kTimes.size()]);
+        }
+        const int victim = static_cast<int>(trial / 256 % 4);
+        (leaders.*goes_at)(victim, trial / 1024 == 0 ? 100 : 206);
+        leaders.run();
+        std::optional<std::vector<int>> list;
+        for (int group = 0; group < 4; ++group) {
+            if (group == victim || !leaders.decision(group).votes(group)) continue;
+            if (!list) list = leaders.decision(group).voters();
+            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
+        }
+    }
+}
 
 }  // namespace hpcai::comm

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <optional>
-
 #include <gtest/gtest.h>
 
 #include "leaders.hpp"
@@ -56,22 +53,7 @@ TEST(EndGameWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
 /// Two leaders never hold different lists with themselves in them when one is lost: told by another
 /// rank of its group, when the others have long come, or before.
 TEST(EndGameWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
-    constexpr std::array kTimes{0, 99, 101, 205};
-    for (std::size_t trial = 0; trial < 2048; ++trial) {
-        Leaders leaders(4);
-        for (int group = 0; group < 4; ++group) {
-            leaders.arrive_at(group, kTimes[(trial >> (2 * group)) % kTimes.size()]);
-        }
-        const int victim = static_cast<int>(trial / 256 % 4);
-        leaders.lose_at(victim, trial / 1024 == 0 ? 100 : 206);
-        leaders.run();
-        std::optional<std::vector<int>> list;
-        for (int group = 0; group < 4; ++group) {
-            if (group == victim || !leaders.decision(group).votes(group)) continue;
-            if (!list) list = leaders.decision(group).voters();
-            ASSERT_EQ(leaders.decision(group).voters(), *list) << "trial " << trial;
-        }
-    }
+    expect_one_list_where_one_goes(&Leaders::lose_at);
 }
 
 }  // namespace
