@@ -167,6 +167,16 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     return 0;
 }
 
+bool GroupCheckpoints::pauses_behind(std::int64_t steps_done) const {
+    return pause_steps_ > 0 && steps_done % pause_steps_ == 0;
+}
+
+void GroupCheckpoints::pause_ended(std::int64_t steps_done, double seconds) {
+    if (!pauses_behind(steps_done)) return;
+    pause_seconds_ = std::max(pause_seconds_, seconds);
+    since_look_.restart();  // or looks would seem as far apart
+}
+
 bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
     const int every = start_.config.run.checkpoint_steps;
     return every > 0 && steps_done % every == 0;
@@ -174,7 +184,7 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_look_) return;
+    if (steps_done < next_look_ && !pauses_behind(steps_done)) return;
     const auto cause = agree_to_stop(trainer, steps_done);
     if (cause) stop(trainer, steps_done, *cause);
 }
@@ -228,9 +238,9 @@ std::optional<std::string> GroupCheckpoints::agree_to_stop(training::Trainer& tr
                                                            std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
     const double seconds = since_look_.restart();
-    std::array<double, 2> most{my_wish(trainer), seconds / steps};
+    std::array<double, 2> most{my_wish(trainer, steps_done), seconds / steps};
     group_.all_reduce_max(most);
-    if (next_look_ > 0) look_seconds_ = seconds;
+    if (next_look_ > 0 && steps_done >= next_look_) look_seconds_ = seconds;
     last_look_ = steps_done;
     const double wait =
         std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
@@ -240,7 +250,7 @@ std::optional<std::string> GroupCheckpoints::agree_to_stop(training::Trainer& tr
 }
 
 /// Looks lie as far apart as the last two did, or as steps whose results are read.
-double GroupCheckpoints::my_wish(training::Trainer& trainer) const {
+double GroupCheckpoints::my_wish(training::Trainer& trainer, std::int64_t steps_done) const {
     const int signal = StopSignals::received();
     if (signal == SIGUSR1) return kUserSignal;
     if (signal == SIGTERM) return kTerminate;
@@ -248,8 +258,9 @@ double GroupCheckpoints::my_wish(training::Trainer& trainer) const {
     if (limit == 0) return kGoOn;
     const StopCosts costs{copy_seconds_, write_seconds_,
                           std::max(kSecondsBetweenLooks, look_seconds_), trainer.saved_bytes()};
-    return start_.since_program_start.seconds() > limit - stop_margin(costs, limit) ? kTimeLimit
-                                                                                    : kGoOn;
+    const double pause = pauses_behind(steps_done) ? pause_seconds_ : 0;
+    const double last_moment = limit - stop_margin(costs, limit) - pause;
+    return start_.since_program_start.seconds() > last_moment ? kTimeLimit : kGoOn;
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,

@@ -46,6 +46,12 @@ public:
     /// whole and none can be used. Collective.
     std::int64_t restore(training::Trainer& trainer);
 
+    /// Behind each so many steps comes something that nothing stops, such as an evaluation: a run
+    /// that would not have done with it within its time stops before.
+    void pauses_every(std::int64_t steps) { pause_steps_ = steps; }
+    /// What came behind so many steps took so long.
+    void pause_ended(std::int64_t steps_done, double seconds);
+
     bool needs_results(std::int64_t steps_done) const override;
     /// Where one is due, begins a checkpoint, of what Trainer::examine() finds good. About once a
     /// second looks whether a rank was asked to stop; then writes one and throws Error(stopped), or
@@ -63,7 +69,8 @@ private:
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
     std::optional<std::string> agree_to_stop(training::Trainer& trainer, std::int64_t steps_done);
-    double my_wish(training::Trainer& trainer) const;
+    double my_wish(training::Trainer& trainer, std::int64_t steps_done) const;
+    bool pauses_behind(std::int64_t steps_done) const;
     [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done,
                            const std::string& cause);
     std::int64_t sum(std::int64_t mine);
@@ -79,10 +86,12 @@ private:
     std::optional<std::int64_t> being_written_, last_whole_;
     std::int64_t next_look_ = 0, last_look_ = 0;
     Stopwatch since_look_;
-    double held_up_seconds_ = 0;  // of the steps, by checkpoints
-    double copy_seconds_ = 0;     // of the longest copy to host memory
-    double write_seconds_ = 0;    // of the longest write; 0: there was none
-    double look_seconds_ = 0;     // between the last two looks; 0: there was one at most
+    double held_up_seconds_ = 0;    // of the steps, by checkpoints
+    double copy_seconds_ = 0;       // of the longest copy to host memory
+    double write_seconds_ = 0;      // of the longest write; 0: there was none
+    double look_seconds_ = 0;       // between the last two looks; 0: there was one at most
+    std::int64_t pause_steps_ = 0;  // 0: nothing pauses the steps
+    double pause_seconds_ = 0;      // of the longest pause; 0: there was none
 };
 
 /// checkpoints/<m> of a result directory.

@@ -138,6 +138,7 @@ StepTimes train(const Training& training, GroupResult& result) {
          &checkpoints, where_is(start), training::faults_of_environment(), start.place.group},
         *start.device, model.store(), group);
     so_far.watch(trainer);
+    checkpoints.pauses_every(steps_per_epoch * config.run.evaluate_epochs);
     if (start.resumes) go_on(training, trainer, so_far, checkpoints);
     training::TrainingPosition at = trainer.position();
     progress.begin();
@@ -155,7 +156,9 @@ StepTimes train(const Training& training, GroupResult& result) {
         record.audit.passed = trainer.audit().passed();
         record.skipped_steps = trainer.skipped_steps();
         watch.pause("evaluation", kAsLongAsItTakes);
+        const Stopwatch evaluation;
         evaluate_between({start, model, group, trainer, clock, steps}, epoch + 1, record);
+        checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
         watch.go_on();
         if (group.rank() != 0) continue;
         log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_directory.hpp"
 
-#include <iostream>
 #include <system_error>
 
 #include <hpcai/base/text.hpp>
@@ -11,7 +10,9 @@
 #include <hpcai/report/launch.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/folder.hpp>
+#include <hpcai/storage/manifest.hpp>
 
+#include "directory_lock.hpp"
 #include "launch_file.hpp"
 #include "progress_file.hpp"
 #include "stored_group.hpp"
@@ -58,20 +59,25 @@ public:
     void take(const fs::path& name) const {
         if (!fs::exists(output_ / name)) return;
         storage::make_folder_durably((folder_ / name).parent_path());
-        fs::rename(output_ / name, folder_ / name);
+        std::error_code error;
+        fs::rename(output_ / name, folder_ / name, error);
+        require(!error, ExitCode::data, "'{}' cannot be moved to '{}': {}",
+                (output_ / name).string(), (folder_ / name).string(), error.message());
     }
 
 private:
     fs::path output_, folder_;
 };
 
-bool is_stale(const fs::path& record, StaleRecords records) {
+/// Of a group whose record is there.
+bool is_stale(const Start& start, int group, StaleRecords records) {
     try {
-        const GroupResult stored = read_record(record);
-        return records == StaleRecords::unfinished && !stored.record.failure.empty();
+        const fs::path path = group_directory(start.output, group) / "record.json";
+        if (!read_record(path).record.failure.empty()) return records == StaleRecords::unfinished;
     } catch (const Error&) {
         return true;
     }
+    return !read_finished_group(start.output, start.config.workload, group);
 }
 
 }  // namespace
@@ -84,37 +90,22 @@ void require_new_or_empty(const fs::path& wanted) {
             wanted.string());
 }
 
-std::shared_ptr<storage::FileLock> lock_directory(const fs::path& output) {
-    using State = storage::FileLock::State;
-    // A file that no program replaces.
-    auto lock = std::make_shared<storage::FileLock>(output / kConfig);
-    require(lock->state() != State::taken, ExitCode::usage,
-            "{}: another program is at work in it, a run or `hpcai500 resume` or `score` of it; "
-            "wait for its end, or end it",
-            output.string());
-    if (lock->state() == State::none) {
-        std::cerr << fmt::format(
-            "{}: its file system has no locks: see to it that no other program resumes it\n",
-            printable(output.string()));
-    }
-    return lock;
-}
-
-void move_attempt_away(const fs::path& output, StaleRecords records) {
+void move_attempt_away(const Start& start, StaleRecords records) {
+    const fs::path& output = start.output;
     const Attempt attempt(output);
     if (fs::exists(output / "result.json")) {
-        for (const char* name : {"result.json", "report.html", "summary.txt", "manifest.sha256",
-                                 "environment.json", "mllog", "evaluation"}) {
+        // The manifest, by which it is a result, first.
+        for (const char* name : {storage::kManifestName, "result.json", "report.html",
+                                 "summary.txt", "environment.json", "mllog", "evaluation"}) {
             attempt.take(name);
         }
     }
     fs::create_directories(output / "evaluation");
     std::error_code error;
-    for (fs::directory_iterator group(output / "groups", error), end; !error && group != end;
-         group.increment(error)) {
-        const fs::path record = group->path() / "record.json";
-        if (!fs::exists(record, error) || !is_stale(record, records)) continue;
-        attempt.take(fs::path("groups") / group->path().filename() / "record.json");
+    for (int group = 0; group < start.controller.layout().groups; ++group) {
+        const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
+        if (!fs::exists(output / record, error) || !is_stale(start, group, records)) continue;
+        attempt.take(record);
     }
 }
 
@@ -123,12 +114,13 @@ void make_result_directory(Start& start, comm::Communicator& everyone) {
         if (everyone.rank() != 0) return;
         if (start.resumes) {
             remove_progress(start.output);  // of the program that ended
-            move_attempt_away(start.output, StaleRecords::unfinished);
+            move_attempt_away(start, StaleRecords::unfinished);
             return write_launch_file(start.output, launch_record(start));
         }
         make_output(start);
-        start.lock = lock_directory(start.output);
+        start.lock = lock_directory(start.output, storage::FileLock::Kind::exclusive);
     });
+    share_directory(start, everyone);
 }
 
 }  // namespace hpcai::benchmark

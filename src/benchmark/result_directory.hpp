@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 
 #include "start.hpp"
 
@@ -14,18 +13,15 @@ void require_new_or_empty(const std::filesystem::path& wanted);
 /// Makes the result directory: the last step of a start-up, so that a refused start leaves nothing
 /// behind. In that of a run that is resumed a result, and the records of groups that have failed or
 /// stopped, move to attempts/<n>/. Throws Error(usage), on all ranks, when the directory is not
-/// empty (any more) or cannot be made. Rank 0 then holds start.lock. Collective.
+/// empty (any more) or cannot be made. All leaders then share start.lock. Collective.
 void make_result_directory(Start& start, comm::Communicator& everyone);
 
-/// Keeps other programs out of a result directory until the lock, or this process, ends. Throws
-/// Error(usage) where another has it. Where the file system has no locks, standard error says so.
-std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output);
-
-/// Records of groups that are in the way of another attempt.
+/// Records of groups that are in the way of another attempt: those that cannot be read or say of a
+/// group that it finished, which has other predictions; or also those of groups that failed.
 enum class StaleRecords { unreadable, unfinished };
 
 /// Moves what was made of a run's end to attempts/<n>/, so that it can end again: a result, and
-/// such records (all that are unreadable are unfinished, too). Throws Error(usage).
-void move_attempt_away(const std::filesystem::path& output, StaleRecords records);
+/// such records. Throws Error(usage).
+void move_attempt_away(const Start& start, StaleRecords records);
 
 }  // namespace hpcai::benchmark

@@ -17,6 +17,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
+#include "directory_lock.hpp"
 #include "progress_file.hpp"
 
 namespace hpcai::benchmark {
@@ -74,13 +75,16 @@ RunStatus status_of_progress(const fs::path& directory) {
     for (const int group : groups_of(directory))
         run.groups.push_back(read_progress(directory, group));
     run.begun_unix_seconds = begun_unix_seconds(directory);
+    run.is_at_work = is_at_work(directory);
     const ExitCode code = report::exit_code_of(run);
     const bool is_silent = report::silence_seconds(run).value_or(0) >= report::kSilenceSeconds;
-    return {report::progress_table(run), code, code != ExitCode::watchdog || is_silent};
+    const bool is_over = code != ExitCode::watchdog || (is_silent && !run.is_at_work);
+    return {report::progress_table(run), code, is_over};
 }
 
 RunStatus status_of_run(const fs::path& directory) {
-    if (is_there(directory / "result.json")) return status_of_result(directory);
+    // The manifest comes last.
+    if (is_there(directory / storage::kManifestName)) return status_of_result(directory);
     require(is_there(directory / "config.yaml"), ExitCode::usage,
             "{}: expected a result directory with its config.yaml; a run that is refused makes "
             "none",

@@ -16,6 +16,7 @@
 #include <hpcai/report/progress.hpp>
 #include <hpcai/storage/manifest.hpp>
 
+#include "directory_lock.hpp"
 #include "environment.hpp"
 #include "group_checkpoints.hpp"
 #include "launch_file.hpp"
@@ -176,7 +177,7 @@ void require_unscored(const fs::path& output) {
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
     require_run(output);
-    const auto lock = lock_directory(output);
+    const auto lock = lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = read_config(output);
     const LaunchRecord launch = read_launch_file(output);
@@ -185,7 +186,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     require_all(request, groups, launch.topology.ranks);
     const Start start = start_of(output, launch, std::move(config));
     const Vote vote = vote_of(start, groups.finished);
-    move_attempt_away(output, StaleRecords::unreadable);
+    move_attempt_away(start, StaleRecords::unreadable);
     for (const GroupOutcome& one : groups.finished) {
         remove_group_checkpoints(output, one.status.group);
     }

@@ -19,6 +19,7 @@
 #include <hpcai/verification/repetitions.hpp>
 
 #include "determinism.hpp"
+#include "directory_lock.hpp"
 #include "environment.hpp"
 #include "group_checkpoints.hpp"
 #include "launch_check.hpp"
@@ -156,7 +157,7 @@ Resumption agree_on_resumption(const RunRequest& request, comm::Communicator& ev
         if (everyone.rank() != 0) return;
         require(fs::is_regular_file(fs::path(request.resume) / "config.yaml"), ExitCode::usage,
                 "{}: expected the result directory of a run, with its config.yaml", request.resume);
-        found.lock = lock_directory(request.resume);
+        found.lock = lock_directory(request.resume, storage::FileLock::Kind::exclusive);
         found.begun = read_launch_file(request.resume);
         const int ranks = found.begun.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,

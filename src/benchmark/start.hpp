@@ -55,7 +55,7 @@ struct Start {
     std::string program_sha256 = {};                      // of this program's file
     DeterminismRecord determinism = {};                   // what the devices promise
     std::map<std::string, std::string> environment = {};  // allow-listed facts
-    std::shared_ptr<storage::FileLock> lock = nullptr;    // of the output, at world rank 0
+    std::shared_ptr<storage::FileLock> lock = nullptr;    // of the output, at the leaders
     bool exit_ends_others = true;  // of this process, while others are at work
 };
 

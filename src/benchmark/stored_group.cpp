@@ -42,6 +42,10 @@ std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_ou
     return labels;
 }
 
+std::string text_of(const Quantity& quality) {
+    return quality.value ? fmt::format("{}", *quality.value) : quality.reason;
+}
+
 }  // namespace
 
 GroupResult read_record(const std::filesystem::path& path) {
@@ -53,7 +57,16 @@ void load_predictions(const Start& start, GroupOutcome& outcome) {
     const bool any_left_out = outcome.result.bad_samples > 0 &&
                               start.config.data.on_bad_sample == config::BadSamplePolicy::skip;
     outcome.validation.labels = validation_labels(start, any_left_out);
-    make_workload(start)->load(group_directory(start.output, outcome.result.record.group), outcome);
+    const auto workload = make_workload(start);
+    const auto directory = group_directory(start.output, outcome.result.record.group);
+    workload->load(directory, outcome);
+    GroupResult judged;
+    workload->judge(outcome.validation, judged);
+    require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
+            "'{}': says that its model's {} is {}, and by the test samples that are there now it "
+            "is {}: they are not those of the training",
+            (directory / "record.json").string(), verification::metric_of(start.config.workload),
+            text_of(outcome.result.quality), text_of(judged.quality));
 }
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,

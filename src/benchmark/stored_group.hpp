@@ -26,7 +26,8 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                                                std::string* why = nullptr);
 
 /// Gives the outcome of such a group, of which the result is there, what its files have of its
-/// predictions; none out of bag. Throws Error(data) naming a file that does not fit.
+/// predictions; none out of bag. Throws Error(data) naming a file that does not fit, and where the
+/// model is not worth on the test samples what its record says: these have been changed.
 void load_predictions(const Start& start, GroupOutcome& outcome);
 
 /// The outcome of such a group, for the vote: predictions are those of its files, those out of bag

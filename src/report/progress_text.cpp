@@ -77,6 +77,7 @@ std::string_view word_of(ProgressState state) {
 }
 
 ExitCode exit_code_of(const RunProgress& run) {
+    if (run.is_at_work) return ExitCode::watchdog;
     const std::ptrdiff_t groups = std::ssize(run.groups);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped);
     const std::ptrdiff_t unsaved = count(run, ProgressState::unsaved);
@@ -110,8 +111,11 @@ std::string progress_table(const RunProgress& run) {
     }
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text += fmt::format("no group has said anything for {}: the run has died, or hangs\n",
-                            format_seconds(static_cast<double>(*silence)));
+        const char* const meaning = run.is_at_work
+                                        ? "a program is at work: it stages, evaluates, or hangs"
+                                        : "the run has died, or hangs";
+        text += fmt::format("no group has said anything for {}: {}\n",
+                            format_seconds(static_cast<double>(*silence)), meaning);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const ProgressStateRow& row : kProgressStates) {

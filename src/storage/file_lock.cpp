@@ -15,8 +15,9 @@ Descriptor open_to_lock(const std::filesystem::path& path) {
     return file;
 }
 
-FileLock::State lock(const Descriptor& file) {
-    while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
+    const int operation = kind == FileLock::Kind::shared ? LOCK_SH : LOCK_EX;
+    while (::flock(file.number(), operation | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
         return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::none;
     }
@@ -25,7 +26,11 @@ FileLock::State lock(const Descriptor& file) {
 
 }  // namespace
 
-FileLock::FileLock(const std::filesystem::path& path)
-    : file_(open_to_lock(path)), state_(lock(file_)) {}
+FileLock::FileLock(const std::filesystem::path& path, Kind kind)
+    : file_(open_to_lock(path)), state_(lock(file_, kind)) {}
+
+void FileLock::share() {
+    if (state_ == State::held) state_ = lock(file_, Kind::shared);
+}
 
 }  // namespace hpcai::storage

@@ -37,7 +37,8 @@ protected:
               fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = {} ]; then (\n"
                           "  until grep -q '\"step\": [1-9]' result/groups/{}/progress.json; do\n"
                           "    sleep 0.02\n  done 2> /dev/null\n"
-                          "  echo $$ > child\n  kill -{} $$\n) & fi\n"
+                          "  echo $$ > child\n  kill -{} $$\n"
+                          "  \"$HPCAI500_BINARY\" score result 2> intruder\n) & fi\n"
                           "exec \"$HPCAI500_BINARY\" \"$@\"\n",
                           world_rank, world_rank / groups.ranks_of_each, signal));
         fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
@@ -103,6 +104,7 @@ TEST_F(LostRank, ThatIsTheFirstOfAllLeavesTheOthersToVote) {
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
     EXPECT_THAT(failure_of(0), HasSubstr("rank 0 (world rank 0 on "));
     EXPECT_EQ(failure_of(1), "");
+    EXPECT_THAT(text_of(folder_ / "intruder"), HasSubstr("another program is at work in it"));
 }
 
 TEST_F(LostRank, OfALargerGroupIsTheOnlyOneThatIsNamed) {

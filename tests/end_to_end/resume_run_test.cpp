@@ -323,6 +323,17 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
     EXPECT_EQ(messages(outcome).size(), 2U);
 }
 
+TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveSaidAnything) {
+    EXPECT_EQ(begin(1, {kOneStep}, "result").exit_code, 8);
+    const std::vector<std::string> status{cli::environment("HPCAI500_BINARY"), "status", "result"};
+    EXPECT_EQ(cli::execute_in(folder_.path(), status).exit_code, 8);
+    std::vector<std::string> while_locked{"flock", "result/config.yaml"};
+    while_locked.insert(while_locked.end(), status.begin(), status.end());
+    const Outcome outcome = cli::execute_in(folder_.path(), while_locked);
+    EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
+    EXPECT_THAT(last_line(outcome.out), HasSubstr("STATUS UNFINISHED  groups=1 stopped=1"));
+}
+
 TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
     const std::string script = fmt::format(
         "{} --bind-to none -np 2 {} run --config tiny.yaml --output result --set bagging.M=1 "

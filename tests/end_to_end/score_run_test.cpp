@@ -135,6 +135,62 @@ TEST_F(ScoredRun, DoesNotVoteWithFilesThatAreDamaged) {
     expect_verified();
 }
 
+TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
+    run_and_die();
+    const fs::path predictions = folder_ / "result/groups/0/predictions.npy";
+    write(predictions, text_of(predictions) + "x");
+    EXPECT_EQ(score({"--allow-partial"}).exit_code, 7);
+    EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/0/record.json"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/record.json"));
+    const Json group = result()["work"]["groups"][0];
+    EXPECT_THAT(group["failure"].get<std::string>(), HasSubstr("is not what the group's"));
+    EXPECT_EQ(group["iterations"], 0);
+    expect_verified();
+}
+
+TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
+    run_and_die();
+    const fs::path samples = folder_ / "set/val";
+    const fs::path first = samples / "0000_disc_stripes";
+    const std::vector<fs::path> classes{fs::directory_iterator(samples), {}};
+    for (const fs::path& one : classes) {
+        if (one == first) continue;
+        const std::vector<fs::path> pictures{fs::directory_iterator(one), {}};
+        for (const fs::path& picture : pictures) {
+            fs::rename(picture, first / (one.filename().string() + picture.filename().string()));
+        }
+    }
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
+    EXPECT_THAT(outcome.error, HasSubstr("record.json': says that its model's top-1 accuracy is "));
+    EXPECT_THAT(outcome.error, HasSubstr("they are not those of the training"));
+    EXPECT_TRUE(is_unscored());
+}
+
+TEST_F(ScoredRun, IsUnfinishedUntilItsManifestIsThere) {
+    run_and_die();
+    ASSERT_EQ(score().exit_code, 0);
+    fs::remove(folder_ / "result/manifest.sha256");
+    const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
+    EXPECT_EQ(status.exit_code, 6);
+    EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNFINISHED  groups=2 finished=2"));
+    EXPECT_EQ(score().exit_code, 0);
+    expect_verified();
+}
+
+TEST_F(ScoredRun, WaitsInAJobForTheLockOfANodeThatDied) {
+    run_and_die();
+    const std::string script = fmt::format(
+        "flock result/config.yaml -c 'touch locked; sleep 4' & "
+        "until [ -e locked ]; do sleep 0.02; done; SLURM_JOB_ID=7 {} score result",
+        cli::environment("HPCAI500_BINARY"));
+    const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(messages(outcome),
+                testing::ElementsAre("result: another program is at work in it, or was on a node "
+                                     "that died; waits up to 180 s for its lock"));
+}
+
 TEST_F(ScoredRun, IsThatOfOneRunWithItsOwnConfiguration) {
     EXPECT_EQ(score().exit_code, 2) << "there is no run";
     const Outcome stopped = run({folder_.path(), 2, {"run.time_limit_seconds=0.001"}});

@@ -110,6 +110,12 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
         << progress_table(run);
     run.begun_unix_seconds = run.now_unix_seconds - 5;  // resumed
     EXPECT_EQ(silence_seconds(run), 5);
+    run.begun_unix_seconds = 0;
+    run.is_at_work = true;
+    EXPECT_NE(progress_table(run).find(
+                  " 10 min 00 s: a program is at work: it stages, evaluates, or hangs\nSTATUS"),
+              std::string::npos)
+        << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
     EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
 }
@@ -121,6 +127,9 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     const auto training = group_in(2, ProgressState::training);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped})), ExitCode::stopped);
     EXPECT_EQ(exit_code_of(run_of({failed, stopped})), ExitCode::stopped);
+    auto resumed = run_of({finished, stopped});
+    resumed.is_at_work = true;
+    EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog) << "before its groups have said anything";
     const auto unsaved = group_in(2, ProgressState::unsaved);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, unsaved})), ExitCode::internal)
         << "a job that goes on from the same checkpoint again and again must end";

@@ -25,6 +25,24 @@ TEST(FileLock, IsHeldByOneAtATime) {
     EXPECT_EQ(FileLock(path).state(), State::held);
 }
 
+TEST(FileLock, IsSharedByAllThatDoNotWantItAlone) {
+    using Kind = FileLock::Kind;
+    const TemporaryFolder folder;
+    const auto path = folder / "config.yaml";
+    std::ofstream(path) << "run: {}\n";
+    auto first = std::make_unique<FileLock>(path);
+    EXPECT_EQ(FileLock(path, Kind::shared).state(), State::taken);
+    first->share();
+    EXPECT_EQ(first->state(), State::held);
+    auto second = std::make_unique<FileLock>(path, Kind::shared);
+    EXPECT_EQ(second->state(), State::held);
+    EXPECT_EQ(FileLock(path).state(), State::taken);
+    first.reset();
+    EXPECT_EQ(FileLock(path).state(), State::taken) << "the second has it still";
+    second.reset();
+    EXPECT_EQ(FileLock(path).state(), State::held);
+}
+
 TEST(FileLock, EndsWithItsProcess) {
     const TemporaryFolder folder;
     const auto path = folder / "config.yaml";

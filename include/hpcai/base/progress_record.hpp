@@ -47,6 +47,7 @@ struct RunProgress {
     std::vector<GroupProgress> groups;    // those of the configuration and those that have begun
     std::int64_t now_unix_seconds = 0;    // by the reader's clock
     std::int64_t begun_unix_seconds = 0;  // when the last program began it; 0: not known
+    bool is_at_work = false;              // a program holds the directory, as far as locks tell
     bool operator==(const RunProgress&) const = default;
 };
 

@@ -25,7 +25,8 @@ std::string_view word_of(ProgressState state);
 
 /// What `hpcai500 status` exits with: stopped where groups have stopped and the others ended,
 /// internal where one of these could not save its checkpoint, all_groups_failed where all have
-/// failed, else watchdog: the run is under way or has died, which files cannot tell apart.
+/// failed, else, and while a program is at work, watchdog: the run is under way or has died, which
+/// files alone cannot tell apart.
 ExitCode exit_code_of(const RunProgress& run);
 
 /// How long a run that is not over may say nothing before it is taken for dead.

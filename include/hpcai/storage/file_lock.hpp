@@ -11,8 +11,13 @@ namespace hpcai::storage {
 /// the object, and by the death of its process, whatever that dies of. Its bytes are not touched.
 class FileLock {
 public:
+    enum class Kind {
+        exclusive,  // of one
+        shared,     // of any number, beside none that is exclusive
+    };
+
     /// Does not wait. Throws Error(data) naming the file when it cannot be opened.
-    explicit FileLock(const std::filesystem::path& path);
+    explicit FileLock(const std::filesystem::path& path, Kind kind = Kind::exclusive);
 
     enum class State {
         held,
@@ -20,6 +25,10 @@ public:
         none,   // this file system has no locks, or none that reach other nodes, as it says
     };
     State state() const noexcept { return state_; }
+
+    /// Lets others have it beside this one, too, if it is held. Another may come between, which
+    /// then holds it alone: the state tells.
+    void share();
 
 private:
     Descriptor file_;

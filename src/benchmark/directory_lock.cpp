@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "directory_lock.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/comm/agreement.hpp>
+
+namespace hpcai::benchmark {
+namespace {
+
+namespace fs = std::filesystem;
+
+using storage::FileLock;
+
+constexpr const char* kLocked = "config.yaml";  // no program replaces it
+constexpr std::chrono::milliseconds kBetweenTries{50};
+constexpr double kPatienceSeconds = 1;  // `hpcai500 status` tries the lock for a moment
+
+/// A job that is requeued since a node died meets the locks of that node until the file server
+/// gives it up: 90 s by NFS 4, some 100 s by Lustre.
+constexpr double kPatienceInJobsSeconds = 180;
+
+void require_not_taken(const fs::path& output, const FileLock& lock) {
+    require(lock.state() != FileLock::State::taken, ExitCode::usage,
+            "{}: another program is at work in it, a run or `hpcai500 resume` or `score` of it; "
+            "wait for its end, or end it",
+            output.string());
+}
+
+FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
+    const double patience =
+        std::getenv("SLURM_JOB_ID") != nullptr ? kPatienceInJobsSeconds : kPatienceSeconds;
+    const Stopwatch watch;
+    bool has_told = false;
+    while (true) {
+        FileLock lock(output / kLocked, kind);
+        if (lock.state() != FileLock::State::taken || watch.seconds() > patience) return lock;
+        if (!has_told && watch.seconds() > kPatienceSeconds) {
+            has_told = true;
+            std::cerr << fmt::format(
+                "{}: another program is at work in it, or was on a node that died; waits up to "
+                "{:.0f} s for its lock\n",
+                printable(output.string()), patience);
+        }
+        std::this_thread::sleep_for(kBetweenTries);
+    }
+}
+
+}  // namespace
+
+std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind kind) {
+    auto lock = std::make_shared<FileLock>(try_lock(output, kind));
+    require_not_taken(output, *lock);
+    if (lock->state() == FileLock::State::none && kind == FileLock::Kind::exclusive) {
+        std::cerr << fmt::format(
+            "{}: its file system has no locks: see to it that no other program resumes it\n",
+            printable(output.string()));
+    }
+    return lock;
+}
+
+bool is_at_work(const fs::path& output) {
+    try {
+        return FileLock(output / kLocked).state() == FileLock::State::taken;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+void share_directory(Start& start, comm::Communicator& everyone) {
+    comm::run_together(everyone, [&] {
+        if (!start.lock) return;
+        start.lock->share();
+        require_not_taken(start.output, *start.lock);
+    });
+    comm::run_together(everyone, [&] {
+        if (start.place.group_rank != 0 || start.lock) return;
+        start.lock = lock_directory(start.output, FileLock::Kind::shared);
+    });
+}
+
+}  // namespace hpcai::benchmark

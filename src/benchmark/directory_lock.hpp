@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/storage/file_lock.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// Keeps other programs out of a result directory until the lock, or this process, ends. Throws
+/// Error(usage) where another has it; waits for that a second and in a Slurm job three minutes, as
+/// long as file servers may keep the locks of a node that died. Where the file system has no locks,
+/// standard error says so of an exclusive one.
+std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
+                                                  storage::FileLock::Kind kind);
+
+/// Whether a program holds the lock of the result directory now; where that cannot be known, no.
+bool is_at_work(const std::filesystem::path& output);
+
+/// Lets the leaders of all groups hold start.lock together, which world rank 0 has alone: a run may
+/// outlive its first rank. Throws Error(usage) on all ranks where another program comes between.
+/// Collective.
+void share_directory(Start& start, comm::Communicator& everyone);
+
+}  // namespace hpcai::benchmark
