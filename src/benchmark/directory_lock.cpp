@@ -46,7 +46,8 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
         if (!has_told && watch.seconds() > kPatienceSeconds) {
             has_told = true;
             std::cerr << fmt::format(
-                "{}: another program is at work in it, or was on a node that died; waits up to "
+                "hpcai500: {}: another program is at work in it, or was on a node that died; waits "
+                "up to "
                 "{:.0f} s for its lock\n",
                 printable(output.string()), patience);
         }
@@ -61,7 +62,8 @@ std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind 
     require_not_taken(output, *lock);
     if (lock->state() == FileLock::State::none && kind == FileLock::Kind::exclusive) {
         std::cerr << fmt::format(
-            "{}: its file system has no locks: see to it that no other program resumes it\n",
+            "hpcai500: {}: its file system has no locks: see to it that no other program resumes "
+            "it\n",
             printable(output.string()));
     }
     return lock;
