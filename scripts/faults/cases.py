@@ -129,6 +129,26 @@ def first_rank_killed(place, reference):
                detected(start, "group 0 failed: "))
 
 
+def jobs_of_hung_leaders_end(place):
+    """Where an exit ends the job, so that a rank that hangs must not end before the others."""
+    soon = ["run.first_step_timeout_seconds=60", "run.step_timeout_seconds=10",
+            "run.group_patience_seconds=20"]
+    start = place.run(4, [*soon, "bagging.M=2"], inject="hang@1:0:2", output="leader")
+    must_end(start, 7)
+    must(place.status("leader") == 7, "status of the run with a hung leader does not give 7")
+    reasons = "\n".join(place.result("leader")["verdict"]["reasons"])
+    must(re.search(r"^group 1: .*rank 0 \(world rank 2 on .*hangs", reasons, re.M),
+         f"no reason has the leader that hangs: {reasons}")
+    start = place.run(2, [*soon, "bagging.M=1"], inject="hang@0:0:2", output="only")
+    must_end(start, 6)
+    start = place.run(2, [*soon, "bagging.M=2", "bagging.P_degree=1"],
+                      inject="hang@0:0:2,hang@1:0:2", output="all")
+    must_end(start, 6)
+    must_leave_no_process(place)
+    return ("; without recovery a leader whose main thread hangs is named likewise (PARTIAL, 1 of 2), "
+            "and the job ends with 6 where it led the only group, or where all groups' ranks hang")
+
+
 @case(4, "a rank of group 1 of 4 stopped (SIGSTOP) in step 5; `--enable-recovery`")
 def rank_stopped(place, reference):
     start = place.run(8, WATCHED, inject="stop@1:1:5", **RECOVERY)
@@ -141,7 +161,7 @@ def rank_stopped(place, reference):
     must(json.loads(flights[0].read_text())["world_rank"] == 2, "it is another rank's")
     must_leave_no_process(place)
     return Row("PARTIAL, 3 of 4, `status` exits with 7; the flight record of its peer names what it "
-               "waited for; mpirun returns and no process is left",
+               "waited for; mpirun returns and no process is left" + jobs_of_hung_leaders_end(place),
                "group 1; the digests of the others as above",
                detected(start, "group 1 failed: "))
 

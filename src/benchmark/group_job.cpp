@@ -227,6 +227,12 @@ void store(const Start& start, BaseModel& model, GroupOutcome& outcome,
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
 
+/// Its files are not lost because it could not vote with them this time.
+bool has_finished_before(const Start& start) {
+    return start.resumes &&
+           read_finished_group(start.output, start.config.workload, start.place.group);
+}
+
 void store_failure(const Start& start, const GroupResult& result, const training::StepLog& steps,
                    Logger& log) {
     try {
@@ -306,6 +312,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     Ranks ranks{group, nullptr};
     std::optional<GroupWatch> watch;
     ProgressState end = ProgressState::failed;  // unless it says otherwise
+    bool has_begun = false;
     try {
         watch.emplace(start, group, flight);
         if (start.resumes) {
@@ -323,6 +330,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : start.samples.notes) log.info("{}", note);
         }
+        has_begun = true;
         const StepTimes times = train({start, model, group, replicas, *reducer, log, clock, steps,
                                        counters, device_watch, progress, *watch},
                                       outcome.result);
@@ -359,7 +367,8 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     count_steps(steps, record);
     if (record.device_health.empty())
         record.device_health = device_watch.mine();  // others' are lost
-    if (group.rank() == 0 || outcome.speaks_for_leader) {
+    const bool stores = group.rank() == 0 || outcome.speaks_for_leader;
+    if (stores && (has_begun || !has_finished_before(start))) {
         store_failure(start, outcome.result, steps, log);
     }
     return outcome;

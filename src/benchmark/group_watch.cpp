@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/report/flight.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -23,6 +24,8 @@ constexpr double kSecondsBetweenLooks = 1;
 constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
 constexpr double kLongestForRecords = 300;
+constexpr double kSecondsToTell = 30;  // of those that have read them, behind that
+constexpr double kLongestToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::size_t kNamed = 4;
 constexpr std::size_t kRecordLimitBytes = std::size_t{1} << 20;
@@ -44,16 +47,6 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
     }
 }
 
-training::WatchdogSettings settings_of(const Start& start,
-                                       std::function<void(const std::string&)> on_expiry) {
-    const config::RunConfig& run = start.config.run;
-    training::WatchdogSettings settings{
-        training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
-    settings.ends_process = !start.exit_ends_others || start.controller.layout().ranks == 1;
-    settings.on_expiry = std::move(on_expiry);
-    return settings;
-}
-
 }  // namespace
 
 GroupWatch::GroupWatch(const Start& start, comm::Communicator& group,
@@ -62,7 +55,7 @@ GroupWatch::GroupWatch(const Start& start, comm::Communicator& group,
       group_(group),
       recorder_(recorder),
       processes_(static_cast<std::size_t>(group.size())),
-      watchdog_(settings_of(start, [this](const std::string& reason) { tell_of_expiry(reason); })) {
+      watchdog_(settings()) {
     std::error_code error;
     std::filesystem::remove(file_of(group.rank()), error);
     const ProcessId mine = this_process();
@@ -80,6 +73,24 @@ GroupWatch::GroupWatch(const Start& start, comm::Communicator& group,
 
 GroupWatch::~GroupWatch() {
     for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+}
+
+training::WatchdogSettings GroupWatch::settings() {
+    const config::RunConfig& run = start_.config.run;
+    training::WatchdogSettings settings{
+        training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
+    settings.on_expiry = [this](const std::string& reason) { tell_of_expiry(reason); };
+    if (start_.exit_ends_others && start_.controller.layout().ranks > 1) {
+        settings.may_end = [this] { return may_end(); };
+    }
+    return settings;
+}
+
+/// Where the end of this process is that of all: when the ranks that answer have told what became
+/// of this one, and the other groups are done.
+bool GroupWatch::may_end() {
+    const bool have_ended = others_->have_ended();
+    return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToTell;
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
@@ -147,6 +158,8 @@ std::filesystem::path GroupWatch::file_of(int group_rank) const {
 
 /// In the watchdog's thread, while the other hangs or is about to notice.
 void GroupWatch::tell_of_expiry(const std::string& reason) {
+    since_expiry_.restart();
+    others_.emplace(start_);
     if (!start_.exit_ends_others || group_.rank() != 0) return write_record(reason, false);
     std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", start_.place.group,
                              start_.hostnames[static_cast<std::size_t>(start_.place.world_rank)],
@@ -156,8 +169,9 @@ void GroupWatch::tell_of_expiry(const std::string& reason) {
 
 /// What cannot be written is not: a group does not fail for that a second time.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for ever, on a file system that hangs.
-    const std::unique_lock lock(writing_, std::chrono::seconds(5));
+    // The other thread may write for long, or for ever on a file system that hangs; and the
+    // watchdog's has nothing to say that this one would not.
+    const std::unique_lock lock(writing_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
     record.group = start_.place.group;
@@ -191,9 +205,9 @@ GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) c
     Standing standing;
     while (true) {
         standing.record = read_flight(file_of(group_rank));
-        standing.answers =
-            group_rank == group_.rank() || (standing.record && standing.record->answers);
         standing.is_gone = has_died(group_rank) || is_halted(group_rank);
+        standing.answers = group_rank == group_.rank() ||
+                           (standing.record && standing.record->answers && !standing.is_gone);
         if (standing.answers || standing.is_gone || watch.seconds() >= seconds_for_records()) {
             return standing;
         }
@@ -249,6 +263,10 @@ std::string GroupWatch::tell_of_all(const std::string& reason, const Stopwatch& 
 
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
+    std::optional<comm::DeadlineGuard> guard;
+    if (!start_.exit_ends_others) {  // of a file system that hangs
+        guard.emplace(kLongestToReport, ExitCode::watchdog, "the report of a group's end");
+    }
     write_record(reason, true);
     const Stopwatch watch;
     int speaker = 0;

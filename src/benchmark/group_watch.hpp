@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/watchdog.hpp>
 
+#include "other_groups.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
@@ -68,11 +70,13 @@ private:
     /// What is known of another rank.
     struct Standing {
         std::optional<FlightRecord> record;
-        bool answers = false;
+        bool answers = false;  // and has not died since
         bool is_gone = false;  // it has died, or was stopped
     };
 
+    training::WatchdogSettings settings();
     void tell_of_expiry(const std::string& reason);
+    bool may_end();
     void write_record(const std::string& reason, bool answers);
     double seconds_for_records() const;
     Standing await(int group_rank, const Stopwatch& watch) const;
@@ -92,7 +96,9 @@ private:
     Stopwatch since_look_;
     std::vector<comm::Communicator*> watched_;
     std::timed_mutex writing_;
-    bool is_written_ = false;      // by the thread that trains
+    std::atomic<bool> is_written_ = false;  // by the thread that trains
+    Stopwatch since_expiry_;                // of the watchdog's thread, as the next
+    std::optional<OtherGroups> others_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };
 

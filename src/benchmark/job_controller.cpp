@@ -2,14 +2,17 @@
 #include "job_controller.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <iostream>
 #include <span>
+#include <thread>
 
 #include <hpcai/base/text.hpp>
 
 #include "group_checkpoints.hpp"
 #include "group_watch.hpp"
+#include "other_groups.hpp"
 #include "result_files.hpp"
 
 namespace hpcai::benchmark {
@@ -67,6 +70,10 @@ RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream
     const int group = start_.place.group;
     if (start_.place.group_rank != 0) {
         if (mine.speaks_for_leader) world_.tell_of_loss(mine.status, leaders());
+        if (mine.has_lost_leader && start_.exit_ends_others) {
+            outlive_others(mine.speaks_for_leader);
+            return {ExitCode::watchdog, false};
+        }
         const double seconds = mine.has_lost_leader ? 0 : world_.patience_seconds();
         const auto next = world_.await_release(start_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
@@ -83,6 +90,20 @@ RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream
     }
     world_.release(others, afterwards(end));
     return end;
+}
+
+/// A leader that hangs does not end its process, nor does anyone end the job where no other leader
+/// is left.
+void JobController::outlive_others(bool speaks) {
+    constexpr std::chrono::seconds kBetweenLooks{1};
+    constexpr double kSecondsToTell = 60;  // of the rank that speaks
+    OtherGroups others(start_);
+    while (!others.have_ended()) std::this_thread::sleep_for(kBetweenLooks);
+    const Stopwatch since_end;
+    while (!speaks && since_end.seconds() < kSecondsToTell) {
+        std::this_thread::sleep_for(kBetweenLooks);
+    }
+    world_.expect_no_others();
 }
 
 /// Groups differ by the size of their bootstrap and the speed of their nodes; one that takes half

@@ -29,14 +29,15 @@ public:
     /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
     /// it. The leader that writes the result then prints the summary to `out`, whether it could
     /// be written or not; its code is the verdict's (behind the last of several runs the worst of
-    /// all, before that ok), that of a leader left alone ExitCode::partial, all others' ok. Where a
-    /// group has stopped, nobody votes: it prints how to go on and from which step, and its code is
-    /// ExitCode::stopped, or internal where a group could not write its checkpoint. Every rank
-    /// hears alike whether another run follows. Never throws: what goes wrong is told on
-    /// standard error and becomes the exit code.
+    /// all, before that ok), that of a leader left alone ExitCode::partial, that of ranks whose
+    /// leader is lost ExitCode::watchdog, all others' ok. Where a group has stopped, nobody votes:
+    /// it prints how to go on and from which step, and its code is ExitCode::stopped, or internal
+    /// where a group could not write its checkpoint. Every rank hears alike whether another run
+    /// follows. Never throws: what goes wrong is told on standard error and becomes the exit code.
     RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
+    void outlive_others(bool speaks);
     RunEnd lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
     RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
     RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);

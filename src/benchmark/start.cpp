@@ -8,6 +8,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
@@ -122,6 +123,21 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
             device.description(), layout.parts);
 }
 
+/// Whether the result in `folder` is that of all groups, whose files are whole.
+bool have_all_voted(const fs::path& folder, const config::Config& config, int groups) {
+    try {
+        for (const GroupRecord& group : read_result(folder).work.groups) {
+            if (!group.failure.empty()) return false;
+        }
+    } catch (const Error&) {  // they can vote again
+        return false;
+    }
+    for (int group = 0; group < groups; ++group) {
+        if (!read_finished_group(folder, config.workload, group)) return false;
+    }
+    return true;
+}
+
 /// Rank 0's part of a resumption, of which the others hear.
 void check_resumption(const fs::path& folder, const config::Config& config,
                       const plan::Layout& layout, const LaunchRecord& launch) {
@@ -134,21 +150,27 @@ void check_resumption(const fs::path& folder, const config::Config& config,
             resume_command(begun.ranks, folder));
     require_same_config(folder, config, launch);
     if (!fs::exists(folder / storage::kManifestName, error)) return;  // it is written last
-    int finished = 0;
-    for (int group = 0; group < layout.groups; ++group) {
-        finished += read_finished_group(folder, config.workload, group) ? 1 : 0;
-    }
-    require(finished < layout.groups, ExitCode::usage,
+    require(!have_all_voted(folder, config, layout.groups), ExitCode::usage,
             "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
             "checks it",
             folder.string(), layout.groups);
 }
 
-/// A run that is to go on; but for the time of its begin, at rank 0 alone.
+/// A run that is to go on; but for the time of its begin and whether it had faults, at rank 0
+/// alone.
 struct Resumption {
     LaunchRecord begun;
     std::shared_ptr<storage::FileLock> lock;
 };
+
+/// Of rank 0, for all, any of which may come to write the result.
+void share_fact(comm::Communicator& everyone, const char* name,
+                std::map<std::string, std::string>& facts) {
+    const auto found = facts.find(name);
+    const std::string mine = found == facts.end() ? "" : "=" + found->second;
+    const std::string shared = broadcast_text(everyone, mine);
+    if (!shared.empty()) facts[name] = shared.substr(1);
+}
 
 /// What its directory says of it. Collective.
 Resumption agree_on_resumption(const RunRequest& request, comm::Communicator& everyone) {
@@ -165,6 +187,7 @@ Resumption agree_on_resumption(const RunRequest& request, comm::Communicator& ev
                 everyone.size(), resume_command(ranks, request.resume));
     });
     found.begun.started_utc = broadcast_text(everyone, found.begun.started_utc);
+    share_fact(everyone, kFaultsFact, found.begun.environment);
     return found;
 }
 

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/training/watchdog.hpp>
 
 namespace hpcai::training {
@@ -10,6 +9,8 @@ namespace {
 
 constexpr double kLeastSeconds = 300;  // a file system that changes its server is survived
 constexpr double kTimesLongest = 10;
+constexpr double kFileSystemSeconds = 3600;  // until one is given up that does not answer
+constexpr std::chrono::seconds kBetweenLooks{2};
 
 using Seconds = std::chrono::duration<double>;
 
@@ -81,6 +82,7 @@ void Watchdog::allow(double seconds) {
 void Watchdog::end() {
     const std::lock_guard lock(mutex_);
     deadline_.reset();
+    guard_.reset();
 }
 
 void Watchdog::check() const {
@@ -124,19 +126,30 @@ void Watchdog::sleep(std::unique_lock<std::mutex>& lock) {
     last_step_ += slept;
 }
 
-/// Where even the flight record cannot be written, as on a file system that hangs, the guard ends
-/// the process all the same.
+/// What is called may hang, as on a file system that does: the guard ends the process all the same.
 void Watchdog::give_up(std::unique_lock<std::mutex>& lock) {
     expired_ =
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;
+    const auto end_in = [this](double seconds) {
+        guard_.emplace(seconds, ExitCode::watchdog, "a training step");
+    };
+    end_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
     lock.unlock();
-    std::optional<comm::DeadlineGuard> guard;
-    if (settings_.ends_process) {
-        guard.emplace(settings_.grace_seconds, ExitCode::watchdog, "a training step");
-    }
     settings_.on_expiry(reason);
     lock.lock();
+    const auto grace =
+        std::chrono::duration_cast<Clock::duration>(Seconds(settings_.grace_seconds));
+    const Clock::time_point last_moment = Clock::now() + grace;
+    while (is_unnoticed_locked()) {
+        wake_.wait_for(lock, kBetweenLooks);
+        if (!settings_.may_end || Clock::now() < last_moment || !is_unnoticed_locked()) continue;
+        end_in(kFileSystemSeconds);
+        lock.unlock();
+        const bool may_end = settings_.may_end();
+        lock.lock();
+        if (may_end && is_unnoticed_locked()) end_in(0);
+    }
     wake_.wait(lock, [&] { return is_over_; });
 }
 

@@ -323,15 +323,38 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
     EXPECT_EQ(messages(outcome).size(), 2U);
 }
 
+TEST_F(ResumedRun, LosesNothingOfGroupsThatCannotVoteThisTime) {
+    ASSERT_EQ(begin(2, {}, "result").exit_code, 0);
+    for (const char* name : {"result.json", "manifest.sha256"})
+        fs::remove(folder_ / "result" / name);
+    const fs::path samples = folder_ / "set/val";
+    fs::copy(samples, folder_ / "kept", fs::copy_options::recursive);
+    for (const char* one : {"0001_square_rings", "0002_star_mesh", "0003_triangle_checks"}) {
+        for (const char* picture : {"000001.jpg", "000002.jpg"}) {
+            fs::rename(samples / one / picture,
+                       samples / "0000_disc_stripes" / (std::string(one) + picture));
+        }
+    }
+    const std::string record = text_of(folder_ / "result/groups/0/record.json");
+    const Outcome refused = resume(2, "result");
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_THAT(refused.out, HasSubstr("they are not those of"));
+    EXPECT_EQ(text_of(folder_ / "result/groups/0/record.json"), record);
+    fs::remove_all(samples);
+    fs::rename(folder_ / "kept", samples);
+    const Outcome end = resume(2, "result");
+    EXPECT_EQ(end.exit_code, 0) << end.out << end.error;
+}
+
 TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveSaidAnything) {
-    EXPECT_EQ(begin(1, {kOneStep}, "result").exit_code, 8);
+    EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     const std::vector<std::string> status{cli::environment("HPCAI500_BINARY"), "status", "result"};
     EXPECT_EQ(cli::execute_in(folder_.path(), status).exit_code, 8);
     std::vector<std::string> while_locked{"flock", "result/config.yaml"};
     while_locked.insert(while_locked.end(), status.begin(), status.end());
     const Outcome outcome = cli::execute_in(folder_.path(), while_locked);
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_THAT(last_line(outcome.out), HasSubstr("STATUS UNFINISHED  groups=1 stopped=1"));
+    EXPECT_THAT(last_line(outcome.out), HasSubstr("STATUS UNFINISHED  groups=2 stopped=2"));
 }
 
 TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {

@@ -161,7 +161,7 @@ TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     }
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
-    EXPECT_THAT(outcome.error, HasSubstr("record.json': says that its model's top-1 accuracy is "));
+    EXPECT_THAT(outcome.error, HasSubstr("record.json': says that its model's top_1_accuracy is "));
     EXPECT_THAT(outcome.error, HasSubstr("they are not those of the training"));
     EXPECT_TRUE(is_unscored());
 }

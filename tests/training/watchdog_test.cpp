@@ -20,10 +20,12 @@ struct Watched {
     Watchdog watchdog;
 
     explicit Watched(const StepTimeout& timeout)
-        : watchdog({timeout, 30, false, [this](const std::string& why) {
+        : watchdog({timeout, 30,
+                    [this](const std::string& why) {
                         reason = why;
                         ++expiries;
-                    }}) {}
+                    },
+                    [] { return false; }}) {}
 
     bool has_expired_within(double seconds) {
         const Stopwatch watch;
@@ -119,14 +121,35 @@ TEST(Watchdog, ThatIsToldToStopSaysNothing) {
     EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
 }
 
+/// A process whose thread does no step; it notices that its time is over, or never does.
+void hang(std::function<bool()> may_end, bool notices) {
+    std::atomic<bool> has_expired = false;
+    Watchdog watchdog({StepTimeout(0.05, 0.05), 0.5,
+                       [&](const std::string&) { has_expired = true; }, std::move(may_end)});
+    watchdog.begin();
+    while (!has_expired) sleep_seconds(0.01);
+    if (notices) watchdog.end();
+    sleep_seconds(notices ? 5 : 600);
+    std::_Exit(0);
+}
+
 TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    const auto hang = [] {
-        Watchdog watchdog({StepTimeout(0.05, 0.05), 0.05, true, [](const std::string&) {}});
-        watchdog.begin();
-        sleep_seconds(600);
-    };
-    EXPECT_EXIT(hang(), testing::ExitedWithCode(6), "a training step did not return within");
+    EXPECT_EXIT(hang({}, false), testing::ExitedWithCode(6),
+                "a training step did not return within");
+}
+
+TEST(WatchdogDeathTest, EndsItWhenItIsOfNoMoreUseToOthers) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    int asked = 0;
+    EXPECT_EXIT(hang([&asked] { return ++asked == 2; }, false), testing::ExitedWithCode(6),
+                "a training step did not return within");
+}
+
+TEST(WatchdogDeathTest, DoesNotEndOneThatHasNoticed) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(hang({}, true), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(hang([] { return true; }, true), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

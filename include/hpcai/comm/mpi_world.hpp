@@ -87,7 +87,7 @@ public:
     /// another rank of it, in place of hold_vote. Returns at once.
     void tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Behind hold_vote: nobody of the groups that it left out is still at work.
+    /// Behind hold_vote, or in a group that is lost: nobody of other groups is still at work.
     void expect_no_others() {
         others_may_work_ = false;
         is_somebody_lost_ = true;

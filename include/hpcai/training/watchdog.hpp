@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <hpcai/base/clock.hpp>
+#include <hpcai/comm/deadline_guard.hpp>
 
 namespace hpcai::training {
 
@@ -33,10 +34,12 @@ private:
 
 struct WatchdogSettings {
     StepTimeout timeout;
-    double grace_seconds = 30;  // of the thread that is watched, to call what throws
-    bool ends_process = true;   // behind that, with ExitCode::watchdog
+    double grace_seconds = 30;  // of the thread that is watched, to call end()
     // In the watchdog's thread; with the reason, such as "no step was done for 60 s". Throws not.
     std::function<void(const std::string&)> on_expiry;
+    // Likewise, behind the grace, from time to time: whether the process, which is of use to
+    // nobody, may end with ExitCode::watchdog. None: it may.
+    std::function<bool()> may_end = {};
 };
 
 /// Watches that a thread's steps go on. It is told by that thread, and looks by one of its own.
@@ -56,7 +59,7 @@ public:
     void allow(double seconds);
     /// As if a step had just been done, which is none that it learns from.
     void go_on();
-    /// Watches no more.
+    /// Watches no more; the process does not end by it either.
     void end();
 
     /// Throws Error(watchdog) once time is over. By any thread.
@@ -71,6 +74,7 @@ private:
     void restart_locked();
     void give_up(std::unique_lock<std::mutex>& lock);
     void sleep(std::unique_lock<std::mutex>& lock);
+    bool is_unnoticed_locked() const { return !is_over_ && guard_; }
 
     WatchdogSettings settings_;
     mutable std::mutex mutex_;
@@ -78,6 +82,7 @@ private:
     Clock::time_point last_step_ = Clock::now();
     std::optional<Clock::time_point> deadline_;  // none: nothing is watched
     std::string expired_;                        // why; empty: it has not
+    std::optional<comm::DeadlineGuard> guard_;   // none: nothing is to end the process
     bool is_over_ = false;
     std::thread thread_;  // the last member: it uses all others
 };

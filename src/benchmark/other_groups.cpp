@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "other_groups.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <hpcai/storage/manifest.hpp>
+
+#include "group_watch.hpp"
+#include "progress_file.hpp"
+
+namespace hpcai::benchmark {
+namespace {
+
+constexpr double kSecondsToLeave = 10;    // of ranks that have the result
+constexpr double kSilentSeconds = 3600;   // as long as any wait of ranks for others
+constexpr double kSecondsOfVote = 10;     // beside the wait for those that are absent
+constexpr double kShareOfTraining = 0.5;  // that leaders wait for others, as JobController has it
+
+bool is_at_work(const ProgressRecord& progress) {
+    const bool is_under_way =
+        progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
+    const auto now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+    return is_under_way &&
+           now.count() - static_cast<double>(progress.written_unix_seconds) < kSilentSeconds;
+}
+
+}  // namespace
+
+bool OtherGroups::is_any_at_work() const {
+    for (int group = 0; group < start_.controller.layout().groups; ++group) {
+        if (group == start_.place.group) continue;
+        const GroupProgress found = read_progress(start_.output, group);
+        if (!found.progress || !is_at_work(*found.progress)) continue;
+        if (hang_of(start_.output, group).empty()) return true;
+    }
+    return false;
+}
+
+bool OtherGroups::have_ended() {
+    if (start_.controller.layout().groups == 1) return true;
+    std::error_code error;
+    const bool has_result = std::filesystem::exists(start_.output / storage::kManifestName, error);
+    if (!std::exchange(has_result_, has_result)) since_result_.restart();
+    if (has_result) return since_result_.seconds() > kSecondsToLeave;
+    if (is_any_at_work()) {
+        since_work_.restart();
+        return false;
+    }
+    const double patience = std::max(start_.config.run.group_patience_seconds,
+                                     kShareOfTraining * since_begin_.seconds());
+    return since_work_.seconds() > patience + kSecondsOfVote;
+}
+
+}  // namespace hpcai::benchmark

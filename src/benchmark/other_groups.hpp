@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/clock.hpp>
+
+#include "start.hpp"
+
+namespace hpcai::benchmark {
+
+/// The other groups of a run, by their files, for a rank that can do no more than not end their
+/// processes by its own end.
+class OtherGroups {
+public:
+    /// `start` outlives it.
+    explicit OtherGroups(const Start& start) : start_(start) {}
+
+    /// Whether no other group needs this rank's launch any more: the result is there, for some
+    /// seconds, or none trains or evaluates, for longer than leaders wait for each other; at once
+    /// where there are no others. To be asked again and again.
+    bool have_ended();
+
+private:
+    bool is_any_at_work() const;
+
+    const Start& start_;
+    Stopwatch since_begin_, since_work_, since_result_;
+    bool has_result_ = false;
+};
+
+}  // namespace hpcai::benchmark
