@@ -186,7 +186,8 @@ def loader_throws(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="loader@1:1:3")
     must_end(start, 7)
     must("terminate called" not in start.output, "it ends by std::terminate")
-    must_be_partial(place, reference, 1, ["^group 1: injected into a loader thread"])
+    finished = must_be_partial(place, reference, 1, ["^group 1: injected into a loader thread"])
+    must(finished == 1, f"{finished} groups finished")
     must_leave_no_process(place)
     return Row("PARTIAL, 1 of 2, with the exception's words, code 7; every thread is joined",
                "group 1; the digest of group 0 as above", None)
@@ -196,7 +197,8 @@ def loader_throws(place, reference):
 def gradient_is_no_number(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="nan@1:0:5")
     must_end(start, 7)
-    must_be_partial(place, reference, 1, ["^group 1: training diverged: .*step (5|6)"])
+    finished = must_be_partial(place, reference, 1, ["^group 1: training diverged: .*step (5|6)"])
+    must(finished == 1, f"{finished} groups finished")
     reason = next(r for r in place.result()["verdict"]["reasons"] if r.startswith("group 1: "))
     seconds = detected(start, "group 1 failed: training diverged")
     step = re.search(r"step (\d)", reason)[1]

@@ -330,6 +330,13 @@ ProgressRecord progress_from_json(std::string_view text, std::string_view name) 
     check_schema(in, place, progress.schema);
     const Reader fields(in, place);
     describe(fields, progress);
+    constexpr std::int64_t kEndOfYear9999 =
+        253'402'300'799;  // the last that a date has four digits
+    if (progress.written_unix_seconds < 0 || progress.written_unix_seconds > kEndOfYear9999) {
+        place.key("written_unix_seconds")
+            .fail(fmt::format("an integer from 0 to {}", kEndOfYear9999),
+                  in["written_unix_seconds"]);
+    }
     return progress;
 }
 

@@ -64,6 +64,9 @@ TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
     std::string text = to_json(example());
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
+    ProgressRecord late = example();
+    late.written_unix_seconds = std::int64_t{1} << 60;  // of no date that can be printed
+    EXPECT_NE(message_of(to_json(late)).find("written_unix_seconds"), std::string::npos);
     EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
     EXPECT_NE(message_of("[").find("progress.json"), std::string::npos);
 }
