@@ -34,7 +34,7 @@ Stat parse(const std::string& line) {
     Stat stat;
     if (!(fields >> stat.start_ticks)) return {};
     const bool has_ended = state == 'Z' || state == 'X';
-    const bool is_stopped = state == 'T' || state == 't';
+    const bool is_stopped = state == 'T';  // 't': somebody looks at it with a debugger
     stat.life = has_ended ? Life::ended : is_stopped ? Life::stopped : Life::running;
     return stat;
 }
