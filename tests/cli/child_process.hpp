@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
@@ -44,6 +46,24 @@ struct Outcome {
     std::string error;
 };
 
+/// Whether a launcher, or a job around it, sets the variable.
+inline bool is_of_launcher(std::string_view variable) {
+    constexpr std::array<std::string_view, 4> kBegins{"SLURM_", "PMI_", "PMIX_RANK",
+                                                      "OMPI_COMM_WORLD_"};
+    return std::ranges::any_of(kBegins,
+                               [&](std::string_view begin) { return variable.starts_with(begin); });
+}
+
+/// Names of those in this process.
+inline std::vector<std::string> variables_of_launchers() {
+    std::vector<std::string> names;
+    for (char** one = environ; *one != nullptr; ++one) {
+        const std::string_view variable(*one);
+        if (is_of_launcher(variable)) names.emplace_back(variable.substr(0, variable.find('=')));
+    }
+    return names;
+}
+
 /// Runs `words`, a program and its arguments, as a shell would, in `folder`, without what a
 /// launcher around the test may have set. `variables` are "NAME=value".
 inline Outcome execute_in(const std::filesystem::path& folder, std::vector<std::string> words,
@@ -54,10 +74,7 @@ inline Outcome execute_in(const std::filesystem::path& folder, std::vector<std::
     argv.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
-        for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE",
-                                 "SLURM_NTASKS", "SLURM_PROCID"}) {
-            unsetenv(name);
-        }
+        for (const std::string& name : variables_of_launchers()) unsetenv(name.c_str());
         for (const std::string& variable : variables) {
             const auto equals = variable.find('=');
             setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);

@@ -170,10 +170,12 @@ TEST_F(TroubledRepetitions, AreAllMadeWhereNoGroupOfAnyFinishes) {
 
 TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
     write(folder_ / "mortal.sh",
-          "#!/bin/bash\n\"$HPCAI500_BINARY\" \"$@\" &\nchild=$!\n"
-          "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
-          "  until [ -e result/repetition_2/groups/1/log.txt ]; do sleep 0.02; done\n"
-          "  kill -9 $child\nfi\nwait $child\n");
+          "#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then (\n"
+          "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"
+          "    kill -0 $$ || exit\n    sleep 0.02\n  done 2> /dev/null\n"
+          "  kill -9 $$\n) & fi\n"
+          // mpirun kills what it has started: a program below a shell would outlive it.
+          "exec \"$HPCAI500_BINARY\" \"$@\"\n");
     fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
     Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=20"}};
     launch.program = (folder_ / "mortal.sh").string();

@@ -134,12 +134,15 @@ TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
     for (const std::string& change : changes) begins += " --set " + change;
     begins += " --set run.deterministic=true --set training.batch_size=12";
     const std::string resumes = mpirun + " resume result";
-    // Both ranks die at once, some time behind the next checkpoint that rank 0 has said is whole.
+    // Both ranks die at once, some time behind the program's own next checkpoint that both have
+    // marked: with one that is not whole its continuation would be lost, too.
     const std::string script =
-        "newest() { find result/checkpoints/0 -name rank-0.done 2> /dev/null | sort | tail -n 1; "
-        "}\n"
+        "marked() { find result/checkpoints/0 -name 'rank-*.done' -printf '%h\\n' 2> /dev/null | "
+        "sort; }\n"
+        "newest() { marked | tail -n 1; }\n"
+        "newest_whole() { marked | uniq -d | tail -n 1; }\n"
         "is_killed() {\n  before=$(newest)\n  $1 &\n"
-        "  until [[ $(newest) > $before ]]; do kill -0 $! || return 1; sleep 0.01; done\n"
+        "  until [[ $(newest_whole) > $before ]]; do kill -0 $! || return 1; sleep 0.01; done\n"
         "  sleep 0.1$((RANDOM % 10)); pkill -9 -P $!; ! wait $!\n}\n" +
         fmt::format("is_killed '{0}' && is_killed '{1}' && is_killed '{1}'", begins, resumes);
     const Outcome killed = cli::execute_in(folder_.path(), {"bash", "-c", script});
@@ -311,8 +314,8 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
         "{} run --config tiny.yaml --output result --set bagging.M=1 "
         "--set workload.epochs=1000 --set run.checkpoint_steps=1 & "
         "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
-        "done; {} resume result; echo \"resume $?\"; {} score result; echo \"score $?\"; "
-        "kill -USR1 $!; wait $!",
+        "sleep 0.02; done; {} resume result; echo \"resume $?\"; "
+        "{} score result; echo \"score $?\"; kill -USR1 $!; wait $!",
         mpirun, mpirun, cli::environment("HPCAI500_BINARY"));
     const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
@@ -362,7 +365,7 @@ TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
         "{} --bind-to none -np 2 {} run --config tiny.yaml --output result --set bagging.M=1 "
         "--set bagging.P_degree=2 --set workload.epochs=1000 --set run.checkpoint_steps=1 & "
         "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
-        "done; kill -USR1 $!; wait $!",
+        "sleep 0.02; done; kill -USR1 $!; wait $!",
         cli::environment("HPCAI500_MPIRUN"), cli::environment("HPCAI500_BINARY"));
     const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;

@@ -180,8 +180,10 @@ TEST_F(ScoredRun, IsUnfinishedUntilItsManifestIsThere) {
 TEST_F(ScoredRun, WaitsInAJobForTheLockOfANodeThatDied) {
     run_and_die();
     const std::string script = fmt::format(
-        "flock result/config.yaml -c 'touch locked; sleep 4' & "
-        "until [ -e locked ]; do sleep 0.02; done; SLURM_JOB_ID=7 {} score result",
+        "flock result/config.yaml -c 'touch locked; "
+        "until grep -q waits said || [ -e over ]; do sleep 0.02; done' 2> /dev/null & "
+        "until [ -e locked ]; do sleep 0.02; done; "
+        "SLURM_JOB_ID=7 {} score result 2> said; code=$?; touch over; cat said >&2; exit $code",
         cli::environment("HPCAI500_BINARY"));
     const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
