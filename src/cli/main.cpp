@@ -22,8 +22,9 @@ bool is_said_by_first_rank(hpcai::ExitCode code) {
 int failure(const std::exception& error, hpcai::ExitCode code) {
     std::cout.flush();
     if (is_said_by_first_rank(code)) {
-        // mpirun ends all ranks after the first failure: the one that speaks shall come first.
-        std::this_thread::sleep_for(std::chrono::seconds(1));
+        // mpirun ends all ranks after the first failure: the one that speaks shall come first, also
+        // where it starts last on a busy machine.
+        std::this_thread::sleep_for(std::chrono::seconds(5));
     } else {
         std::cerr << "hpcai500: " << error.what() << '\n';
     }
