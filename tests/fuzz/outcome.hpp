@@ -47,6 +47,17 @@ inline void expect(bool condition) {
     if (!condition) std::abort();
 }
 
+/// What `read` makes of what the program wrote itself, whose refusal is a finding.
+template <typename Read>
+auto accepting(const Read& read) {
+    try {
+        return read();
+    } catch (const Error& error) {
+        throw Error(ExitCode::internal,
+                    std::string("what was written is refused: ") + error.what());
+    }
+}
+
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
