@@ -44,7 +44,9 @@ cmake --build $build --parallel "${JOBS:-$(nproc)}" --target "${targets[@]/%/_fu
 
 # The readers refuse what is too large before they take memory for it; allocations that fail are
 # errors that they answer, not findings.
-export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
+# climate_file forks for every input, which takes the longer the more memory awaits its release.
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:quarantine_size_mb=16
+export LSAN_OPTIONS=suppressions=$PWD/tests/fuzz/leaks.txt:print_suppressions=0
 options=("$length" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=4096
     -max_len=65536)
 failed=0
