@@ -223,7 +223,13 @@ std::string GroupCheckpoints::finish_write() {
     }
     const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
     const std::int64_t step = *std::exchange(being_written_, std::nullopt);
-    if (!is_whole) return failure.empty() ? "another rank could not write its part" : failure;
+    if (!is_whole) {
+        if (group_.rank() == 0 && step != last_whole_) {  // what others wrote would fill the disk
+            std::error_code error;
+            std::filesystem::remove_all(training::checkpoint_folder(place_, step), error);
+        }
+        return failure.empty() ? "another rank could not write its part" : failure;
+    }
     const auto before = std::exchange(last_whole_, step);
     if (group_.rank() != 0) return "";
     log_.info("checkpoint of step {} is whole; rank 0 wrote its part in {:.3f} s", step,

@@ -160,7 +160,8 @@ std::filesystem::path GroupWatch::file_of(int group_rank) const {
 void GroupWatch::tell_of_expiry(const std::string& reason) {
     since_expiry_.restart();
     others_.emplace(start_);
-    if (!start_.exit_ends_others || group_.rank() != 0) return write_record(reason, false);
+    const bool does_anyone_else_tell = !start_.exit_ends_others && group_.size() > 1;
+    if (does_anyone_else_tell || group_.rank() != 0) return write_record(reason, false);
     std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", start_.place.group,
                              start_.hostnames[static_cast<std::size_t>(start_.place.world_rank)],
                              reason);

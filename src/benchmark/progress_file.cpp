@@ -27,6 +27,17 @@ ProgressRecord progress_of_record(const std::filesystem::path& path) {
     return progress;
 }
 
+/// None is better than one that says what is no more so.
+void replace_where_there_is_no_room(const std::filesystem::path& path, const std::string& text) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    try {
+        storage::replace_file(path, text);
+    } catch (const Error&) {
+        return;
+    }
+}
+
 }  // namespace
 
 GroupProgress read_progress(const std::filesystem::path& output, int group) {
@@ -51,11 +62,12 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     progress.written_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    const auto path = group_directory(output, group) / report::kProgressName;
+    const std::string text = report::to_json(progress);
     try {
-        storage::replace_file(group_directory(output, group) / report::kProgressName,
-                              report::to_json(progress));
+        storage::replace_file(path, text);
     } catch (const Error&) {
-        return;
+        replace_where_there_is_no_room(path, text);
     }
 }
 

@@ -106,6 +106,7 @@ void move_attempt_away(const Start& start, StaleRecords records) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
         if (!fs::exists(output / record, error) || !is_stale(start, group, records)) continue;
         attempt.take(record);
+        attempt.take(record.parent_path() / "flight");  // of which it speaks
     }
 }
 

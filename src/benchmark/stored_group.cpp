@@ -84,6 +84,11 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
     try {
         GroupResult result = read_record(directory / "record.json");
         if (!result.record.failure.empty()) return refuse(result.record.failure);
+        for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
+            if (!std::filesystem::is_regular_file(directory / name, error)) {
+                return refuse(fmt::format("it has no '{}'", (directory / name).string()));
+            }
+        }
         const auto predictions = directory / verification::prediction_files(workload).member;
         if (result.record.group != group ||
             storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {

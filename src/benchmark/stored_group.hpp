@@ -19,8 +19,9 @@ namespace hpcai::benchmark {
 /// The groups/<m>/record.json at `path`. Throws Error(data) naming it.
 GroupResult read_record(const std::filesystem::path& path);
 
-/// What a group has stored, where its record is whole, says that it finished, and its predictions
-/// have the digest of the record; else nothing, and in `why`, which may be null, why not.
+/// What a group has stored, where its record is whole, says that it finished, no file is missing,
+/// and its predictions have the digest of the record; else nothing, and in `why`, which may be
+/// null, why not.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
                                                std::string* why = nullptr);

@@ -29,6 +29,7 @@ std::string line_of(const Row& row) {
 
 /// A clock of another node may be ahead of this one.
 std::string sign_of_life(std::int64_t written, std::int64_t now) {
+    if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);
     return age < 1 ? "now" : format_seconds(age) + " ago";
 }

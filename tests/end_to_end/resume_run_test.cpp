@@ -276,6 +276,25 @@ TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
     EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
 }
 
+TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
+    write(folder_ / "failing.sh",
+          fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
+                      "  export LD_PRELOAD={}\nfi\nexec \"$HPCAI500_BINARY\" \"$@\"\n",
+                      cli::environment("HPCAI500_FAILING_DISK")));
+    fs::permissions(folder_ / "failing.sh", fs::perms::owner_all);
+    Launch launch{folder_.path(),
+                  2,
+                  {"bagging.M=1", "bagging.P_degree=2", "training.batch_size=12",
+                   "workload.epochs=2", "run.time_limit_seconds=0.001"},
+                  {"-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x", "HPCAI500_DISK_FAULT=full",
+                   "-x", "HPCAI500_DISK_CALL=1"}};
+    launch.program = (folder_ / "failing.sh").string();
+    const Outcome outcome = run(launch);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0/step-000000000001"));
+}
+
 TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
     const Outcome outcome = begin(1, {"bagging.M=1", kOneStep}, "result",
                                   {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),

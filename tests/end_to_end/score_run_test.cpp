@@ -135,6 +135,16 @@ TEST_F(ScoredRun, DoesNotVoteWithFilesThatAreDamaged) {
     expect_verified();
 }
 
+TEST_F(ScoredRun, HasNoGroupOfWhichAFileIsMissing) {
+    run_and_die();
+    fs::remove(folder_ / "result/groups/1/steps.csv");
+    const Outcome refused = score();
+    EXPECT_EQ(refused.exit_code, 7);
+    EXPECT_THAT(refused.error, HasSubstr("(group 1: it has no 'result/groups/1/steps.csv')"));
+    EXPECT_EQ(score({"--allow-partial"}).exit_code, 7);
+    expect_verified();
+}
+
 TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
     run_and_die();
     const fs::path predictions = folder_ / "result/groups/0/predictions.npy";
