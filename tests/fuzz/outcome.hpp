@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -56,6 +57,12 @@ auto accepting(const Read& read) {
         throw Error(ExitCode::internal,
                     std::string("what was written is refused: ") + error.what());
     }
+}
+
+/// Whether a text for people has no control characters but line breaks.
+inline bool is_plain(std::string_view text) {
+    return std::ranges::none_of(
+        text, [](char letter) { return letter >= 0 && letter < ' ' && letter != '\n'; });
 }
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
