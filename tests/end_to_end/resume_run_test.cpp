@@ -4,118 +4,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <hpcai/report/steps_csv.hpp>
+#include "resumed_run.hpp"
 
-#include "launch.hpp"
-#include "storage/temporary_folder.hpp"
-
-/// Runs that stop at a checkpoint, or die, and are taken up again by other programs.
 namespace hpcai::end_to_end {
 namespace {
 
 using testing::HasSubstr;
 using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
-
-// The first look at the clock finds it over: each program takes one step.
-constexpr const char* kOneStep = "run.time_limit_seconds=0.001";
-
-class ResumedRun : public testing::Test {
-protected:
-    void SetUp() override {
-        make_pictures(folder_.path());
-        write(folder_ / "tiny.yaml", kConfig);
-    }
-
-    Outcome begin(int ranks, Strings changes, const std::string& output,
-                  const Strings& options = {}) const {
-        changes.insert(changes.end(), {"run.deterministic=true", "training.batch_size=12"});
-        return run({folder_.path(), ranks, changes, options, output});
-    }
-    Outcome resume(int ranks, const std::string& output) const {
-        return cli::execute_in(
-            folder_.path(),
-            {cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np", std::to_string(ranks),
-             cli::environment("HPCAI500_BINARY"), "resume", output});
-    }
-    /// Resumes a run that has ended with `outcome` until it stops no more.
-    Outcome resume_to_the_end(int ranks, const std::string& output, Outcome outcome, int steps) {
-        for (int step = 1; step <= steps; ++step) {
-            EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
-            EXPECT_EQ(last_line(outcome.out),
-                      fmt::format("STOPPED step={} resume: mpirun -np {} hpcai500 resume {}", step,
-                                  ranks, output));
-            EXPECT_FALSE(fs::exists(folder_ / (output + "/result.json")));
-            expect_kept(output, step);
-            outcome = resume(ranks, output);
-        }
-        return outcome;
-    }
-    /// The last two checkpoints and no other.
-    void expect_kept(const std::string& output, int step) const {
-        for (int other = 1; other <= step; ++other) {
-            EXPECT_EQ(
-                fs::exists(folder_ / fmt::format("{}/checkpoints/0/step-{:012}", output, other)),
-                other + 2 > step)
-                << other << " at step " << step;
-        }
-    }
-    Json result(const std::string& output) const {
-        return json_of(folder_ / (output + "/result.json"));
-    }
-    std::vector<StepRecord> steps(const std::string& output, int group) const {
-        return report::steps_from_csv(
-            text_of(folder_ / fmt::format("{}/groups/{}/steps.csv", output, group)), "steps.csv");
-    }
-    void expect_the_same(const std::string& output, const std::string& whole, int groups) const {
-        const Json mine = result(output), other = result(whole);
-        EXPECT_EQ(mine["training_digest"], other["training_digest"]);
-        EXPECT_EQ(mine["quality"], other["quality"]);
-        EXPECT_EQ(mine["work"]["samples_trained"], other["work"]["samples_trained"]);
-        for (int group = 0; group < groups; ++group) {
-            const std::string file = fmt::format("/groups/{}/predictions.npy", group);
-            EXPECT_TRUE(text_of(folder_ / (output + file)) == text_of(folder_ / (whole + file)));
-            const auto taken = steps(output, group), expected = steps(whole, group);
-            ASSERT_EQ(taken.size(), expected.size());
-            for (std::size_t step = 0; step < taken.size(); ++step) {
-                EXPECT_EQ(taken[step].epoch, expected[step].epoch);
-                EXPECT_EQ(taken[step].learning_rate, expected[step].learning_rate);
-                EXPECT_EQ(taken[step].loss, expected[step].loss) << step;
-            }
-        }
-        expect_verified(output);
-    }
-    void expect_verified(const std::string& output) const {
-        const Outcome verified = cli::run_in(folder_.path(), {"verify", output});
-        EXPECT_EQ(verified.exit_code, 0) << verified.out;
-        const Outcome again = cli::execute_in(
-            folder_.path(), {"python3", cli::source("scripts/verify_result.py"), output});
-        EXPECT_EQ(again.exit_code, 0) << again.out;
-    }
-    /// A run of `ranks` that takes a step in each program ends as one that was never stopped.
-    void expect_the_bits_of_one_program(int ranks, int steps, const Strings& changes) {
-        ASSERT_EQ(begin(ranks, changes, "whole").exit_code, 0);
-        Strings limited = changes;
-        limited.push_back(kOneStep);
-        const Outcome end =
-            resume_to_the_end(ranks, "result", begin(ranks, limited, "result"), steps);
-        ASSERT_EQ(end.exit_code, 0) << end.error;
-        const Json groups = result("result")["work"]["groups"];
-        expect_the_same("result", "whole", static_cast<int>(groups.size()));
-        for (const Json& group : groups) {
-            ASSERT_EQ(group["continuations"].size(), static_cast<std::size_t>(steps));
-            for (int step = 1; step <= steps; ++step) {
-                EXPECT_EQ(group["continuations"][static_cast<std::size_t>(step) - 1]["step"], step);
-            }
-        }
-        EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints"));
-        EXPECT_FALSE(fs::exists(folder_ / "result/attempts/1/result.json"));
-        EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/0/record.json"))
-            << "of the group when it was stopped";
-    }
-
-    storage::TemporaryFolder folder_;
-};
 
 TEST_F(ResumedRun, HasTheBitsOfOneProgramOverTheEndOfAnEpoch) {
     expect_the_bits_of_one_program(
@@ -263,51 +159,6 @@ TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
     ASSERT_EQ(went_on.size(), 1U);
     EXPECT_GT(went_on[0]["step"], 0);
     expect_the_same("result", "whole", 1);
-}
-
-TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
-    const Outcome outcome = begin(1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
-                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
-                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
-                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_THAT(outcome.error, HasSubstr("the checkpoint of step 1 could not be written: "
-                                         "cannot write 'result/checkpoints/0/step-000000000001/"));
-    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
-}
-
-TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
-    write(folder_ / "failing.sh",
-          fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
-                      "  export LD_PRELOAD={}\nfi\nexec \"$HPCAI500_BINARY\" \"$@\"\n",
-                      cli::environment("HPCAI500_FAILING_DISK")));
-    fs::permissions(folder_ / "failing.sh", fs::perms::owner_all);
-    Launch launch{folder_.path(),
-                  2,
-                  {"bagging.M=1", "bagging.P_degree=2", "training.batch_size=12",
-                   "workload.epochs=2", "run.time_limit_seconds=0.001"},
-                  {"-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x", "HPCAI500_DISK_FAULT=full",
-                   "-x", "HPCAI500_DISK_CALL=1"}};
-    launch.program = (folder_ / "failing.sh").string();
-    const Outcome outcome = run(launch);
-    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
-    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
-    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0/step-000000000001"));
-}
-
-TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
-    const Outcome outcome = begin(1, {"bagging.M=1", kOneStep}, "result",
-                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
-                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
-                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
-    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
-    EXPECT_THAT(outcome.out, HasSubstr("without its checkpoint, cannot write 'result/checkpoints"));
-    EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");
-    const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
-    EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";
-    EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNSAVED  groups=1 unsaved=1"));
-    EXPECT_EQ(last_line(resume(1, "result").out),
-              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
 }
 
 TEST_F(ResumedRun, StopsBesideAGroupThatHasFinished) {

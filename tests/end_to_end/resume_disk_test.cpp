@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "resumed_run.hpp"
+
+/// Checkpoints on a disk that is full.
+namespace hpcai::end_to_end {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
+    const Outcome outcome = begin(1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
+                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
+                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("the checkpoint of step 1 could not be written: "
+                                         "cannot write 'result/checkpoints/0/step-000000000001/"));
+    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+}
+
+TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
+    write(folder_ / "failing.sh",
+          fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
+                      "  export LD_PRELOAD={}\nfi\nexec \"$HPCAI500_BINARY\" \"$@\"\n",
+                      cli::environment("HPCAI500_FAILING_DISK")));
+    fs::permissions(folder_ / "failing.sh", fs::perms::owner_all);
+    Launch launch{folder_.path(),
+                  2,
+                  {"bagging.M=1", "bagging.P_degree=2", "training.batch_size=12",
+                   "workload.epochs=2", "run.time_limit_seconds=0.001"},
+                  {"-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x", "HPCAI500_DISK_FAULT=full",
+                   "-x", "HPCAI500_DISK_CALL=1"}};
+    launch.program = (folder_ / "failing.sh").string();
+    const Outcome outcome = run(launch);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+    EXPECT_FALSE(fs::exists(folder_ / "result/checkpoints/0/step-000000000001"));
+}
+
+TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
+    const Outcome outcome = begin(1, {"bagging.M=1", kOneStep}, "result",
+                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
+                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("without its checkpoint, cannot write 'result/checkpoints"));
+    EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");
+    const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
+    EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";
+    EXPECT_THAT(last_line(status.out), HasSubstr("STATUS UNSAVED  groups=1 unsaved=1"));
+    EXPECT_EQ(last_line(resume(1, "result").out),
+              "STOPPED step=1 resume: mpirun -np 1 hpcai500 resume result");
+}
+
+}  // namespace
+}  // namespace hpcai::end_to_end
