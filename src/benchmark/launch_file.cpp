@@ -3,6 +3,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/data/samples_digest.hpp>
 #include <hpcai/report/launch.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -24,6 +25,7 @@ LaunchRecord launch_record(const Start& start) {
     LaunchRecord launch;
     launch.started_utc = start.started_utc;
     launch.config_sha256 = config_digest(start.config);
+    launch.samples_sha256 = data::samples_digest(start.samples);
     launch.precision = name_of(start.precision);
     launch.topology = describe_topology(start);
     launch.staging = start.samples.staging;
@@ -50,6 +52,14 @@ void require_same_config(const std::filesystem::path& output, const config::Conf
             "{}: is not that with which the run was begun; what was trained by it cannot go on by "
             "another",
             (output / "config.yaml").string());
+}
+
+void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
+                          const LaunchRecord& launch) {
+    require(data::samples_digest(samples) == launch.samples_sha256, ExitCode::data,
+            "{}: was begun with other training or test samples: their names or classes differ from "
+            "those that data.path and data.validation_path lead to now",
+            output.string());
 }
 
 }  // namespace hpcai::benchmark

@@ -27,4 +27,9 @@ LaunchRecord read_launch_file(const std::filesystem::path& output);
 void require_same_config(const std::filesystem::path& output, const config::Config& config,
                          const LaunchRecord& launch);
 
+/// Throws Error(data) unless `samples`, those that its configuration leads to now, have the names
+/// and classes of those that the run was begun with.
+void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
+                          const LaunchRecord& launch);
+
 }  // namespace hpcai::benchmark

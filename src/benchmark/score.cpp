@@ -61,6 +61,7 @@ Start start_of(const fs::path& output, const LaunchRecord& launch, config::Confi
     const plan::RankPlace place = controller.place(0);
     const auto alone = comm::make_self_communicator();
     data::SampleSets samples = data::make_sample_sets(config, *alone);
+    require_same_samples(output, samples, launch);
     object_to_faults(launch.environment, samples);
     samples.staging = launch.staging;
     samples.staging_seconds = launch.staging_seconds.value.value_or(0);

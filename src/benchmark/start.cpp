@@ -203,6 +203,15 @@ data::SampleSets open_samples(const config::Config& config,
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
+/// Collective.
+void take_up(const Resumption& resumption, const fs::path& output, data::SampleSets& samples,
+             comm::Communicator& everyone) {
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() == 0) require_same_samples(output, samples, resumption.begun);
+    });
+    object_to_faults(resumption.begun.environment, samples);
+}
+
 /// fp32 serves everywhere: machines of two kinds compute alike or the members differ.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
@@ -293,7 +302,7 @@ Start agree_on_start(const RunRequest& request, comm::StartUp& start_up, Series&
     DeterminismRecord determinism =
         describe_determinism(config.run.deterministic, facts, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, threads);
-    object_to_faults(resumption.begun.environment, samples);
+    if (resumes) take_up(resumption, output, samples, everyone);
     return {std::move(config),
             std::move(controller),
             place,

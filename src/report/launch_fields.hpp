@@ -12,6 +12,7 @@ void describe(auto& fields, Any<LaunchRecord> auto& launch) {
     fields("schema", launch.schema);
     fields("started_utc", launch.started_utc);
     fields("config_sha256", launch.config_sha256);
+    fields("samples_sha256", launch.samples_sha256);
     fields("precision", launch.precision);
     fields("topology", launch.topology);
     fields("staging", launch.staging);

@@ -196,27 +196,34 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
     EXPECT_EQ(messages(outcome).size(), 2U);
 }
 
-TEST_F(ResumedRun, LosesNothingOfGroupsThatCannotVoteThisTime) {
+TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     ASSERT_EQ(begin(2, {}, "result").exit_code, 0);
-    for (const char* name : {"result.json", "manifest.sha256"})
+    for (const char* name : {"result.json", "manifest.sha256"}) {
         fs::remove(folder_ / "result" / name);
-    const fs::path samples = folder_ / "set/val";
-    fs::copy(samples, folder_ / "kept", fs::copy_options::recursive);
-    for (const char* one : {"0001_square_rings", "0002_star_mesh", "0003_triangle_checks"}) {
-        for (const char* picture : {"000001.jpg", "000002.jpg"}) {
-            fs::rename(samples / one / picture,
-                       samples / "0000_disc_stripes" / (std::string(one) + picture));
-        }
     }
-    const std::string record = text_of(folder_ / "result/groups/0/record.json");
-    const Outcome refused = resume(2, "result");
-    EXPECT_NE(refused.exit_code, 0);
-    EXPECT_THAT(refused.out, HasSubstr("they are not those of"));
-    EXPECT_EQ(text_of(folder_ / "result/groups/0/record.json"), record);
-    fs::remove_all(samples);
-    fs::rename(folder_ / "kept", samples);
+    const fs::path file = folder_ / "result/groups/0/record.json";
+    const std::string record = text_of(file);
+    Json changed = json_of(file);
+    changed["quality"] = 0.9375;
+    write(file, changed.dump());
+    const Outcome partial = resume(2, "result");
+    EXPECT_EQ(partial.exit_code, 7) << partial.error;
+    EXPECT_THAT(partial.out, HasSubstr("says that its model's top_1_accuracy is 0.9375"));
+    EXPECT_EQ(text_of(file), changed.dump());
+    write(file, record);
     const Outcome end = resume(2, "result");
     EXPECT_EQ(end.exit_code, 0) << end.out << end.error;
+}
+
+TEST_F(ResumedRun, IsRefusedWithOtherSamples) {
+    EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
+    const fs::path picture = folder_ / "set/train/0002_star_mesh/000003.jpg";
+    fs::rename(picture, folder_ / "kept.jpg");
+    const Outcome refused = resume(2, "result");
+    EXPECT_EQ(refused.exit_code, 4) << refused.out;
+    EXPECT_THAT(refused.error, HasSubstr("result: was begun with other training or test samples"));
+    fs::rename(folder_ / "kept.jpg", picture);
+    EXPECT_EQ(resume(2, "result").exit_code, 8);
 }
 
 TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveSaidAnything) {

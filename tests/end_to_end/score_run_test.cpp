@@ -171,8 +171,19 @@ TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     }
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
-    EXPECT_THAT(outcome.error, HasSubstr("record.json': says that its model's top_1_accuracy is "));
-    EXPECT_THAT(outcome.error, HasSubstr("they are not those of the training"));
+    EXPECT_THAT(outcome.error, HasSubstr("result: was begun with other training or test samples"));
+    EXPECT_TRUE(is_unscored());
+}
+
+TEST_F(ScoredRun, IsRefusedWhereAModelIsNotWorthWhatItsRecordSays) {
+    run_and_die();
+    Json record = json_of(folder_ / "result/groups/1/record.json");
+    record["quality"] = 0.9375;
+    write(folder_ / "result/groups/1/record.json", record.dump());
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
+    EXPECT_THAT(outcome.error,
+                HasSubstr("says that its model's top_1_accuracy is 0.9375, and by "));
     EXPECT_TRUE(is_unscored());
 }
 

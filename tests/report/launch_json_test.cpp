@@ -17,6 +17,7 @@ LaunchRecord example() {
     LaunchRecord launch;
     launch.started_utc = run.time.started_utc;
     launch.config_sha256 = std::string(64, 'a');
+    launch.samples_sha256 = std::string(64, 'b');
     launch.precision = run.workload.precision;
     launch.topology = run.topology;
     launch.staging = run.staging;

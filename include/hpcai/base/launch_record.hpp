@@ -13,11 +13,12 @@ namespace hpcai {
 /// reads it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/2";
-    std::string started_utc;    // of the program that began the run
-    std::string config_sha256;  // of the configuration that the run was begun with
-    std::string precision;      // in force, never "auto"
-    TopologyRecord topology;    // of the last program
-    StagingRecord staging;      // as in RunRecord, as the next ones
+    std::string started_utc;     // of the program that began the run
+    std::string config_sha256;   // of the configuration that the run was begun with
+    std::string samples_sha256;  // of its samples' names and classes, as data::samples_digest
+    std::string precision;       // in force, never "auto"
+    TopologyRecord topology;     // of the last program
+    StagingRecord staging;       // as in RunRecord, as the next ones
     Quantity staging_seconds;
     CeilingRecord roofline;
     DeterminismRecord determinism;
