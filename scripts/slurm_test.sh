@@ -11,17 +11,19 @@ source "$root/scripts/hosts/slurm.sh"
 
 usage() {
     cat <<'END'
-Usage: scripts/slurm_test.sh [--hosts N] [--only TEXT]... [--long] [--install] [--show] [--keep DIR]
+Usage: scripts/slurm_test.sh [--hosts N] [--only PATTERN]... [--long] [--install] [--show] [--keep DIR]
                              [--program FILE]
 
 Makes N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts munged,
 slurmctld and a slurmd on each, with a configuration of its own, and submits what `hpcai500 sbatch`
 writes. A case passes where the job's exit code and the last line of its log are what they must be;
 several cases add that line, with what they have seen.
+ctest runs the cases mpirun and srun, where it can.
 
   mpirun, srun    a run over all hosts
   refused         a run that may not start
-  shared_*        cores for each rank on nodes that others may share, by mpirun and by srun
+  shared_*        cores for each rank on nodes that others may share, by mpirun and by srun: two jobs at
+                  the same time on the same hosts, on cores of their own
   shipped_*       scripts/slurm/cpu_only*.sbatch as they are, with a small configs/quickstart.yaml
   array_*         M x P_degree, a task each, on no more hosts than it has ranks for
   restart_*       a job that is told to stop, is requeued, resumes, and is told again until its
@@ -36,8 +38,9 @@ several cases add that line, with what they have seen.
   dead_*          a rank is killed (-9): the other group's result is PARTIAL; with --long only, as its
                   leader waits ten minutes for the dead one's
 
-  --only TEXT     only cases whose name contains TEXT; may be repeated
-  --install       installs Debian's slurm-wlm and munge where they are missing, without starting them
+  --only PATTERN  only cases whose name matches, such as srun or '*_srun'; may be repeated
+  --install       installs Debian's slurm-wlm and munge where they are missing, without starting them,
+                  and ends
   --show          prints each script and log
   --keep DIR      copies scripts, logs and results of the jobs and the logs of Slurm there
   --program FILE  default build/release/hpcai500
@@ -82,7 +85,7 @@ while (($#)); do
     shift
 done
 is_integer "$count" 2 8 || fails "--hosts: expected an integer from 2 to 8, got '$count'"
-[[ -f $program && -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
+((install)) || [[ -f $program && -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
 
 if (($$ != 1)); then
     ((EUID == 0)) || skips "only root can make hosts and run Slurm's daemons"
@@ -92,6 +95,7 @@ if (($$ != 1)); then
     lacking=$(missing_of_slurm)
     [[ -z $lacking ]] ||
         skips "not found: $lacking (Debian's slurm-wlm and munge, which --install installs)"
+    ((!install)) || exit 0
 fi
 enter_private_world "${arguments[@]}"
 start_hosts "$count" 1gbit
@@ -107,6 +111,6 @@ export OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 source "$root/scripts/hosts/slurm_cases.sh"
 all_cases
 [[ -z $keep ]] || { mkdir -p "$keep" && cp -r ./*.sbatch ./*.log results slurm/log "$keep"; }
-((cases)) || fails "--only: no case contains '${only[*]}'"
+((cases)) || fails "--only: no case matches '${only[*]}'"
 echo "$cases cases, $failures failed, $SECONDS s; Slurm $(sinfo --version | cut -d ' ' -f 2) on $count hosts."
 ((failures == 0))

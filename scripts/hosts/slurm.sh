@@ -25,6 +25,7 @@ install_slurm() (
     for unit in munge slurmctld slurmd; do
         [[ -e /lib/systemd/system/$unit.service ]] || new+=("$unit")
     done
+    apt-get update -q >/dev/null || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
         slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || exit 0
     # Nor at the next start of the machine.
@@ -116,6 +117,10 @@ job_waits() { job_is "$1" PENDING; }
 job_runs() { job_is "$1" RUNNING; }
 has_left() { job_is "$1" "PENDING|$ended"; } # its hosts
 job_has_ended() { job_is "$1" "$ended"; }
+cores_of() { # job that runs; as 0-1, the same on each host, or what each has
+    on_host "${hosts[0]}" scontrol show job --details --oneliner "$1" | tr ' ' '\n' |
+        sed -n 's/^CPU_IDs=//p' | sort -u | paste -s -d ' '
+}
 exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
 
 # Slurm lets a requeued job wait for two minutes. A node refuses one that begins in the second in which

@@ -8,9 +8,10 @@ smoke=(--config "$root/configs/smoke.yaml" --set device.kind=cpu)
 fits=(--nodes "$count" --ranks-per-node 2 --set bagging.P_degree="$count")
 
 selected() {
-    local text
+    local pattern
     ((${#only[@]})) || return 0
-    for text in "${only[@]}"; do [[ $1 != *"$text"* ]] || return 0; done
+    # shellcheck disable=SC2053  # a pattern
+    for pattern in "${only[@]}"; do [[ $1 != $pattern ]] || return 0; done
     return 1
 }
 
@@ -66,15 +67,21 @@ run_case() { # case, expected code, pattern, options of sbatch...
     judge "$(code_at_end_of "$(submit "$name")")" "$2" "$3"
 }
 
+both_run() { job_runs "$1" && job_runs "$2"; }
+
 # Cores of each rank, so that others may have the rest: two jobs at a time.
 shared_case() { # launcher
-    local name=shared_$1 began=$SECONDS first second code
+    local name=shared_$1 began=$SECONDS first second cores others code line="no result"
     selected "$name" || return 0
     write_script "$name" "${smoke[@]}" "${fits[@]}" --cpus-per-rank 1 --launcher "$1"
     first=$(submit "$name" --partition=shared --output=/dev/null)
     second=$(submit "$name" --partition=shared)
-    code=$(code_at_end_of "$first")
-    judge "$((code + $(code_at_end_of "$second")))" 0 "RESULT CUSTOM *M=2 P=$count *"
+    wait_for "they do not run at the same time" both_run "$first" "$second" || true
+    cores=$(cores_of "$first") others=$(cores_of "$second")
+    code=$(($(code_at_end_of "$first") + $(code_at_end_of "$second")))
+    ! grep -q "^RESULT CUSTOM .*M=2 P=$count " "$name.log" || line="a result"
+    note "$line; two jobs at a time, on cores $cores and $others of the same hosts"
+    judge "$code" 0 "a result; two jobs at a time, on cores 0-1 and 2-3 of the same hosts"
 }
 
 # The folder has what the scripts name, but small.
