@@ -228,6 +228,19 @@ TEST_P(CudaDevice, StoresImagesOfThreeChannelsWithAFourthOfZeros) {
     EXPECT_EQ(back, values);
 }
 
+TEST_P(CudaDevice, StoresMoreThanItSendsAtOnce) {
+    const auto device = make();
+    for (const tensor::Shape& shape : {tensor::Shape{1, 1000, 900, 3}, {2'200'003}}) {
+        std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 2039);
+        std::vector<float> back(values.size());
+        const auto memory = device->allocate(device->storage_bytes(shape, DType::f16));
+        device->store_channels_last(memory->data(), shape, DType::f16, values);
+        device->load_channels_last(back, shape, DType::f16, memory->data());
+        EXPECT_TRUE(back == values) << to_string(shape);
+    }
+}
+
 TEST_P(CudaDevice, RoundsWhatItStoresToNearestEven) {
     const auto device = make();
     const Array<float> memory(*device, std::vector<float>(4));

@@ -137,7 +137,7 @@ public:
     void store_channels_last(void* to, const Shape& shape, DType dtype,
                              std::span<const float> values) override {
         check_values(values.size(), shape, dtype);
-        upload(to, to_stored(values, shape, dtype));
+        store_values(values, {shape, dtype, to}, transfers_, stream_);
     }
     void load_channels_last(std::span<float> values, const Shape& shape, DType dtype,
                             const void* from) override {

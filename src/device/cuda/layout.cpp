@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout.hpp"
 
+#include <algorithm>
+
 #include <hpcai/base/error.hpp>
 
+#include "kernels/cast.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
 
-/// Calls body(index among the values, index in memory) for every value.
-template <typename Body>
-void for_each_value(const Shape& shape, const Body& body) {
+constexpr std::int64_t kValuesAtOnce = std::int64_t{2} << 20;
+constexpr std::int64_t kAlignedRows = 16;  // of 16-bit numbers: whole 16-byte accesses
+
+kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];
     const std::int64_t stored = stored_shape(shape)[shape.rank() - 1];
-    const std::int64_t rows = channels == 0 ? 0 : shape.elements() / channels;
-    for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t c = 0; c < channels; ++c) body(row * channels + c, row * stored + c);
+    if (channels == stored) return {dtype, shape.elements(), 1, 1};
+    return {dtype, shape.elements() / channels, static_cast<int>(channels),
+            static_cast<int>(stored)};
+}
+
+void store_rows(const kernels::PaddedRows& rows, const float* from, void* to, cudaStream_t stream) {
+    if (rows.channels == rows.padded_channels) {
+        return kernels::cast_from_f32(from, rows.dtype, to, rows.rows * rows.channels, stream);
     }
+    kernels::pad_channels(rows, from, to, stream);
 }
 
 }  // namespace
@@ -29,20 +39,38 @@ void check_values(std::size_t values, const Shape& shape, DType dtype) {
            to_string(shape));
 }
 
-std::vector<std::byte> to_stored(std::span<const float> values, const Shape& shape, DType dtype) {
-    std::vector<std::byte> stored(storage_bytes(stored_shape(shape), dtype));
-    for_each_value(shape, [&](std::int64_t value, std::int64_t at) {
-        kernels::reference::put(dtype, stored.data(), at, values[static_cast<std::size_t>(value)]);
-    });
-    return stored;
+void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
+                  cudaStream_t stream) {
+    if (values.empty()) return;
+    const kernels::PaddedRows all = rows_of(to.shape, to.dtype);
+    const std::int64_t rows_at_once =
+        std::min(all.rows, (kValuesAtOnce / all.channels / kAlignedRows + 1) * kAlignedRows);
+    const DeviceBytes numbers(static_cast<std::size_t>(rows_at_once * all.channels) *
+                              sizeof(float));
+    auto* target = static_cast<std::byte*>(to.data);
+    for (std::int64_t row = 0; row < all.rows; row += rows_at_once) {
+        kernels::PaddedRows part = all;
+        part.rows = std::min(rows_at_once, all.rows - row);
+        const auto count = static_cast<std::size_t>(part.rows * part.channels);
+        transfers.upload(numbers.data(), std::as_bytes(values.first(count)));
+        store_rows(part, static_cast<const float*>(numbers.data()), target, stream);
+        values = values.subspan(count);
+        target += static_cast<std::size_t>(part.rows * part.padded_channels) * size_of(to.dtype);
+    }
+    check(cudaStreamSynchronize(stream), "waiting for the device");
 }
 
 void from_stored(std::span<const std::byte> stored, const Shape& shape, DType dtype,
                  std::span<float> values) {
-    for_each_value(shape, [&](std::int64_t value, std::int64_t at) {
-        values[static_cast<std::size_t>(value)] =
-            static_cast<float>(kernels::reference::get(dtype, stored.data(), at));
-    });
+    if (values.empty()) return;
+    const kernels::PaddedRows rows = rows_of(shape, dtype);
+    std::size_t value = 0;
+    for (std::int64_t row = 0; row < rows.rows; ++row) {
+        for (std::int64_t c = 0; c < rows.channels; ++c) {
+            values[value++] = static_cast<float>(
+                kernels::reference::get(dtype, stored.data(), row * rows.padded_channels + c));
+        }
+    }
 }
 
 }  // namespace hpcai::device::cuda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "transfers.hpp"
 
 namespace hpcai::device::cuda {
 
@@ -45,9 +46,18 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
 /// stored in this type.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
 
-/// Between values that pass check_values() and their bytes as they are stored: rounded to nearest
-/// even, too large an f16 infinite, channels that are not given 0.
-std::vector<std::byte> to_stored(std::span<const float> values, const Shape& shape, DType dtype);
+/// Where values lie on the device.
+struct Place {
+    Shape shape;
+    DType dtype;
+    void* data;
+};
+/// Stores values that pass check_values(): rounded to nearest even, too large an f16 infinite,
+/// channels that are not given 0. Behind what `stream`, that of `transfers`, holds, and waits for
+/// it.
+void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
+                  cudaStream_t stream);
+/// The way back, on the host, of the bytes of such values.
 void from_stored(std::span<const std::byte> stored, const Shape& shape, DType dtype,
                  std::span<float> values);
 
