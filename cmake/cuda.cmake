@@ -70,9 +70,9 @@ target_include_directories(hpcai_cuda PUBLIC ${PROJECT_SOURCE_DIR})
 target_include_directories(hpcai_cuda PRIVATE ${PROJECT_SOURCE_DIR}/kernels)
 target_include_directories(hpcai_cuda SYSTEM PUBLIC ${CUDNN_INCLUDE} ${NCCL_INCLUDE}
   PRIVATE ${CUDNN_FRONTEND_INCLUDE})
-# A kernel whose numbers do not fit into registers is an error here.
+# A kernel whose numbers do not fit into registers is an error here. Line numbers are for compute-sanitizer and ncu.
 target_compile_options(hpcai_cuda PRIVATE
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-warn-spills,-warn-lmem-usage,-Werror>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Xptxas=-warn-spills,-warn-lmem-usage,-Werror>)
 target_link_options(hpcai_cuda PRIVATE -Wl,--no-undefined)
 set_target_properties(hpcai_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 # What a shared library takes from the modules has to run at any address.

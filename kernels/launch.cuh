@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <cuda_runtime.h>
 
 #include "failure.hpp"
@@ -15,13 +17,24 @@ struct Grid {
     cudaStream_t stream = nullptr;
 };
 
-/// Enqueues a kernel. Throws Error(internal) when the launch itself is refused.
+/// Throws Error(internal) with the name of the kernel just launched where that was refused, or
+/// earlier work has failed.
+inline void check_launch(const void* kernel) {
+    const cudaError_t status = cudaGetLastError();
+    if (status == cudaSuccess) return;
+    const char* name = nullptr;
+    if (cudaFuncGetName(&name, kernel) != cudaSuccess || name == nullptr) name = "of unknown name";
+    const auto what =
+        std::string("CUDA refuses the kernel ") + name + ", or work before it failed:";
+    fail(what.c_str(), cudaGetErrorString(status));
+}
+
+/// Enqueues a kernel. Throws as check_launch() does.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
     kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, 0, grid.stream>>>(
         static_cast<Parameters>(arguments)...);
-    const cudaError_t status = cudaGetLastError();
-    if (status != cudaSuccess) fail("CUDA refuses a kernel:", cudaGetErrorString(status));
+    check_launch(reinterpret_cast<const void*>(kernel));
 }
 
 }  // namespace hpcai::kernels

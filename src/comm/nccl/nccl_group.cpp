@@ -43,6 +43,7 @@ ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
 }  // namespace
 
 void check_cuda(cudaError_t status, const char* what) {
+    if (status != cudaSuccess) cudaGetLastError();  // or the next kernel's launch would report it
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));
 }

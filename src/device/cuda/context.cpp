@@ -6,6 +6,7 @@
 namespace hpcai::device::cuda {
 
 void check(cudaError_t status, const char* what) {
+    if (status != cudaSuccess) cudaGetLastError();  // or the next launch would report it again
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));
 }
