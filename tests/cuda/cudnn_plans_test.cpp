@@ -11,7 +11,7 @@
 #include <hpcai/models/make_model.hpp>
 
 #include "cuda/planned.hpp"
-#include "src/device/cuda/cudnn_graphs.hpp"
+#include "src/device/cuda/cudnn_choice.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -53,7 +53,7 @@ std::vector<Layer> configured_layers() {
 std::string refusal(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        const int plan = plans.first_finalized();
+        const int plan = first_good(plans);
         if (plan < 0) return "none of " + std::to_string(plans.count()) + " plans is supported";
         return plans.name(plan).empty() ? "a plan without a name" : "";
     } catch (const std::exception& error) {

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "simt/libraries.hpp"
 #include "src/device/cuda/cuda_device.hpp"
 #include "src/device/cuda/kernel_timing.hpp"
 #include "src/device/cuda/plan_cache.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
+
+using P = ConvolutionPass;
 
 const ops::Convolution kConvolution{{2, 5, 4, 16}, 8, 3, 1, 1, true};
 const ops::NormConvolution kJoined{{.input = kConvolution.input, .relu = true, .from_sums = true},
@@ -44,6 +47,21 @@ TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
     EXPECT_TRUE(device->accepts(kJoined, kHalf));
     EXPECT_TRUE(device->accepts(kConvolution, kHalf));
     EXPECT_EQ(context_of(*device).plans->find(key("norm")), "");
+}
+
+TEST(Acceptance, RefusesWhatTheDeviceDoesNotRunAndForgetsIt) {
+    for (const P failing : {P::forward_with_statistics, P::normalized_weight_gradient}) {
+        for (const bool autotune : {true, false}) {
+            const auto device = make_cuda_device({.autotune = autotune});
+            simt::let_fail(failing);
+            const bool joins = device->accepts(kJoined, kHalf);
+            const bool sums = device->accepts(kConvolution, kHalf);
+            simt::let_fail(std::nullopt);
+            const char* const kind = failing == P::forward_with_statistics ? "sums" : "norm";
+            EXPECT_FALSE(failing == P::forward_with_statistics ? sums : joins) << autotune;
+            EXPECT_EQ(context_of(*device).plans->find(key(kind)), "") << autotune;
+        }
+    }
 }
 
 TEST(Acceptance, RefusesFrozenNorms) {

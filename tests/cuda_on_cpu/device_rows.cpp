@@ -7,11 +7,9 @@
 namespace hpcai::device {
 namespace {
 
-std::function<std::unique_ptr<Device>()> maker(simt::Order order) {
-    return [order] {
-        simt::set_order(order);
-        return cuda::make_cuda_device({.autotune = false});
-    };
+std::unique_ptr<Device> make(simt::Order order, bool deterministic) {
+    simt::set_order(order);
+    return cuda::make_cuda_device({.deterministic = deterministic, .autotune = false});
 }
 
 }  // namespace
@@ -19,10 +17,12 @@ std::function<std::unique_ptr<Device>()> maker(simt::Order order) {
 /// The CUDA engine on the GPU that tests/simt stands in for. How streams run ahead of one another
 /// has nothing to do with precision, so one precision is enough for the other order.
 std::vector<DeviceRow> device_rows() {
-    std::vector<DeviceRow> rows = cuda_rows("cuda_on_cpu", maker(simt::Order::late));
+    std::vector<DeviceRow> rows = cuda_rows(
+        "cuda_on_cpu", [](bool deterministic) { return make(simt::Order::late, deterministic); });
     DeviceRow early = rows.back();
     early.name += "_early";
-    early.make = maker(simt::Order::early);
+    early.make = [] { return make(simt::Order::early, false); };
+    early.make_repeatable = [] { return make(simt::Order::early, true); };
     rows.push_back(early);
     return rows;
 }

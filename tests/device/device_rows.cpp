@@ -12,7 +12,9 @@ std::vector<DeviceRow> device_rows() {
     const char* wanted = std::getenv("HPCAI500_TEST_DEVICE");
     if (wanted == nullptr || std::string_view(wanted) != "cuda") return cpu_rows();
     const auto library = CudaLibrary::open();
-    return cuda_rows("cuda", [library] { return library->make_device({.autotune = false}); });
+    return cuda_rows("cuda", [library](bool deterministic) {
+        return library->make_device({.deterministic = deterministic, .autotune = false});
+    });
 }
 
 }  // namespace hpcai::device

@@ -42,6 +42,8 @@ struct DeviceRow {
     bool int8 = false;  // likewise
     RoundingKey rounding{};
     StepNumbers step{};
+    /// Of one that gives the same bits again, where that is another than make() gives.
+    std::function<std::unique_ptr<Device>()> make_repeatable = make;
 };
 
 inline const std::string& to_string(const DeviceRow& row) {
@@ -73,10 +75,12 @@ inline std::vector<DeviceRow> cpu_rows() {
     return rows;
 }
 
-/// Every precision of a GPU. cuDNN gives gradients of filters in the type of the images only, and a
-/// factor that lost 13 bits is wrong by up to 2^-11.
-inline std::vector<DeviceRow> cuda_rows(const std::string& name,
-                                        const std::function<std::unique_ptr<Device>()>& make) {
+/// Every precision of a GPU; `make` is told whether the device is to be deterministic. cuDNN gives
+/// gradients of filters in the type of the images only, and a factor that lost 13 bits is wrong by
+/// up to 2^-11.
+inline std::vector<DeviceRow> cuda_rows(
+    const std::string& name, const std::function<std::unique_ptr<Device>(bool)>& make_device) {
+    const auto make = [make_device] { return make_device(false); };
     using tensor::DType;
     std::vector<DeviceRow> rows{{name + "_tf32", make, DType::f32, {1e-3, 1e-3}, true}};
     for (const DType compute : {DType::f32, DType::f16, DType::bf16}) {
@@ -84,6 +88,7 @@ inline std::vector<DeviceRow> cuda_rows(const std::string& name,
         tolerance.filters = tolerance.stored;
         rows.push_back({name + "_" + std::string(name_of(compute)), make, compute, tolerance});
     }
+    for (DeviceRow& row : rows) row.make_repeatable = [make_device] { return make_device(true); };
     return rows;
 }
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <cublasLt.h>
@@ -93,6 +95,26 @@ struct Product {
     }
 };
 
+/// Not while it is recorded before it has ever run: the first time the library may load kernels and
+/// allocate.
+bool may_run(const Description& how, const std::vector<Matrix>& matrices, cudaStream_t stream) {
+    static std::set<std::string> have_run;
+    std::string key = how.tf32 ? "tf32" : "";
+    for (const auto which : {CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
+                             CUBLASLT_MATMUL_DESC_EPILOGUE}) {
+        key += " " + std::to_string(how.get(which, 0));
+    }
+    for (const Matrix& one : matrices) {
+        key += " " + std::string(name_of(one.dtype));
+        for (const auto number : {one.rows, one.columns, one.leading}) {
+            key += " " + std::to_string(number);
+        }
+    }
+    if (hpcai::simt::is_captured(stream)) return have_run.contains(key);
+    have_run.insert(key);
+    return true;
+}
+
 }  // namespace
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -107,7 +129,9 @@ std::size_t cublasLtGetVersion() {
     return CUBLAS_VERSION;
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
-    return status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value" : "an error";
+    return status == CUBLAS_STATUS_INVALID_VALUE     ? "invalid value"
+           : status == CUBLAS_STATUS_NOT_INITIALIZED ? "recorded before it has ever run"
+                                                     : "an error";
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
@@ -187,6 +211,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (!plain || !aligned || workspace_bytes < kWorkspaceBytes ||
         !is_legal(description(how), matrix(a), matrix(b), matrix(d))) {
         return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (!may_run(description(how), {matrix(a), matrix(b), matrix(d)}, stream)) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     const Product product{description(how), matrix(a), matrix(b), matrix(d), a_at, b_at, d_at};
     hpcai::simt::enqueue(stream, [product, workspace] {

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
 
 #include "kernels/host_numbers.hpp"
 
+#include "simt/libraries.hpp"
 #include "simt/numbers.hpp"
 #include "simt/streams.hpp"
 #include "src/device/cuda/cudnn_choice.hpp"
@@ -45,10 +47,22 @@ using O = Operand;
 using P = ConvolutionPass;
 
 /// What a plan is good for; the engine has to find out.
-enum class Quality { refuses, right, wrong, right_without_workspace };
-constexpr std::array kQualities{Quality::refuses, Quality::right, Quality::wrong,
-                                Quality::right_without_workspace};
-constexpr std::size_t kWorkspaceBytes = 768;
+enum class Quality { refuses, wants_too_much, right, wrong, right_without_workspace };
+/// Of cuDNN, too, many in front may be barred, and the next want gigabytes.
+constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
+constexpr std::size_t kWorkspaceBytes = 768, kTooManyBytes = (std::size_t{1} << 30) + 1;
+
+Quality quality_of(int plan) {
+    if (plan < kRefusing) return Quality::refuses;
+    constexpr std::array kOthers{Quality::wants_too_much, Quality::right, Quality::wrong,
+                                 Quality::right_without_workspace};
+    return kOthers.at(static_cast<std::size_t>(plan - kRefusing));
+}
+
+std::optional<ConvolutionPass>& failing_pass() {
+    static std::optional<ConvolutionPass> pass;
+    return pass;
+}
 
 /// Calls body(index in x, index in w, index in y) for every product of a convolution.
 template <typename Body>
@@ -213,12 +227,12 @@ struct ConvolutionPlans::Graph {
     P pass;
     cudnnHandle_t handle;
     int plans;
-    std::array<bool, kQualities.size()> finalized{};
+    std::array<bool, kAll> finalized{}, has_run{};
 };
 
 ConvolutionPlans::ConvolutionPlans(const ConvolutionShape& shape, ConvolutionPass pass,
                                    const Context& context, Search search)
-    : graph_(new Graph{shape, pass, context.cudnn, search == Search::quick ? 2 : 4}) {
+    : graph_(new Graph{shape, pass, context.cudnn, search == Search::quick ? kQuick : kAll}) {
     ensure(context.has_device(), "the CPU stands in for a device, not for a description");
 }
 
@@ -234,34 +248,42 @@ std::string ConvolutionPlans::name(int plan) const {
 
 bool ConvolutionPlans::finalize(int plan) {
     const auto index = static_cast<std::size_t>(plan);
-    return graph_->finalized.at(index) = kQualities.at(index) != Quality::refuses;
-}
-
-int ConvolutionPlans::first_finalized() {
-    for (int plan = 0; plan < count(); ++plan) {
-        if (finalize(plan)) return plan;
-    }
-    return -1;
+    return graph_->finalized.at(index) = quality_of(plan) != Quality::refuses;
 }
 
 std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
     const auto index = static_cast<std::size_t>(plan);
     ensure(graph_->finalized.at(index), "plan {} was not finalized", plan);
-    return kQualities[index] == Quality::right_without_workspace ? 0 : kWorkspaceBytes;
+    if (quality_of(plan) == Quality::wants_too_much) return kTooManyBytes;
+    return quality_of(plan) == Quality::right_without_workspace ? 0 : kWorkspaceBytes;
 }
 
 void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspace) const {
     const std::size_t scratch = workspace_bytes(plan);
-    const bool wrong = kQualities[static_cast<std::size_t>(plan)] == Quality::wrong;
+    const cudaStream_t stream = graph_->handle->stream;
+    const bool wrong = quality_of(plan) == Quality::wrong;
+    ensure(scratch < kTooManyBytes && graph_->pass != failing_pass(), "plan {} fails", plan);
     ensure(scratch == 0 || simt::is_aligned(workspace, 256), "a workspace is not aligned");
     for (int operand = 0; operand < kOperands; ++operand) {
         ensure(simt::is_aligned(operands[static_cast<Operand>(operand)], 16),
                "an operand is not aligned");
     }
-    simt::enqueue(graph_->handle->stream, [=, shape = graph_->shape, pass = graph_->pass] {
+    // The first time the library may load kernels and allocate.
+    ensure(graph_->has_run[static_cast<std::size_t>(plan)] || !simt::is_captured(stream),
+           "plan {} is recorded before it has ever run", plan);
+    graph_->has_run[static_cast<std::size_t>(plan)] = true;
+    simt::enqueue(stream, [=, shape = graph_->shape, pass = graph_->pass] {
         if (scratch > 0) std::memset(workspace, 0xee, scratch);  // what lay there is lost
         Convolution(shape, pass, operands, wrong ? 1.01 : 1).run();
     });
 }
 
 }  // namespace hpcai::device::cuda
+
+namespace hpcai::simt {
+
+void let_fail(std::optional<device::cuda::ConvolutionPass> pass) {
+    device::cuda::failing_pass() = pass;
+}
+
+}  // namespace hpcai::simt

@@ -231,6 +231,11 @@ void enqueue(CUstream_st* stream, std::function<void()> work) {
     }
 }
 
+bool is_captured(CUstream_st* stream) {
+    const std::lock_guard lock(Runtime::instance().mutex);
+    return stream != nullptr && stream->graph != nullptr;
+}
+
 void set_free_memory(std::size_t bytes) {
     Runtime::instance().memory.set_free(bytes);
 }

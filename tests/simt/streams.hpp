@@ -23,6 +23,9 @@ void set_order(Order order);
 /// without a stream, and otherwise reported by every later call on the device.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
+/// Whether work enqueued there is recorded.
+bool is_captured(CUstream_st* stream);
+
 /// Lets the clock of events go on by so much, as if the work that calls this had taken it.
 void pretend(double seconds);
 

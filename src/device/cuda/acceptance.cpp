@@ -31,36 +31,41 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
     return std::visit([&](const auto& op) { return accepts(op, options); }, operation);
 }
 
-bool Acceptance::decide(const std::string& question, const std::function<bool()>& answer) {
+bool Acceptance::decide(const std::string& question, const std::function<Answer()>& answer) {
     const auto [known, is_new] = known_.try_emplace(question);
     if (!is_new) return known->second;
     const std::string key = "joined " + question;
     const bool times = context_.has_device() && context_.autotune && context_.plans != nullptr;
     const std::string remembered = times ? context_.plans->find(key) : "";
     const Stopwatch watch;
-    known->second = remembered.empty() ? answer() : remembered == kJoined;
-    if (times && remembered.empty()) context_.tuning->seconds += watch.seconds();
-    if (times) context_.plans->insert(key, known->second ? kJoined : "apart");
+    if (!remembered.empty()) return known->second = remembered == kJoined;
+    const Answer found = answer();
+    known->second = found.joined;
+    if (times) context_.tuning->seconds += watch.seconds();
+    if (times && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
     return known->second;
 }
 
-bool Acceptance::pays(const std::vector<ops::Operation>& joined,
-                      const std::vector<ops::Operation>& apart, const KernelOptions& options) {
-    if (!context_.has_device() || !context_.autotune) return true;
+Acceptance::Answer Acceptance::pays(const std::vector<ops::Operation>& joined,
+                                    const std::vector<ops::Operation>& apart,
+                                    const KernelOptions& options) {
+    if (!context_.has_device()) return {true};
+    // The bits of a deterministic run must not depend on what memory is free for the trial.
+    if (!context_.autotune) return {context_.deterministic || runs(joined, options, context_)};
     // Best guesses of cuDNN on both sides: to time all plans of what is then not used takes
     // minutes.
     Context quick = context_;
     quick.autotune = false;
     const auto together = seconds_of(joined, options, quick);
     const auto separate = seconds_of(apart, options, quick);
-    return !together || !separate || *together < *separate;
+    return {together && (!separate || *together < *separate), together && separate};
 }
 
 bool Acceptance::accepts(const ops::Convolution& op, const KernelOptions& options) {
     if (!op.sums || !fills_vectors(op.filters)) return false;
     const ConvolutionShape shape = convolution_shape(op, options);
     return decide("sums " + to_string(shape), [&] {
-        if (!has_plan(shape, P::forward_with_statistics, context_)) return false;
+        if (!has_plan(shape, P::forward_with_statistics, context_)) return Answer{};
         ops::Convolution apart = op;
         apart.sums = false;
         const ops::BatchNorm norm{.input = output_shape(op), .relu = true};
@@ -81,9 +86,9 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
     const ConvolutionShape shape = convolution_shape(convolution, options);
     const bool sums_anyway = accepts(convolution, options);
     return decide("norm " + to_string(shape), [&] {
-        if (!has_plan(shape, P::normalized_forward_with_statistics, context_)) return false;
-        if (!has_plan(shape, P::normalized_weight_gradient, context_)) return false;
-        if (!has_plan(shape, P::input_gradient_with_norm, context_)) return false;
+        if (!has_plan(shape, P::normalized_forward_with_statistics, context_)) return Answer{};
+        if (!has_plan(shape, P::normalized_weight_gradient, context_)) return Answer{};
+        if (!has_plan(shape, P::input_gradient_with_norm, context_)) return Answer{};
         ops::Convolution apart = convolution;
         apart.sums = sums_anyway;
         return pays({op}, {op.norm, apart}, options);

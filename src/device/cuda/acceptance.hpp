@@ -12,7 +12,8 @@ namespace hpcai::device::cuda {
 
 /// Which joined operations a network is to be built of; see Device::accepts. cuDNN must have a
 /// plan, which it has in fp16 only; and with a device and autotune, forward and backward pass have
-/// to take less time than those of the parts, which Context::plans remembers.
+/// to take less time than those of the parts, which Context::plans remembers. What a device was
+/// seen to refuse is never accepted.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -28,10 +29,14 @@ private:
         return false;
     }
 
+    struct Answer {
+        bool joined = false;
+        bool lasts = true;  // for other runs, too: nothing lacked memory for the moment
+    };
     /// The answer that is known; else that of `answer`.
-    bool decide(const std::string& question, const std::function<bool()>& answer);
-    bool pays(const std::vector<ops::Operation>& joined, const std::vector<ops::Operation>& apart,
-              const KernelOptions& options);
+    bool decide(const std::string& question, const std::function<Answer()>& answer);
+    Answer pays(const std::vector<ops::Operation>& joined, const std::vector<ops::Operation>& apart,
+                const KernelOptions& options);
 
     const Context& context_;
     std::map<std::string, bool> known_;  // by shape: finding out takes long

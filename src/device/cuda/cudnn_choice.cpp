@@ -56,10 +56,12 @@ int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
     int best = -1;
     double least = 0;
     std::set<std::string> tried;  // several heuristics name the same plan
-    for (int plan = 0; plan < plans.count() && tried.size() < kMostTimed; ++plan) {
+    std::size_t timed = 0;        // many in front may be barred, as those that drop bits
+    for (int plan = 0; plan < plans.count() && timed < kMostTimed; ++plan) {
         if (best >= 0 && Clock::now() > deadline) break;
         if (!tried.insert(plans.name(plan)).second) continue;
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMostWorkspaceBytes) continue;
+        ++timed;
         const auto seconds = timer.seconds(plans, plan);
         if (!seconds) continue;
         if (best < 0 || *seconds < least) {
@@ -71,6 +73,16 @@ int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
 }
 
 }  // namespace
+
+int first_good(ConvolutionPlans& plans) {
+    int best = -1;
+    for (int plan = 0; plan < plans.count(); ++plan) {
+        if (!plans.finalize(plan)) continue;
+        if (plans.workspace_bytes(plan) <= kMostWorkspaceBytes) return plan;
+        if (best < 0 || plans.workspace_bytes(plan) < plans.workspace_bytes(best)) best = plan;
+    }
+    return best;
+}
 
 std::span<const Operand> read_by(ConvolutionPass pass) {
     return access_of(pass).reads;
@@ -129,7 +141,7 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
     }
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        return plans.first_finalized() >= 0;
+        return first_good(plans) >= 0;
     } catch (const Error&) {
         return false;  // how cuDNN says that it knows no such graph
     }
@@ -156,7 +168,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         ++context.tuning->convolutions;
         context.tuning->seconds += watch.seconds();
     }
-    if (plan_ < 0) plan_ = plans_->first_finalized();
+    if (plan_ < 0) plan_ = first_good(*plans_);
     ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);
 }
 

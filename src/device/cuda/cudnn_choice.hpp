@@ -12,7 +12,7 @@
 namespace hpcai::device::cuda {
 
 /// One graph with the plan that is used for it: the one that Context::plans knows; else, with a
-/// device, the fastest of those that were timed; else the first that cuDNN finalizes.
+/// device, the fastest of those that were timed; else first_good().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
@@ -31,6 +31,10 @@ private:
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
 };
+
+/// The first plan that can be finalized and wants no more than a GiB of workspace; else, of those
+/// that can be finalized, the one that wants least; or -1.
+int first_good(ConvolutionPlans& plans);
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans does not know it.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);

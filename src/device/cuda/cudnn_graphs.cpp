@@ -246,13 +246,6 @@ bool ConvolutionPlans::finalize(int plan) {
     return graph_->graph.build_plan_at_index(plan).is_good();
 }
 
-int ConvolutionPlans::first_finalized() {
-    for (int plan = 0; plan < count(); ++plan) {
-        if (finalize(plan)) return plan;
-    }
-    return -1;
-}
-
 std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
     std::int64_t bytes = 0;
     check(graph_->graph.get_workspace_size_plan_at_index(plan, bytes), "sizing a workspace");

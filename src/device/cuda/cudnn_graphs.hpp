@@ -107,8 +107,6 @@ public:
     std::string name(int plan) const;
     /// False when this plan turns out not to support the graph. Can take seconds.
     bool finalize(int plan);
-    /// The first that can be finalized, or -1.
-    int first_finalized();
     /// Of a finalized plan.
     std::size_t workspace_bytes(int plan) const;
     /// Enqueues a finalized plan on the stream of the context's handle. `workspace` has

@@ -118,15 +118,32 @@ double seconds_of(std::vector<TimedKernel>& kernels, cudaStream_t stream) {
     return stop.seconds_since(start);
 }
 
+std::vector<TimedKernel> kernels_of(const std::vector<ops::Operation>& operations,
+                                    const KernelOptions& options, const Context& context) {
+    std::vector<TimedKernel> kernels;
+    for (const ops::Operation& operation : operations) {
+        kernels.emplace_back(operation, options, context);
+    }
+    return kernels;
+}
+
 }  // namespace
+
+bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
+          const Context& context) {
+    try {
+        std::vector<TimedKernel> kernels = kernels_of(operations, options, context);
+        seconds_of(kernels, context.stream);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
 
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context) {
     try {
-        std::vector<TimedKernel> kernels;
-        for (const ops::Operation& operation : operations) {
-            kernels.emplace_back(operation, options, context);
-        }
+        std::vector<TimedKernel> kernels = kernels_of(operations, options, context);
         seconds_of(kernels, context.stream);
         std::array<double, kRepeats> seconds{};
         for (double& one : seconds) one = seconds_of(kernels, context.stream);

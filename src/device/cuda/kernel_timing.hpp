@@ -14,4 +14,8 @@ namespace hpcai::device::cuda {
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context);
 
+/// Whether they run at all, once forward and backward, on memory of their own.
+bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
+          const Context& context);
+
 }  // namespace hpcai::device::cuda
