@@ -128,8 +128,8 @@ private:
     /// Median seconds of `work`, run by itself: several times in a row where a clock's step is as
     /// long as the work.
     double alone(const Work& work, bool is_upload = false) {
-        const int in_a_row = runs_in_a_row(*device_);
         work();  // brings its memory into the caches' usual state
+        const int in_a_row = is_upload ? 1 : runs_in_a_row(*device_, work);
         TimedWork timed(*device_, {[&] {
             for (int i = 0; i < in_a_row; ++i) work();
         }},

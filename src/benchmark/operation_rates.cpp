@@ -18,9 +18,11 @@
 namespace hpcai::benchmark {
 namespace {
 
+constexpr int kRunsBefore = 4;  // those that do not count, of a device that records
 constexpr int kFewestRuns = 3;
 constexpr int kMostRuns = 15;
-constexpr double kTimesSlower = 8;  // one of a series against the one before
+// One of a series against the one before, its work and its numbers.
+constexpr double kTimesSlower = 8, kTimesLarger = 8;
 
 bool is_measured(const ops::Operation& operation) {
     return std::holds_alternative<ops::Convolution>(operation) ||
@@ -48,25 +50,31 @@ OperationRate describe(const MeasuredOperation& one, const device::Precision& pr
     return rate;
 }
 
+struct Measured {
+    std::vector<OperationRate> rates;
+    double setup_seconds = 0;  // of kernels and numbers
+};
+
 /// Measures one operation; `seconds` are for each of its passes.
-std::vector<OperationRate> measure(RateMeter& meter, const MeasuredOperation& one,
-                                   const device::Precision& precision, double seconds) {
+Measured measure(RateMeter& meter, const MeasuredOperation& one, const device::Precision& precision,
+                 double seconds) {
+    const double began = meter.elapsed_seconds();
     std::unique_ptr<OperationBench> bench;
     comm::run_together(meter.everyone(), [&] {
         bench = std::make_unique<OperationBench>(
             one.operation, OperationBench::Setup{meter.device(), precision, device::Mode::training,
                                                  one.needs_input_gradient});
     });
-    std::vector<OperationRate> rates;
+    Measured measured{{}, meter.elapsed_seconds() - began};
     for (const ops::Pass pass : bench->passes()) {
         OperationRate rate = describe(one, precision, pass);
         rate.bytes = metrics::moved_bytes(bench->graph(), bench->node(), pass, precision.compute);
         const double median_seconds = meter.seconds_of([&] { bench->run(pass); }, seconds);
         rate.seconds = {median_seconds, ""};
         rate.flops_per_second = {rate.flops / median_seconds, ""};
-        rates.push_back(std::move(rate));
+        measured.rates.push_back(std::move(rate));
     }
-    return rates;
+    return measured;
 }
 
 double longest(const std::vector<OperationRate>& rates) {
@@ -101,7 +109,8 @@ double RateMeter::elapsed_seconds() {
 }
 
 double RateMeter::seconds_of(const std::function<void()>& work, double seconds, bool has_upload) {
-    const int in_a_row = has_upload ? 1 : runs_in_a_row(device_);
+    // As often on all ranks, as they may have to wait for one another.
+    const int in_a_row = has_upload ? 1 : static_cast<int>(agree(runs_in_a_row(device_, work)));
     TimedWork timed(device_, {[&] {
                         for (int i = 0; i < in_a_row; ++i) work();
                     }},
@@ -169,11 +178,13 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
     const double each =
         seconds / (kPasses * static_cast<double>(std::max<std::size_t>(operations.size(), 1)));
     std::vector<OperationRate> all;
-    double slowest = 0;
+    double slowest = 0, setup_seconds = 0;
     for (const MeasuredOperation& one : operations) {
         const double left = end - meter.elapsed_seconds();
-        const double needed =
-            one.of_model ? 0 : kTimesSlower * slowest * kPasses * (1 + kFewestRuns);
+        const double needed = one.of_model
+                                  ? 0
+                                  : kTimesSlower * slowest * kPasses * (kRunsBefore + kFewestRuns) +
+                                        kTimesLarger * setup_seconds;
         if (left <= needed) {
             if (!one.of_model && !all.empty()) break;
             OperationRate skipped = describe(one, precision, ops::Pass::forward);
@@ -182,9 +193,10 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
             all.push_back(std::move(skipped));
             continue;
         }
-        std::vector<OperationRate> rates = measure(meter, one, precision, each);
-        slowest = std::max(slowest, longest(rates));
-        all.insert(all.end(), rates.begin(), rates.end());
+        const Measured measured = measure(meter, one, precision, each);
+        slowest = std::max(slowest, longest(measured.rates));
+        setup_seconds = measured.setup_seconds;
+        all.insert(all.end(), measured.rates.begin(), measured.rates.end());
     }
     return all;
 }

@@ -35,10 +35,9 @@ private:
     std::unique_ptr<device::Recording> recording_;  // goes before its marks
 };
 
-/// How often a piece of work is done in a row between two marks, where a clock's step is as long as
-/// the work.
-inline int runs_in_a_row(const device::Device& device) {
-    return device.records() ? 20 : 1;
-}
+/// How often a piece of work without uploads is to be done in a row between two marks: on a device
+/// that records, whose clock has long steps, as often as takes a millisecond, 1 to 20 times; else
+/// once. There it is done before it is recorded: a first time may allocate in libraries.
+int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::benchmark

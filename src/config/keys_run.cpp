@@ -128,7 +128,8 @@ std::vector<Key> run_keys() {
         run.text(
             "roofline", &RunConfig::roofline,
             {.meaning = "Ceiling that the run's speed is compared with: measure takes about two "
-                        "seconds before training, outside of every clock that scores; off has "
+                        "seconds before training, and on a GPU until the plans that it needs "
+                        "have been timed, outside of every clock that scores; off has "
                         "none; else a file that `hpcai500 roofline --output` wrote."}),
     };
     for (Key& key : keys_over_time(run)) keys.push_back(std::move(key));
