@@ -238,7 +238,7 @@ SETTINGS = {  # all keys of the configuration, by section
     "communication":
         "backend algorithm precision torus_columns ranks_per_node bucket_mib overlap",
     "device":
-        "kind threads layout autotune plan_cache",
+        "kind threads layout autotune plan_cache recording",
 }
 
 

@@ -84,6 +84,10 @@ std::vector<Key> device_keys() {
         device.text("plan_cache", &DeviceConfig::plan_cache,
                     {.meaning = "File that keeps what device.autotune found on GPUs from run to "
                                 "run; empty keeps nothing."}),
+        device.boolean("recording", &DeviceConfig::recording,
+                       {.meaning = "Records a GPU's training step once and replays it; false "
+                                   "launches each kernel by itself, which is slower and tells "
+                                   "faults of recordings from faults of kernels."}),
     };
 }
 

@@ -44,7 +44,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
                             optimizer_tensors(network_, store_))),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                bucket_options(setup.config.communication), setup.before_sum),
-      can_be_recorded_(device_.records() && !setup.before_sum &&
+      can_be_recorded_(setup.config.device.recording && device_.records() && !setup.before_sum &&
                        (reducer_.size() == 1 || reducer_.can_be_recorded())),
       steps_between_readings_(setup.config.run.loss_steps),
       log_(setup.log) {

@@ -52,7 +52,7 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
     EXPECT_THAT(message_of("epochs: 4\n"), EndsWith("mean 'workload.epochs'?"));
     EXPECT_EQ(message_of("device:\n  colour: red\n"),
               "f.yaml:2:3: device.colour: expected a key of device (kind, threads, layout, "
-              "autotune, plan_cache), got 'colour'");
+              "autotune, plan_cache, recording), got 'colour'");
     EXPECT_THAT(message_of("xyz: 4\n"),
                 HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
 }

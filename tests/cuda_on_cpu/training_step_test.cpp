@@ -58,6 +58,29 @@ TEST_F(StepOnGpu, EndsForTheReducerHoweverItIsEnqueued) {
     }
 }
 
+TEST_F(StepOnGpu, HasTheSameBitsAndNoPhasesWhereNothingIsRecorded) {
+    const auto train = [&](bool recording) {
+        config::Config config = config_;
+        config.device.recording = recording;
+        graph::ParameterStore store(graph_, *gpu_);
+        initialize(graph_, 1, 0, store);
+        graph::Network network(graph_, *gpu_, store, options_);
+        NotingReducer reducer;
+        ToySource source{kRows, 8};
+        StepLog log({.now = [] { return 0.0; }}, *gpu_);
+        TrainingStep step({config, network, *gpu_, store, reducer, &log});
+        bool has_phases = false;
+        for (int number = 0; number < 4; ++number) {
+            feed(network, source.next());
+            step.run(0.1);
+            has_phases = step.read().phases.has_value();
+        }
+        EXPECT_EQ(has_phases, recording);
+        return store.read(store.parameters());
+    };
+    EXPECT_EQ(train(false), train(true));
+}
+
 TEST_F(StepOnGpu, HasItsPhasesByTheClockOfTheGpu) {
     graph::Network network(graph_, *gpu_, store_, options_);
     NotingReducer reducer;

@@ -202,6 +202,7 @@ struct DeviceConfig {
     ActivationLayout layout = ActivationLayout::automatic;
     bool autotune = true;
     std::string plan_cache;  // file; empty: none
+    bool recording = true;
 };
 
 struct Config {
