@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/reference/metrics_evaluation.json and metrics_score.json.
 
-metrics_evaluation.json: top-k without ties from torch.topk and with ties by sorting; softmax from
-torch.softmax in float64; Wilson intervals as the roots of their quadratic equation in decimals of
-50 digits; soft, majority and out-of-bag votes of five members from NumPy in float64.
+metrics_evaluation.json: top-k without ties from torch.topk and with ties by sorting; Wilson
+intervals as the roots of their quadratic equation in decimals of 50 digits; soft, majority and out-of-bag votes of five members from NumPy in float64.
 metrics_score.json: equations 6 to 8 in fractions and decimals.
 
 usage: metric_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
@@ -48,13 +47,6 @@ def top_k_with_ties():
     scores = tied_scores()
     ranked = [sorted(range(8), key=lambda c: (-row[c], c)) for row in scores]
     return {"scores": scores, "top_5": [order[:5] for order in ranked]}
-
-
-def softmax_cases():
-    logits = [[((i * i * 7 + row * 13) % 41 - 20) / 4 * (row + 1) for i in range(10)]
-              for row in range(6)]
-    softmax = torch.softmax(torch.tensor(logits, dtype=torch.float64), dim=1)
-    return {"logits": logits, "softmax": softmax.tolist()}
 
 
 def normal_quantile():
@@ -191,7 +183,7 @@ def main():
     versions = {"torch": torch.__version__, "numpy": numpy.__version__}
     write(folder / "metrics_evaluation.json",
           {**versions, "top_k": top_k_without_ties(), "top_k_ties": top_k_with_ties(),
-           "softmax": softmax_cases(), "wilson": wilson_cases(), "votes": vote_cases()})
+           "wilson": wilson_cases(), "votes": vote_cases()})
     write(folder / "metrics_score.json", {"penalties": penalty_cases(), "scores": flops_cases()})
 
 

@@ -59,22 +59,6 @@ std::optional<std::int32_t> predicted_class(std::span<const float> row) {
     return best;
 }
 
-void softmax_rows(std::span<float> scores, std::int64_t classes) {
-    const auto width = static_cast<std::size_t>(classes);
-    ensure(classes > 0 && scores.size() % width == 0, "{} scores for {} classes", scores.size(),
-           classes);
-    for (std::size_t start = 0; start < scores.size(); start += width) {
-        const std::span<float> row = scores.subspan(start, width);
-        const float highest = *std::ranges::max_element(row);
-        double sum = 0;
-        for (float& score : row) {
-            score = std::exp(score - highest);
-            sum += static_cast<double>(score);
-        }
-        for (float& score : row) score = static_cast<float>(static_cast<double>(score) / sum);
-    }
-}
-
 Interval wilson_interval_95(std::int64_t correct, std::int64_t samples) {
     ensure(correct >= 0 && correct <= samples, "{} correct of {} samples", correct, samples);
     if (samples == 0) return {0, 1};

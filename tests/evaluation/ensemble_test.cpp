@@ -15,14 +15,17 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 using Rows = std::vector<float>;
 
-/// Softmax of small pseudo-random scores.
+/// Rows of small pseudo-random numbers that add up to 1.
 Rows predictions(std::uint32_t seed, std::size_t samples, std::int64_t classes) {
     Rows rows(samples * static_cast<std::size_t>(classes));
     for (float& value : rows) {
         seed = seed * 1664525U + 1013904223U;
-        value = static_cast<float>(seed >> 8) * 0x1p-24F * 6.0F;
+        value = std::exp(static_cast<float>(seed >> 8) * 0x1p-24F * 6.0F);
     }
-    softmax_rows(rows, classes);
+    for (auto row = rows.begin(); row != rows.end(); row += classes) {
+        const float sum = std::accumulate(row, row + classes, 0.0F);
+        std::for_each(row, row + classes, [sum](float& value) { value /= sum; });
+    }
     return rows;
 }
 

@@ -57,20 +57,6 @@ TEST(TopKCount, RanksTiesAsSortingByScoreAndThenClassDoes) {
     compare_ranks(reference()["top_k_ties"], error);
 }
 
-TEST(Softmax, AgreesWithTorchSoftmaxInDoubles) {
-    // fp32: exponential and quotient, relative to the probability; logits to 30
-    tests::LargestError error("softmax of a row, relative, fp32", 2e-7);
-    const json& cases = reference()["softmax"];
-    for (std::size_t row = 0; row < cases["logits"].size(); ++row) {
-        std::vector<float> scores = cases["logits"][row];
-        const std::vector<double> want = cases["softmax"][row];
-        softmax_rows(scores, static_cast<std::int64_t>(scores.size()));
-        for (std::size_t i = 0; i < want.size(); ++i) {
-            error.add(std::abs(scores[i] - want[i]) / want[i], fmt::format("{}, {}", row, i));
-        }
-    }
-}
-
 TEST(WilsonInterval, IsTheRootsOfItsQuadraticEquationInDecimals) {
     // double: a share of 1e-9 loses digits in centre - half width, absolutely 1e-16
     tests::LargestError error("Wilson interval against its equation in 50 digits, fp64", 4e-16);

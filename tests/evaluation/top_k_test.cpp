@@ -76,24 +76,6 @@ TEST(Accuracy, OfNoSampleIsNothing) {
     EXPECT_EQ(accuracy(1, 4), 0.25);
 }
 
-TEST(Softmax, SumsToOneAndKeepsTheOrderForLargeLogits) {
-    std::vector<float> scores{1000, 1001, 999, -3, 0, 3};
-    softmax_rows(scores, 3);
-    const double e = std::exp(1.0);
-    EXPECT_NEAR(scores[1], e / (1 + e + 1 / e), 1e-6);
-    EXPECT_NEAR(scores[0] + scores[1] + scores[2], 1, 1e-6);
-    EXPECT_NEAR(scores[5], 1 / (1 + std::exp(-3.0) + std::exp(-6.0)), 1e-6);
-}
-
-TEST(Softmax, MakesARowNanThatHasNoMeaning) {
-    std::vector<float> scores{1, kNan, kInfinity, 0, -kInfinity, -kInfinity, -kInfinity, 0};
-    softmax_rows(scores, 2);
-    for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(std::isnan(scores[index])) << index;
-    EXPECT_EQ(scores[6], 0.0F);
-    EXPECT_EQ(scores[7], 1.0F);
-    EXPECT_THROW(softmax_rows(scores, 3), Error);
-}
-
 TEST(WilsonInterval, GivesNewcombesPublishedValues) {
     // R. G. Newcombe, Statistics in Medicine 17 (1998) 857-872, table I, method 3.
     struct Row {

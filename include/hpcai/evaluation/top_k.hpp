@@ -30,11 +30,6 @@ TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
 /// The class of the highest score of one row, the lowest of equals; nothing when a score is NaN.
 std::optional<std::int32_t> predicted_class(std::span<const float> row);
 
-/// Replaces each row of `scores` (samples, classes) by its softmax, exp(x - max) / sum, summed in
-/// double. A row with a NaN or +infinity, or of -infinity alone, becomes all NaN. Throws
-/// Error(internal) when the sizes do not fit.
-void softmax_rows(std::span<float> scores, std::int64_t classes);
-
 struct Interval {
     double low = 0;
     double high = 1;
