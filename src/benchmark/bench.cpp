@@ -42,7 +42,7 @@ public:
           update_(device_->build(
               training::plan_optimizer(whole_.network(), whole_.store(), config.training),
               training::optimizer_tensors(whole_.network(), whole_.store()))),
-          timing_(whole_.network().graph(), [this] { return now_; }) {
+          timing_([this] { return now_; }) {
         note_.finish(device::tuning_of(*device_));
     }
 

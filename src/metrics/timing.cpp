@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/metrics/timing.hpp>
 
 namespace hpcai::metrics {
@@ -17,15 +16,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-TimingObserver::TimingObserver(const graph::Graph& graph, std::function<double()> now)
-    : now_(std::move(now)) {
-    for (const graph::Node& node : graph.nodes()) {
-        kinds_.emplace(node.name, ops::name_of(node.operation));
-    }
-}
-
-TimingObserver::TimingObserver(const graph::Graph& graph)
-    : TimingObserver(graph, [watch = Stopwatch()] { return watch.seconds(); }) {}
+TimingObserver::TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 
 void TimingObserver::before(const graph::Step&) {
     started_ = now_();
@@ -47,30 +38,6 @@ std::vector<OperationTime> TimingObserver::by_node() const {
         times[call.order] = {call.name, key.second, median(call.seconds)};
     }
     return times;
-}
-
-std::vector<OperationTime> TimingObserver::by_operation() const {
-    std::map<std::pair<std::string, ops::Pass>, std::vector<double>> sums;  // [training step]
-    for (const auto& [key, call] : calls_) {
-        std::vector<double>& sum = sums[{kind_of(call.name), key.second}];
-        sum.resize(std::max(sum.size(), call.seconds.size()));
-        std::transform(call.seconds.begin(), call.seconds.end(), sum.begin(), sum.begin(),
-                       std::plus<>());
-    }
-    std::vector<OperationTime> times;
-    for (const auto& [key, seconds] : sums) {
-        times.push_back({key.first, key.second, median(seconds)});
-    }
-    std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) {
-        return a.median_seconds > b.median_seconds;
-    });
-    return times;
-}
-
-const std::string& TimingObserver::kind_of(const std::string& node) const {
-    static const std::string kGradientSum = "gradient_sum";
-    const auto found = kinds_.find(node);
-    return found == kinds_.end() ? kGradientSum : found->second;
 }
 
 }  // namespace hpcai::metrics

@@ -12,9 +12,9 @@
 
 namespace hpcai::metrics {
 
-/// Time of one thing in one pass of a training step.
+/// Time of one kernel in one pass of a training step.
 struct OperationTime {
-    std::string name;  // of a node, or of a kind of operation
+    std::string name;  // of a node, or of a sum of gradients
     ops::Pass pass = ops::Pass::forward;
     double median_seconds = 0;  // over the training steps seen
 };
@@ -24,11 +24,8 @@ struct OperationTime {
 /// not the times of the work. Costs two clock readings a call.
 class TimingObserver final : public graph::Observer {
 public:
-    /// `graph` is the network's and is read only here; `now` gives seconds on a clock that never
-    /// steps back.
-    explicit TimingObserver(const graph::Graph& graph, std::function<double()> now);
-    /// With the machine's steady clock.
-    explicit TimingObserver(const graph::Graph& graph);
+    /// `now` gives seconds on a clock that never steps back.
+    explicit TimingObserver(std::function<double()> now);
 
     void before(const graph::Step& step) override;
     void after(const graph::Step& step) override;
@@ -39,10 +36,6 @@ public:
     /// By node and pass, in the order in which they first ran. Nothing before the first step.
     std::vector<OperationTime> by_node() const;
 
-    /// By kind of operation (ops::name_of; "gradient_sum" for sums of gradients, which are no node)
-    /// and pass: medians of the sum over the kind's nodes within a step, the longest first.
-    std::vector<OperationTime> by_operation() const;
-
 private:
     struct Call {
         std::size_t order = 0;
@@ -51,10 +44,7 @@ private:
     };
     using CallKey = std::pair<const device::Kernel*, ops::Pass>;
 
-    const std::string& kind_of(const std::string& node) const;
-
     std::function<double()> now_;
-    std::map<std::string, std::string> kinds_;  // of operation, by node
     std::map<CallKey, Call> calls_;
     double started_ = 0;
 };
