@@ -48,7 +48,7 @@ std::string number(const Quantity& quantity, fmt::string_view format) {
 }
 
 std::string flops(const Quantity& quantity) {
-    return number(quantity, "{:.3e}");
+    return quantity.value ? format_flops(*quantity.value) : "n/a";
 }
 std::string quality(const Quantity& quantity) {
     return number(quantity, "{:.4f}");
@@ -342,10 +342,6 @@ void print_models(Page& page, const RunRecord& record) {
 
 std::string_view word_of(Status status) {
     return row_of(status).word;
-}
-
-ExitCode exit_code_of(Status status) {
-    return row_of(status).exit_code;
 }
 
 std::string result_line(const RunRecord& record) {

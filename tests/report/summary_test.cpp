@@ -126,15 +126,11 @@ TEST(Summary, NeverPrintsANan) {
     EXPECT_NE(result_line(record).find("VFLOPS=n/a quality=n/a"), std::string::npos);
 }
 
-TEST(Status, HasItsWordAndItsExitCode) {
+TEST(Status, HasItsWord) {
     EXPECT_EQ(word_of(Status::valid), "VALID");
     EXPECT_EQ(word_of(Status::invalid), "INVALID");
     EXPECT_EQ(word_of(Status::partial), "PARTIAL");
     EXPECT_EQ(word_of(Status::custom), "CUSTOM");
-    EXPECT_EQ(exit_code_of(Status::valid), ExitCode::ok);
-    EXPECT_EQ(exit_code_of(Status::custom), ExitCode::ok);
-    EXPECT_EQ(exit_code_of(Status::partial), ExitCode::partial);
-    EXPECT_EQ(exit_code_of(Status::invalid), ExitCode::invalid);
 }
 
 }  // namespace

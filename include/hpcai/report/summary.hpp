@@ -15,10 +15,6 @@ inline constexpr const char* kSummaryName = "summary.txt";
 /// "VALID", "INVALID", "PARTIAL", "CUSTOM".
 std::string_view word_of(Status status);
 
-/// The exit code that `status` has by itself: 0 for valid and custom, 7 for partial, 9 for
-/// invalid. An invalid run may have a more telling one, such as 5 when every group failed.
-ExitCode exit_code_of(Status status);
-
 /// The result in a line, without a line break; stable, tools parse it:
 /// RESULT VALID  workload=... M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 quality=0.7583 target=0.7630
 /// A number that is not there is "n/a".
