@@ -118,11 +118,6 @@ std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
 
 }  // namespace
 
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values) {
-    const PlannedSum sum{options, values, {}};
-    return estimate_traffic(std::span(&sum, 1));
-}
-
 SumTraffic estimate_traffic(std::span<const PlannedSum> sums) {
     SumTraffic most;
     std::map<int, double> out_of_node;

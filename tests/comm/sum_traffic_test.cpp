@@ -10,11 +10,16 @@
 namespace hpcai::comm {
 namespace {
 
+SumTraffic traffic_of(const SumOptions& options, std::size_t values) {
+    const PlannedSum sum{options, values, {}};
+    return estimate_traffic(std::span(&sum, 1));
+}
+
 TEST(SumTraffic, OfAHierarchyIsTheFormulasByHand) {
     // Two nodes of two: half of 8000 bytes to the neighbour, half of that to the other node, and
     // both ways back.
     const SumOptions options{SumAlgorithm::hierarchical, WireFormat::fp32, {}, {0, 0, 1, 1}};
-    const SumTraffic traffic = estimate_traffic(options, 2048);
+    const SumTraffic traffic = traffic_of(options, 2048);
     EXPECT_EQ(traffic.sent, 2 * 4096 + 2 * 2048);
     EXPECT_EQ(traffic.between_nodes, 2 * 2048);
     EXPECT_EQ(traffic.out_of_node, 2 * 2 * 2048);
@@ -22,7 +27,7 @@ TEST(SumTraffic, OfAHierarchyIsTheFormulasByHand) {
 
 TEST(SumTraffic, OfAllWithAllIsTheFormulaByHand) {
     const SumOptions options{SumAlgorithm::all_reduce, WireFormat::fp32, {}, {0, 0, 1, 1}};
-    const SumTraffic traffic = estimate_traffic(options, 1000);
+    const SumTraffic traffic = traffic_of(options, 1000);
     EXPECT_EQ(traffic.sent, 6000);
     EXPECT_EQ(traffic.between_nodes, 4000);
     EXPECT_EQ(traffic.out_of_node, 8000);
@@ -40,7 +45,7 @@ TEST(SumTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
         EXPECT_EQ(statistics[rank].to_other_nodes, 100 * messages_to_other_nodes[rank % 6]) << rank;
     }
     const SumOptions options{SumAlgorithm::all_reduce, WireFormat::fp32, {}, nodes};
-    const SumTraffic alone = estimate_traffic(options, 1200);
+    const SumTraffic alone = traffic_of(options, 1200);
     const PlannedSum sum{options, 1200, statistics};
     const SumTraffic traffic = estimate_traffic(std::span(&sum, 1));
     EXPECT_EQ(traffic.sent, alone.sent + 300);
@@ -51,7 +56,7 @@ TEST(SumTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
 TEST(SumTraffic, AddsUpWhatRanksOfANodeSendForDifferentSums) {
     const SumOptions apart{SumAlgorithm::all_reduce, WireFormat::fp32, {}, {0, 1}};
     const SumOptions together{SumAlgorithm::all_reduce, WireFormat::fp32, {}, {1, 1}};
-    const SumTraffic one = estimate_traffic(apart, 1000);
+    const SumTraffic one = traffic_of(apart, 1000);
     const std::vector<PlannedSum> sums{{apart, 1000, {}}, {together, 3000, {}}, {apart, 500, {}}};
     const SumTraffic all = estimate_traffic(sums);
     EXPECT_EQ(all.sent, 3 * one.sent);

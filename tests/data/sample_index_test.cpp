@@ -119,7 +119,6 @@ public:
     void all_reduce_max(std::span<double>) override {}
     void reduce_sum(std::span<float>, int) override {}
     void all_gather(std::span<const std::byte>, std::span<std::byte>) override {}
-    void reduce_scatter_sum(std::span<const float>, std::span<float>) override {}
     void send(std::span<const std::byte>, int, int) override {}
     void receive(std::span<std::byte>, int, int) override {}
     std::unique_ptr<comm::Request> start_exchange(std::span<const comm::Outgoing>,

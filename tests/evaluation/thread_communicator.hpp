@@ -107,7 +107,6 @@ public:
     void all_reduce_sum(std::span<double>) override { refuse(); }
     void all_reduce_sum(std::span<std::int64_t>) override { refuse(); }
     void broadcast(std::span<std::byte>, int) override { refuse(); }
-    void reduce_scatter_sum(std::span<const float>, std::span<float>) override { refuse(); }
     std::unique_ptr<comm::Request> start_exchange(std::span<const comm::Outgoing>,
                                                   std::span<const comm::Incoming>, int) override {
         refuse();

@@ -99,16 +99,6 @@ TEST_P(Collectives, AllGatherPutsRanksOneAfterTheOther) {
     EXPECT_EQ(all, expected);
 }
 
-TEST_P(Collectives, ReduceScatterKeepsOnePartOfTheSum) {
-    const std::size_t total = count_ * static_cast<std::size_t>(size_);
-    const std::vector<float> all = values_of<float>(rank_, total);
-    std::vector<float> mine(count_);
-    ranks_.reduce_scatter_sum(all, mine);
-    const std::vector<float> sum = sum_over_ranks<float>(total);
-    const auto begin = sum.begin() + static_cast<std::ptrdiff_t>(count_) * rank_;
-    EXPECT_EQ(mine, std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count_)));
-}
-
 TEST_P(Collectives, MessagesGoRoundARing) {
     if (size_ == 1) GTEST_SKIP() << "a ring needs two ranks";
     const int next = (rank_ + 1) % size_;
@@ -158,9 +148,6 @@ TEST(Communicator, UnequalCountsAreRefusedBeforeAnyMessage) {
     const std::array<std::byte, 4> mine{};
     std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(ranks.size()) + 1);
     EXPECT_THROW(ranks.all_gather(mine, all), Error);
-    const std::array<float, 3> values{};
-    std::array<float, 2> part{};
-    EXPECT_THROW(ranks.reduce_scatter_sum(values, part), Error);
     ranks.barrier();
 }
 

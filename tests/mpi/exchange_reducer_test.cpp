@@ -234,9 +234,6 @@ public:
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
         group_.all_gather(mine, all);
     }
-    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override {
-        group_.reduce_scatter_sum(all, mine);
-    }
     void send(std::span<const std::byte> bytes, int destination, int tag) override {
         group_.send(bytes, destination, tag);
     }

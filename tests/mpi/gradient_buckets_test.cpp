@@ -139,7 +139,8 @@ TEST(GradientBuckets, AreFilledFromTheEndAndHoldWhatFits) {
     const auto count = [&](std::vector<std::size_t> sizes, std::size_t bucket_floats) {
         return GradientBuckets(*reducer, gradients, ranges_of(sizes),
                                {bucket_floats * sizeof(float), true})
-            .bucket_count();
+            .ranges()
+            .size();
     };
     EXPECT_EQ(count({10, 10, 10, 10}, 20), 2u);
     EXPECT_EQ(count({10, 10, 10}, 20), 2u);

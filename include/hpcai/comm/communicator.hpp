@@ -59,9 +59,6 @@ public:
     /// `mine` of every rank one after the other; all ranks give the same count.
     virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
-    /// Sum over ranks of `all`, of which rank r keeps its part r; `mine` has all.size() / size().
-    virtual void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) = 0;
-
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
 

@@ -78,7 +78,6 @@ public:
     using Listener = std::function<void(std::size_t bucket, bool is_over)>;
     void tell(Listener listener) { listener_ = std::move(listener); }
 
-    std::size_t bucket_count() const { return buckets_.size(); }
     /// Of the buckets, in the order in which their sums start.
     std::vector<Range> ranges() const;
     const BucketAccounting& accounting() const { return accounting_; }

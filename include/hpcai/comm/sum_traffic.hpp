@@ -19,15 +19,6 @@ struct SumTraffic {
     std::int64_t out_of_node = 0;    // to other nodes, by all ranks of the node that sends most
 };
 
-/// Of a sum over P ranks, n at a time inside and R sets outside, of B bytes on the wire:
-///
-///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
-///   the others                B
-///
-/// which is 2 (P - 1) / P x B where there are as many parts as inner ranks. It leaves out that
-/// parts are whole blocks. Takes time in proportion to ranks. Throws as place_in_sum.
-SumTraffic estimate_traffic(const SumOptions& options, std::size_t values);
-
 /// A sum that is to come, of some ranks of a group.
 struct PlannedSum {
     SumOptions options;
@@ -35,7 +26,14 @@ struct PlannedSum {
     std::vector<SentBytes> more;  // that each rank sends beside it, if anything
 };
 
-/// The same of sums of other ranks each, of one group.
+/// Of sums of other ranks each, of one group. A sum over P ranks, n at a time inside and R sets
+/// outside, of B bytes on the wire is
+///
+///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
+///   the others                B
+///
+/// which is 2 (P - 1) / P x B where there are as many parts as inner ranks. It leaves out that
+/// parts are whole blocks. Takes time in proportion to sums x ranks. Throws as place_in_sum.
 SumTraffic estimate_traffic(std::span<const PlannedSum> sums);
 
 /// Of what each rank of `group` has sent, which is on `node`. Collective.

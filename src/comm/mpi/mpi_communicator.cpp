@@ -209,35 +209,6 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
     received.complete(all);
 }
 
-void MpiCommunicator::reduce_scatter_sum(std::span<const float> all, std::span<float> mine) {
-    ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
-           "reduce_scatter_sum: {} values for {} of each of {} ranks", all.size(), mine.size(),
-           size());
-    Staging sent(channel_, std::as_bytes(all));
-    Staging received(channel_, std::as_bytes(mine));
-    const auto scatter = [&](std::size_t, int count, MPI_Request* request) {
-        return MPI_Ireduce_scatter_block(sent.as<float>(), received.as<float>(), count, MPI_FLOAT,
-                                         MPI_SUM, channel_->handle(), request);
-    };
-    if (all.size() <= channel_->limits().largest_count) {
-        Requests requests = in_parts(*channel_, mine.size(), "MPI_Ireduce_scatter_block", scatter);
-        channel_->wait(requests);
-    } else {
-        for (int root = 0; root < size(); ++root) {
-            const float* part = sent.as<float>() + static_cast<std::size_t>(root) * mine.size();
-            Requests requests = in_parts(
-                *channel_, mine.size(), "MPI_Ireduce",
-                [&](std::size_t offset, int count, MPI_Request* request) {
-                    return MPI_Ireduce(part + offset, received.as<float>() + offset, count,
-                                       MPI_FLOAT, MPI_SUM, root, channel_->handle(), request);
-                });
-            channel_->wait(requests);
-        }
-    }
-    sent.complete();
-    received.complete(std::as_writable_bytes(mine));
-}
-
 void MpiCommunicator::send(std::span<const std::byte> bytes, int destination, int tag) {
     Staging staging(channel_, bytes);
     Requests requests =

@@ -27,7 +27,6 @@ public:
     void reduce_sum(std::span<float> values, int root) override;
     void broadcast(std::span<std::byte> bytes, int root) override;
     void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
-    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override;
     void send(std::span<const std::byte> bytes, int destination, int tag) override;
     void receive(std::span<std::byte> bytes, int source, int tag) override;
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,

@@ -33,12 +33,6 @@ public:
         std::ranges::copy(mine, all.begin());
     }
 
-    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override {
-        ensure(mine.size() == all.size(), "reduce_scatter_sum: {} values for one rank's {}",
-               all.size(), mine.size());
-        std::ranges::copy(all, mine.begin());
-    }
-
     void send(std::span<const std::byte>, int destination, int) override {
         ensure(false, "send to rank {} of a communicator of one", destination);
     }

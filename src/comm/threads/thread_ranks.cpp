@@ -185,14 +185,6 @@ public:
         });
     }
 
-    void reduce_scatter_sum(std::span<const float> all, std::span<float> mine) override {
-        ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
-               "reduce_scatter_sum: {} values for {} ranks' {}", all.size(), size(), mine.size());
-        const std::size_t begin = mine.size() * static_cast<std::size_t>(rank_);
-        team_->meet(rank_, std::as_bytes(all),
-                    [&] { sum_up(mine, begin, all.size_bytes(), Sum()); });
-    }
-
     void send(Bytes bytes, int destination, int tag) override {
         check_rank(destination);
         team_->send(rank_, destination, tag, bytes);
