@@ -220,7 +220,7 @@ TEST_F(Sources, EvaluationScoresEverySampleOnceAndPads) {
                     if (!padding) labels.push_back(rows[row]);
                 }
             }
-            EXPECT_EQ(mine, source.sample_count());
+            EXPECT_EQ(mine, evaluation_share(15, rank, degree).count);
             real += mine;
         }
         EXPECT_EQ(real, 15);

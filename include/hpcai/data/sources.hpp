@@ -98,10 +98,6 @@ public:
     /// Starts a pass from the first sample. Abandons one that is under way.
     void begin();
 
-    /// This rank's block: its first sample, and how many.
-    std::int64_t first_sample() const { return first_; }
-    std::int64_t sample_count() const { return count_; }
-
     std::int64_t batches() const override;
     const Batch& next() override;
     double wait_seconds() const override;
