@@ -266,6 +266,8 @@ public:
         if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::model) {
             check(parallel.pipeline_degree.value_or(1) == 1, "parallel.pipeline_degree",
                   "auto or 1" + as_mode);
+            check(parallel.schedule == ParallelConfig{}.schedule, "parallel.schedule",
+                  value_text(Config{}, "parallel.schedule") + as_mode);
         }
         if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::pipeline) {
             check(parallel.model_degree.value_or(1) == 1, "parallel.model_degree",

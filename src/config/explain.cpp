@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
@@ -26,9 +25,6 @@ std::string explain_section(const Section& section) {
     for (const Key& key : keys()) {
         if (key.section == section.name) text += explain_key(key);
     }
-    if (!section.absent_keys.empty()) {
-        text += fmt::format("not in this version: {}\n", fmt::join(section.absent_keys, ", "));
-    }
     return text;
 }
 
@@ -40,9 +36,6 @@ std::string markdown_section(const Section& section) {
         if (key.section != section.name) continue;
         text += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", key.full_name(), default_text(key),
                             key.unit, legal_values(key), key.meaning);
-    }
-    if (!section.absent_keys.empty()) {
-        text += fmt::format("\nNot in this version: {}.\n", fmt::join(section.absent_keys, ", "));
     }
     return text;
 }

@@ -14,23 +14,18 @@ bool Bounds::contain(double value) const noexcept {
 
 const std::vector<Section>& sections() {
     static const std::vector<Section> table = {
-        {"run", "What this run is called, where it writes and how it may be ranked.", {}},
+        {"run", "What this run is called, where it writes and how it may be ranked."},
         {"submission",
          "Who hands the result in, and the nine layers of the system in words; a ranking needs all "
-         "but contact.",
-         {}},
-        {"workload", "What is trained: model, picture format, target quality and length.", {}},
-        {"detector", "Sizes of the detector, where workload.model is one.", {}},
-        {"bagging",
-         "How many base models there are, what each is trained on and how they vote.",
-         {}},
-        {"parallel", "How the ranks of one base model share its training.", {}},
-        {"data", "Where the samples come from and how they are prepared.", {}},
-        {"training",
-         "The recipe: batch, optimizer, learning rate, regularization and precision.",
-         {"checkpoint"}},
-        {"communication", "How the ranks of one base model exchange gradients.", {}},
-        {"device", "What each rank computes on.", {}},
+         "but contact."},
+        {"workload", "What is trained: model, picture format, target quality and length."},
+        {"detector", "Sizes of the detector, where workload.model is one."},
+        {"bagging", "How many base models there are, what each is trained on and how they vote."},
+        {"parallel", "How the ranks of one base model share its training."},
+        {"data", "Where the samples come from and how they are prepared."},
+        {"training", "The recipe: batch, optimizer, learning rate, regularization and precision."},
+        {"communication", "How the ranks of one base model exchange gradients."},
+        {"device", "What each rank computes on."},
     };
     return table;
 }

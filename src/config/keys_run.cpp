@@ -313,7 +313,8 @@ std::vector<Key> parallel_keys() {
               {PipelineSchedule::gpipe, "gpipe"}}},
             {.meaning = "Order of micro-batches at a stage: gpipe takes all forward and then all "
                         "backward; 1f1b goes backward as early as it can, which holds the "
-                        "activations of at most pipeline_degree of them. Results are the same."}),
+                        "activations of at most pipeline_degree of them. Results are the same; "
+                        "with one stage or one micro-batch, the order too."}),
     };
 }
 

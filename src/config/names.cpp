@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,11 +22,6 @@ std::vector<std::string> names_in(const std::string& section) {
 
 /// The nearest name of the same section, else the key of this very name in another one.
 std::string hint_for(const std::string& section, const std::string& name) {
-    const Section* known = find_section(section);
-    if (known && std::find(known->absent_keys.begin(), known->absent_keys.end(), name) !=
-                     known->absent_keys.end()) {
-        return ", which this version does not have";
-    }
     for (const Key& key : keys()) {
         if (key.name == name) return fmt::format("; did you mean '{}'?", key.full_name());
     }

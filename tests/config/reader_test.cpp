@@ -57,11 +57,6 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
                 HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
 }
 
-TEST(Reader, RefusesWhatTheBenchmarkNamesAndThisVersionLacks) {
-    EXPECT_THAT(message_of("training:\n  checkpoint: 3\n"),
-                EndsWith("got 'checkpoint', which this version does not have"));
-}
-
 TEST(Reader, RefusesSeedsThatRepetitionsWouldLeave) {
     EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
     EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
@@ -82,6 +77,11 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
         message_of("parallel: {mode: model, model_degree: 4}\ndevice: {kind: cuda}"),
         "f.yaml:1:39: parallel.model_degree: expected 1, as device.kind is cuda, which has no "
         "parts yet, got '4'");
+    EXPECT_EQ(message_of("parallel: {micro_batches: 2, schedule: gpipe}"),
+              "f.yaml:1:40: parallel.schedule: expected 1f1b, as parallel.mode is data, got "
+              "'gpipe'");
+    EXPECT_THAT(message_of("parallel: {mode: model, schedule: gpipe}"),
+                HasSubstr("parallel.schedule: expected 1f1b, as parallel.mode is model"));
     EXPECT_THAT(message_of("parallel: {mode: model, pipeline_degree: 2}"),
                 HasSubstr("pipeline_degree: expected auto or 1, as parallel.mode is model"));
     EXPECT_THAT(message_of("parallel: {mode: pipeline, model_degree: 2}"),

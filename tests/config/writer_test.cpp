@@ -95,6 +95,7 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     config.data.resident_mib = 0;
     config.parallel.mode = ParallelMode::data;  // as detectors have no pipeline
     config.parallel.micro_batches = 1;
+    config.parallel.schedule = ParallelConfig{}.schedule;
     config.parallel.pipeline_degree = config.parallel.model_degree = 1;
     config.data.random_area_minimum = DataConfig{}.random_area_minimum;
     config.detector.anchor_ratios = {0.5, 1.0 / 3};

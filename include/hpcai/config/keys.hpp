@@ -50,8 +50,7 @@ struct Key {
 
 struct Section {
     std::string name;
-    std::string meaning;                   // one sentence
-    std::vector<std::string> absent_keys;  // the benchmark names them, this version lacks them
+    std::string meaning;  // one sentence
 };
 
 /// Sections, and keys grouped by section, in the order in which they are printed.
