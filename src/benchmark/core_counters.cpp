@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kSysfs = "/sys";
 constexpr double kSecondsBetween = 1;
+constexpr double kPatienceSeconds = 60;
 
 const std::string& host_of(const Start& start) {
     return start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
@@ -71,7 +72,7 @@ CoreCounters::CoreCounters(const Start& start)
 
 std::vector<CounterRecord> CoreCounters::finish() {
     if (!sampler_) return {};
-    std::vector<CounterRecord> records = sampler_->finish();
+    std::vector<CounterRecord> records = sampler_->finish(kPatienceSeconds);
     // What has appeared since the beginning may have carried some of the bytes.
     for (const meters::Counter& now : interfaces_of_node()) {
         if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;

@@ -11,6 +11,8 @@ namespace hpcai::benchmark {
 namespace {
 
 constexpr double kSecondsBetween = 1;
+constexpr double kPatienceSeconds = 60;
+constexpr double kPatienceInFailureSeconds = 5;
 
 }  // namespace
 
@@ -21,8 +23,12 @@ DeviceWatch::DeviceWatch(const Start& start) : start_(start) {
 }
 
 void DeviceWatch::finish() {
+    finish(kPatienceSeconds);
+}
+
+void DeviceWatch::finish(double patience_seconds) {
     if (!watch_) return;
-    meters::GpuHealth health = watch_->finish();
+    meters::GpuHealth health = watch_->finish(patience_seconds);
     watch_.reset();
     health.record.world_rank = start_.place.world_rank;
     health.record.host = start_.hostnames[static_cast<std::size_t>(start_.place.world_rank)];
@@ -31,13 +37,14 @@ void DeviceWatch::finish() {
 }
 
 std::vector<DeviceHealthRecord> DeviceWatch::mine() {
-    finish();
+    finish(kPatienceInFailureSeconds);
     return mine_;
 }
 
 std::vector<DeviceHealthRecord> DeviceWatch::gather(comm::Communicator& group, Logger& log) {
+    finish();
     GroupResult carrier;
-    carrier.record.device_health = mine();
+    carrier.record.device_health = mine_;
     const std::vector<GroupResult> others = gather_results(group, carrier);
     if (group.rank() != 0) return {};
     if (!xids_unknown_.empty()) {

@@ -23,7 +23,8 @@ public:
     /// The last look, behind the last step. May be called again, and does nothing then.
     void finish();
 
-    /// What this rank has seen; finishes.
+    /// What this rank has seen, of a group that has failed; finishes, and waits for a driver that
+    /// does not answer a few seconds only.
     std::vector<DeviceHealthRecord> mine();
 
     /// At the leader what all ranks have seen, by rank; else nothing. Finishes. Collective in the
@@ -31,6 +32,8 @@ public:
     std::vector<DeviceHealthRecord> gather(comm::Communicator& group, Logger& log);
 
 private:
+    void finish(double patience_seconds);
+
     const Start& start_;
     std::optional<meters::GpuWatch> watch_;
     std::vector<DeviceHealthRecord> mine_;

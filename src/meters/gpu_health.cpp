@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -117,9 +118,8 @@ void GpuHealthLog::look() {
     ++state.looks;
 }
 
-GpuHealth GpuHealthLog::finish() {
-    look();
-    State& state = *state_;
+GpuHealth GpuHealthLog::so_far() const {
+    const State& state = *state_;
     GpuHealth health;
     DeviceHealthRecord& record = health.record;
     record.device = state.uuid;
@@ -137,22 +137,66 @@ GpuHealth GpuHealthLog::finish() {
         record.slowed_share.value =
             static_cast<double>(state.slowed_looks) / static_cast<double>(state.looks);
     }
-    record.corrected_ecc_errors = state.corrected->since_begin(*state.nvml);
-    record.uncorrected_ecc_errors = state.uncorrected->since_begin(*state.nvml);
     record.xids = state.numbers;
     health.xids_unknown = state.xids_failure;
     return health;
 }
 
-GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double seconds_between)
-    : repeater_(
-          {.begin = [this, library, uuid] { log_ = std::make_unique<GpuHealthLog>(library, uuid); },
-           .again = [this] { log_->look(); },
-           .seconds_between = seconds_between}) {}
+GpuHealth GpuHealthLog::finish() {
+    look();
+    State& state = *state_;
+    GpuHealth health = so_far();
+    if (!state.failure.empty()) return health;
+    health.record.corrected_ecc_errors = state.corrected->since_begin(*state.nvml);
+    health.record.uncorrected_ecc_errors = state.uncorrected->since_begin(*state.nvml);
+    return health;
+}
 
-GpuHealth GpuWatch::finish() {
-    repeater_.stop();
-    return log_->finish();
+struct GpuWatch::Seen {
+    explicit Seen(const std::string& uuid) { health.record.device = uuid; }
+
+    std::mutex mutex;
+    GpuHealth health = {};
+    std::unique_ptr<GpuHealthLog> log = {};  // of the thread
+
+    void publish(GpuHealth now) {
+        const std::lock_guard lock(mutex);
+        health = std::move(now);
+    }
+};
+
+GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double seconds_between)
+    : seen_(std::make_shared<Seen>(uuid)),
+      repeater_({.begin =
+                     [seen = seen_, library, uuid] {
+                         seen->log = std::make_unique<GpuHealthLog>(library, uuid);
+                         seen->publish(seen->log->so_far());
+                     },
+                 .again =
+                     [seen = seen_] {
+                         seen->log->look();
+                         seen->publish(seen->log->so_far());
+                     },
+                 .end =
+                     [seen = seen_] {
+                         seen->publish(seen->log->finish());
+                         seen->log.reset();
+                     },
+                 .seconds_between = seconds_between}) {}
+
+GpuHealth GpuWatch::finish(double patience_seconds) {
+    const bool has_answered = repeater_.stop_within(patience_seconds);
+    const std::lock_guard lock(seen_->mutex);
+    GpuHealth health = seen_->health;
+    if (has_answered) return health;
+    const std::string why = fmt::format("NVML has not answered for {} s", patience_seconds);
+    DeviceHealthRecord& record = health.record;
+    for (Quantity* const unknown :
+         {&record.slowed_share, &record.corrected_ecc_errors, &record.uncorrected_ecc_errors}) {
+        if (!unknown->value && unknown->reason.empty()) unknown->reason = why;
+    }
+    if (health.xids_unknown.empty()) health.xids_unknown = why;
+    return health;
 }
 
 }  // namespace hpcai::meters

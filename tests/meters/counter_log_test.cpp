@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <future>
+#include <memory>
 #include <mutex>
 
 #include <gtest/gtest.h>
@@ -86,7 +89,7 @@ TEST(Sampler, ReadsAtItsBeginningByItselfAndAtItsEnd) {
         EXPECT_GE(reads, 1);
         changed.wait(lock, [&] { return reads >= 5; });
     }
-    const std::vector<CounterRecord> records = sampler.finish();
+    const std::vector<CounterRecord> records = sampler.finish(3600);
     ASSERT_EQ(records.size(), 1U);
     EXPECT_EQ(records[0].readings.front().value, 1);
     EXPECT_EQ(records[0].readings.back().value, reads);
@@ -102,7 +105,23 @@ TEST(Sampler, StopsItsThreadWhereNobodyAsksForTheRest) {
                                          })}),
                               3600);
     }
-    EXPECT_EQ(reads, 1);
+    EXPECT_EQ(reads, 2);
+}
+
+TEST(Sampler, SaysWhyItHasNothingOfCountersThatHang) {
+    const auto answer = std::make_shared<std::promise<void>>();
+    const auto reads = std::make_shared<std::atomic<int>>(0);
+    const auto hang = [reads, wait = answer->get_future().share()] {
+        if (++*reads > 1) wait.wait();
+        return 0.0;
+    };
+    Sampler sampler(CounterLog("node1", {counter(hang)}), 1e-3);
+    const std::vector<CounterRecord> records = sampler.finish(0.05);
+    answer->set_value();
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_EQ(records[0].host, "node1");
+    EXPECT_EQ(records[0].failure, "it was not read within 0.05 s");
+    EXPECT_TRUE(records[0].readings.empty());
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <thread>
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +26,7 @@ protected:
         ASSERT_NE(library, nullptr) << dlerror();
         using Function = StandInNvml* (*)();
         nvml_ = reinterpret_cast<Function>(dlsym(library, "stand_in_nvml"))();
-        *nvml_ = {};
+        std::construct_at(nvml_);
     }
 
     StandInNvml* nvml_ = nullptr;
@@ -124,10 +127,39 @@ TEST_F(HealthOfAGpu, IsWatchedByAThreadFromItsBeginningOn) {
     nvml_->xids_to_come = 1;
     nvml_->clock_event_reasons = 0x20;
     GpuWatch watch(library_, "GPU-1", 3600);
-    const GpuHealth health = watch.finish();
+    const GpuHealth health = watch.finish(3600);
     EXPECT_EQ(health.record.xids, Numbers{79});
     EXPECT_EQ(health.record.slowed_share.value, 1);
-    EXPECT_EQ(nvml_->open_event_sets, 1) << "the watch is still there";
+    EXPECT_EQ(nvml_->open_event_sets, 0) << "the thread has closed what it opened";
+}
+
+TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
+    nvml_->xids_to_come = 1;
+    nvml_->hangs_at_look = 3;
+    {
+        GpuWatch watch(library_, "GPU-1", 1e-3);
+        while (nvml_->looks < 3) std::this_thread::yield();
+        const GpuHealth health = watch.finish(0.05);
+        EXPECT_EQ(health.record.device, "GPU-1");
+        EXPECT_EQ(health.record.xids, Numbers{79});
+        EXPECT_EQ(health.record.slowed_share.value, 0);
+        EXPECT_FALSE(health.record.uncorrected_ecc_errors.value.has_value());
+        EXPECT_EQ(health.record.uncorrected_ecc_errors.reason, "NVML has not answered for 0.05 s");
+        EXPECT_EQ(health.xids_unknown, "NVML has not answered for 0.05 s");
+    }
+    nvml_->hangs_at_look = 0;
+    while (nvml_->open_event_sets > 0) std::this_thread::yield();
+}
+
+TEST_F(HealthOfAGpu, IsUnknownWhereTheDriverHasNeverAnswered) {
+    nvml_->hangs_at_look = 1;
+    GpuWatch watch(library_, "GPU-1", 3600);
+    const GpuHealth health = watch.finish(0.05);
+    EXPECT_EQ(health.record.device, "GPU-1");
+    EXPECT_EQ(health.record.slowed_share.reason, "NVML has not answered for 0.05 s");
+    EXPECT_EQ(health.xids_unknown, health.record.slowed_share.reason);
+    nvml_->hangs_at_look = 0;
+    while (nvml_->looks == 0 || nvml_->open_event_sets > 0) std::this_thread::yield();
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stand_in/nvml.hpp"
 
+#include <memory>
+
 #include <dlfcn.h>
 
 #include "fake_sysfs.hpp"
@@ -20,7 +22,7 @@ protected:
         ASSERT_NE(library, nullptr) << dlerror();
         using Function = StandInNvml* (*)();
         nvml_ = reinterpret_cast<Function>(dlsym(library, "stand_in_nvml"))();
-        *nvml_ = {};
+        std::construct_at(nvml_);
     }
 
     std::vector<Counter> counters(const std::vector<std::string>& uuids) const {

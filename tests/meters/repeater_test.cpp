@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <future>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -9,31 +10,57 @@
 namespace hpcai::meters {
 namespace {
 
-TEST(Repeater, BeginsBeforeItRepeatsAndRepeatsUntilItIsStopped) {
-    std::atomic<int> begun = 0, repeated = 0;
+constexpr double kForEver = 3600;
+
+TEST(Repeater, BeginsBeforeItRepeatsAndEndsBehindThat) {
+    std::atomic<int> begun = 0, repeated = 0, ended = 0;
     std::promise<void> third;
     Repeater repeater({.begin = [&] { begun += repeated == 0 ? 1 : 100; },
                        .again =
                            [&] {
                                if (++repeated == 3) third.set_value();
                            },
+                       .end = [&] { ended += repeated; },
                        .seconds_between = 1e-4});
     third.get_future().wait();
-    repeater.stop();
+    EXPECT_TRUE(repeater.stop_within(kForEver));
     const int after = repeated;
     EXPECT_GE(after, 3);
     EXPECT_EQ(begun, 1);
-    repeater.stop();
+    EXPECT_EQ(ended, after);
+    EXPECT_TRUE(repeater.stop_within(kForEver));
     EXPECT_EQ(repeated, after);
+    EXPECT_EQ(ended, after);
 }
 
 TEST(Repeater, HasBegunWhenItIsStoppedAtOnce) {
     int begun = 0, repeated = 0;
     Repeater repeater(
         {.begin = [&] { ++begun; }, .again = [&] { ++repeated; }, .seconds_between = 3600});
-    repeater.stop();
+    EXPECT_TRUE(repeater.stop_within(kForEver));
     EXPECT_EQ(begun, 1);
     EXPECT_EQ(repeated, 0);
+}
+
+TEST(Repeater, LeavesACallThatHangsToItself) {
+    const auto answer = std::make_shared<std::promise<void>>();
+    const auto called = std::make_shared<std::promise<void>>();
+    const auto end = std::make_shared<std::promise<void>>();
+    std::future<void> ended = end->get_future();
+    {
+        Repeater repeater({.begin =
+                               [answer, called] {
+                                   called->set_value();
+                                   answer->get_future().wait();
+                               },
+                           .again = [] {},
+                           .end = [end] { end->set_value(); }});
+        called->get_future().wait();
+        EXPECT_FALSE(repeater.stop_within(0.01));
+        EXPECT_FALSE(repeater.stop_within(kForEver)) << "it is not waited for again";
+    }
+    answer->set_value();
+    ended.wait();  // the thread outlives the object
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 /// Stands in for NVIDIA's management library: GPUs whose UUIDs begin with "GPU-" and which take
 /// 250 W since the machine started, in good health, unless a test says otherwise. The variable
@@ -83,6 +84,8 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
 }
 
 int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
+    const int look = ++state.looks;
+    while (state.hangs_at_look > 0 && look >= state.hangs_at_look) std::this_thread::yield();
     *reasons = state.clock_event_reasons;
     return kSuccess;
 }

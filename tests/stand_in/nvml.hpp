@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 /// What a test may tell the library that stands in for NVML, by its function stand_in_nvml.
 struct StandInNvml {
     bool fails_to_start;
@@ -11,7 +13,9 @@ struct StandInNvml {
     unsigned long long clock_event_reasons;
     unsigned long long corrected_ecc_errors, uncorrected_ecc_errors;
     int xids_to_come;  // with numbers up to 79
-    int open_event_sets;
+    std::atomic<int> open_event_sets;
+    std::atomic<int> looks;          // at the reasons of clocks
+    std::atomic<int> hangs_at_look;  // from this one on, until it is 0 again; 0: at none
 };
 
 extern "C" StandInNvml* stand_in_nvml();

@@ -27,6 +27,10 @@ public:
     /// Why its clocks are lowered now, and errors of the driver since the last look.
     void look();
 
+    /// What the looks have shown, without another. Counts of memory errors are null, without a
+    /// reason where they are for finish() to read.
+    GpuHealth so_far() const;
+
     /// The last look.
     GpuHealth finish();
 
@@ -35,16 +39,20 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Looks at a GPU once in a while in a thread of its own, which opens the library, too.
+/// Looks at a GPU once in a while in a thread of its own, which alone calls the library: the driver
+/// may never answer where the GPU has left the bus.
 class GpuWatch {
 public:
     GpuWatch(const std::string& library, const std::string& uuid, double seconds_between);
 
-    /// Looks for the last time; returns what was seen. To be called once.
-    GpuHealth finish();
+    /// Looks for the last time; returns what was seen. Where the driver does not answer within
+    /// `patience_seconds` that is what it has told before, with the reason for what is null, and
+    /// the thread is left to itself. To be called once.
+    GpuHealth finish(double patience_seconds);
 
 private:
-    std::unique_ptr<GpuHealthLog> log_;  // of the thread, until it has ended
+    struct Seen;
+    std::shared_ptr<Seen> seen_;
     Repeater repeater_;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 
 namespace hpcai::meters {
@@ -11,27 +10,31 @@ namespace hpcai::meters {
 struct Repeated {
     std::function<void()> begin = [] {};  // once, before the others
     std::function<void()> again;
+    std::function<void()> end = [] {};  // once, behind the others
     double seconds_between = 1;
 };
 
-/// Makes calls, which may not throw, in a thread of its own from its construction on.
+/// Makes calls, which may not throw, in a thread of its own from its construction on. A call may
+/// hang, as one of the driver of a GPU that is gone: what calls use is theirs, or shared with them.
 class Repeater {
 public:
     explicit Repeater(Repeated calls);
     Repeater(const Repeater&) = delete;
     Repeater& operator=(const Repeater&) = delete;
-    ~Repeater() { stop(); }
+    /// Waits for a few seconds.
+    ~Repeater();
 
-    /// Behind it no call is made and none is under way; `begin` has been made.
-    void stop();
+    /// Behind it no call is made and none is under way; `begin` and `end` have been made. Where
+    /// that is not so within `seconds` it returns false, and leaves the thread to itself.
+    bool stop_within(double seconds);
 
 private:
-    void run(const Repeated& calls);
+    struct State;
+    static void run(State& state, const Repeated& calls);
 
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    bool stops_ = false;
+    std::shared_ptr<State> state_;
     std::thread thread_;
+    bool has_stopped_ = false;
 };
 
 }  // namespace hpcai::meters

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace hpcai::meters {
 
-/// Reads counters from its construction on, in a thread of its own.
+/// Reads counters from its construction on, behind the first
+/// reading in a thread of its own, as a driver may never answer.
 class Sampler {
 public:
     /// The first reading is done when this returns; others follow every `seconds_between`.
@@ -18,13 +20,19 @@ public:
     Sampler(const Sampler&) = delete;
     Sampler& operator=(const Sampler&) = delete;
 
-    /// Reads for the last time; returns what was read. To be called once.
-    std::vector<CounterRecord> finish();
+    /// Reads for the last time; returns what was read, or, where that takes longer than
+    /// `patience_seconds`, why nothing is known of any counter. To be called once.
+    std::vector<CounterRecord> finish(double patience_seconds);
 
 private:
-    UtcClock clock_;
-    CounterLog log_;
-    std::optional<Repeater> repeater_;  // ends before what it reads into
+    struct Reader {
+        UtcClock clock;
+        CounterLog log;
+        void take() { log.take(clock.seconds()); }
+    };
+    std::shared_ptr<Reader> reader_;
+    std::vector<CounterRecord> unread_;
+    std::optional<Repeater> repeater_;
 };
 
 }  // namespace hpcai::meters
