@@ -79,6 +79,9 @@ training::WatchdogSettings GroupWatch::settings() {
     const config::RunConfig& run = start_.config.run;
     training::WatchdogSettings settings{
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
+    settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
+                               start_.place.group, start_.place.world_rank,
+                               start_.hostnames[static_cast<std::size_t>(start_.place.world_rank)]);
     settings.on_expiry = [this](const std::string& reason) { tell_of_expiry(reason); };
     if (start_.exit_ends_others && start_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_end(); };

@@ -11,6 +11,7 @@ constexpr double kLeastSeconds = 300;  // a file system that changes its server 
 constexpr double kTimesLongest = 10;
 constexpr double kFileSystemSeconds = 3600;  // until one is given up that does not answer
 constexpr std::chrono::seconds kBetweenLooks{2};
+constexpr std::chrono::seconds kLongestSilence{5};  // of a process that runs
 
 using Seconds = std::chrono::duration<double>;
 
@@ -44,7 +45,7 @@ Watchdog::~Watchdog() {
 
 /// The thread may sleep longer; it is woken where the new deadline is nearer.
 void Watchdog::restart_locked() {
-    last_step_ = Clock::now();
+    last_step_ = last_sign_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
                                                         Seconds(settings_.timeout.seconds()));
     const bool is_nearer = !deadline_ || deadline < *deadline_;
@@ -65,6 +66,7 @@ void Watchdog::go_on() {
 void Watchdog::step_done() {
     check();
     const std::lock_guard lock(mutex_);
+    leave_out_suspension_locked();
     settings_.timeout.step_took(Seconds(Clock::now() - last_step_).count());
     restart_locked();
 }
@@ -101,29 +103,28 @@ double Watchdog::longest_seconds() const {
 }
 
 void Watchdog::watch() {
+    constexpr Clock::duration kTick = std::chrono::seconds(1);
     std::unique_lock lock(mutex_);
     while (!is_over_) {
+        leave_out_suspension_locked();
         if (!deadline_) {
             wake_.wait(lock);
         } else if (Clock::now() < *deadline_) {
-            sleep(lock);
+            wake_.wait_until(lock, std::min(*deadline_, last_sign_ + kTick));
         } else {
             return give_up(lock);
         }
     }
 }
 
-/// Time in which the whole process was stopped, as by `scontrol suspend`, is not counted.
-void Watchdog::sleep(std::unique_lock<std::mutex>& lock) {
-    constexpr Clock::duration kTick = std::chrono::seconds(1);
-    constexpr Clock::duration kLongestTick = std::chrono::seconds(5);
-    const Clock::time_point begin = Clock::now();
-    const Clock::time_point end = std::min(*deadline_, begin + kTick);
-    wake_.wait_until(lock, end);
-    const Clock::duration slept = Clock::now() - begin;
-    if (slept < kLongestTick || !deadline_) return;
-    *deadline_ += slept;
-    last_step_ += slept;
+/// Time in which the whole process was stopped, as by `scontrol suspend`, is not counted. Behind it
+/// either thread may come first.
+void Watchdog::leave_out_suspension_locked() {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration silence = now - std::exchange(last_sign_, now);
+    if (silence < kLongestSilence || !deadline_) return;
+    *deadline_ += silence;
+    last_step_ += silence;
 }
 
 /// What is called may hang, as on a file system that does: the guard ends the process all the same.
@@ -132,7 +133,7 @@ void Watchdog::give_up(std::unique_lock<std::mutex>& lock) {
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;
     const auto end_in = [this](double seconds) {
-        guard_.emplace(seconds, ExitCode::watchdog, "a training step");
+        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.who);
     };
     end_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
     lock.unlock();

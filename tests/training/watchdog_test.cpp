@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/training/watchdog.hpp>
@@ -121,11 +123,33 @@ TEST(Watchdog, ThatIsToldToStopSaysNothing) {
     EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
 }
 
+/// Ends with 0 where a process that was stopped for so long has learned a step of a second or two.
+void suspend(int seconds) {
+    Watchdog watchdog({StepTimeout(3600, 0), 30, [](const std::string&) {}});
+    watchdog.begin();
+    watchdog.step_done();
+    const pid_t self = getpid();
+    if (fork() == 0) {
+        sleep_seconds(seconds);
+        kill(self, SIGCONT);
+        std::_Exit(0);
+    }
+    raise(SIGSTOP);
+    watchdog.step_done();
+    std::_Exit(watchdog.longest_seconds() < 3 ? 0 : 1);
+}
+
+TEST(WatchdogDeathTest, DoesNotLearnTheTimeInWhichTheProcessWasStopped) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(suspend(7), testing::ExitedWithCode(0), "");
+}
+
 /// A process whose thread does no step; it notices that its time is over, or never does.
 void hang(std::function<bool()> may_end, bool notices) {
     std::atomic<bool> has_expired = false;
     Watchdog watchdog({StepTimeout(0.05, 0.05), 0.5,
-                       [&](const std::string&) { has_expired = true; }, std::move(may_end)});
+                       [&](const std::string&) { has_expired = true; }, std::move(may_end),
+                       "rank 1 of group 7"});
     watchdog.begin();
     while (!has_expired) sleep_seconds(0.01);
     if (notices) watchdog.end();
@@ -136,14 +160,14 @@ void hang(std::function<bool()> may_end, bool notices) {
 TEST(WatchdogDeathTest, EndsAProcessThatDoesNotNotice) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(hang({}, false), testing::ExitedWithCode(6),
-                "a training step did not return within");
+                "a training step of rank 1 of group 7 did not return within");
 }
 
 TEST(WatchdogDeathTest, EndsItWhenItIsOfNoMoreUseToOthers) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     int asked = 0;
     EXPECT_EXIT(hang([&asked] { return ++asked == 2; }, false), testing::ExitedWithCode(6),
-                "a training step did not return within");
+                "a training step of rank 1 of group 7 did not return within");
 }
 
 TEST(WatchdogDeathTest, DoesNotEndOneThatHasNoticed) {

@@ -40,6 +40,7 @@ struct WatchdogSettings {
     // Likewise, behind the grace, from time to time: whether the process, which is of use to
     // nobody, may end with ExitCode::watchdog. None: it may.
     std::function<bool()> may_end = {};
+    std::string who = "a rank";  // that takes the steps, for the last words of its process
 };
 
 /// Watches that a thread's steps go on. It is told by that thread, and looks by one of its own.
@@ -73,13 +74,14 @@ private:
     void watch();
     void restart_locked();
     void give_up(std::unique_lock<std::mutex>& lock);
-    void sleep(std::unique_lock<std::mutex>& lock);
+    void leave_out_suspension_locked();
     bool is_unnoticed_locked() const { return !is_over_ && guard_; }
 
     WatchdogSettings settings_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     Clock::time_point last_step_ = Clock::now();
+    Clock::time_point last_sign_ = last_step_;   // that the process runs
     std::optional<Clock::time_point> deadline_;  // none: nothing is watched
     std::string expired_;                        // why; empty: it has not
     std::optional<comm::DeadlineGuard> guard_;   // none: nothing is to end the process
