@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -57,6 +58,32 @@ TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {
         }
         EXPECT_THROW(group->barrier(), Error) << "a failed group must stay failed";
     }
+    everyone.barrier();
+}
+
+TEST(TransportError, IsARankThatDoesNotAnswerOnThisOneAndThenOnTheOthers) {
+    Communicator& everyone = world().everyone;
+    if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
+    constexpr int kTag = 5;
+    const auto group = everyone.split(0, everyone.rank());
+    std::array<double, 4> values{};
+    const auto bytes = std::as_writable_bytes(std::span(values));
+    if (group->rank() == 1) group->send(bytes, 0, kTag);
+    try {
+        if (group->rank() == 0) {
+            group->receive(bytes.first(8), 1, kTag);  // MPI cannot deliver what was sent
+        } else {
+            group->barrier();
+        }
+        FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::watchdog);
+        EXPECT_TRUE(
+            std::string(error.what()).starts_with("a rank cannot be reached: MPI_Testall: "))
+            << error.what();
+        if (group->rank() == 0) group->announce_failure(error);
+    }
+    EXPECT_THROW(group->barrier(), Error) << "a failed group must stay failed";
     everyone.barrier();
 }
 
