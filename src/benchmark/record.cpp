@@ -2,8 +2,10 @@
 #include "record.hpp"
 
 #include <algorithm>
+#include <iostream>
 #include <string>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/storage/file.hpp>
@@ -12,6 +14,7 @@
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/submission.hpp>
 
+#include "earlier_places.hpp"
 #include "group_watch.hpp"
 #include "workload.hpp"
 
@@ -82,49 +85,76 @@ void add_verdict(const Start& start, const Closing& closing, const std::vector<G
     verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Groups that another program has finished may have been on other nodes than those of this one.
-void name_earlier_hosts(const std::filesystem::path& output, const std::vector<GroupResult>& groups,
-                        TopologyRecord& topology) {
+/// By world rank. Groups that another program has finished may have been on other nodes than those
+/// of this one.
+std::vector<std::string> hosts_of(const Start& start, const std::vector<GroupResult>& groups) {
+    std::vector<std::string> hosts = start.hostnames;
     for (const GroupResult& group : groups) {
-        if (!group.record.failure.empty()) continue;
-        const auto file = group_directory(output, group.record.group) / "ranks.csv";
-        const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
-        for (const RankRecord& rank :
-             report::ranks_from_csv(storage::text_of(bytes), file.string())) {
-            if (rank.world_rank < 0 || rank.world_rank >= std::ssize(topology.map)) continue;
-            topology.map[static_cast<std::size_t>(rank.world_rank)].host = rank.host;
+        if (!start.resumes || !group.record.failure.empty()) continue;
+        const int number = group.record.group;
+        const auto file = group_directory(start.output, number) / "ranks.csv";
+        try {
+            const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
+            for (const RankRecord& rank :
+                 report::ranks_from_csv(storage::text_of(bytes), file.string())) {
+                if (rank.group_rank >= start.controller.layout().degree) continue;  // verify tells
+                const int world_rank = start.controller.world_rank_of(number, rank.group_rank);
+                std::string& host = hosts[static_cast<std::size_t>(world_rank)];
+                if (report::table_name(host) != rank.host) host = rank.host;
+            }
+        } catch (const Error& error) {
+            std::cerr << fmt::format(
+                "hpcai500: {}; the result names the hosts of this program for group {}\n",
+                printable(error.what()), number);
         }
     }
+    return hosts;
 }
 
-}  // namespace
+/// Of the ranks on these hosts.
+plan::ParallelismController controller_of(const Start& start,
+                                          const std::vector<std::string>& hosts) {
+    NodesOfRanks now{{}, start.hostnames};
+    for (int rank = 0; rank < start.controller.layout().ranks; ++rank) {
+        now.nodes.push_back(start.controller.place(rank).node);
+    }
+    return controller_on(start.config, start.controller, nodes_of_hosts(now, hosts));
+}
 
-TopologyRecord describe_topology(const Start& start) {
+TopologyRecord describe_topology(const plan::ParallelismController& controller,
+                                 const std::vector<RankFacts>& ranks,
+                                 const std::vector<std::string>& hosts) {
     TopologyRecord record;
-    const plan::LayoutSummary summary = start.controller.summary();
+    const plan::LayoutSummary summary = controller.summary();
     record.ranks = summary.layout.ranks;
     record.groups = summary.layout.groups;
     record.degree = summary.layout.degree;
     record.nodes = summary.nodes;
     for (int rank = 0; rank < record.ranks; ++rank) {
-        const plan::RankPlace& place = start.controller.place(rank);
+        const plan::RankPlace& place = controller.place(rank);
         const auto index = static_cast<std::size_t>(rank);
         record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
-                              start.ranks[index].threads, start.hostnames[index],
-                              start.ranks[index].device});
+                              ranks[index].threads, hosts[index], ranks[index].device});
     }
     return record;
 }
 
+}  // namespace
+
+TopologyRecord describe_topology(const Start& start) {
+    return describe_topology(start.controller, start.ranks, start.hostnames);
+}
+
 RunRecord make_record(const Start& start, const Vote& vote, const Closing& closing) {
     const std::vector<GroupResult> groups = all_groups(start, vote, closing.groups);
+    const std::vector<std::string> hosts = hosts_of(start, groups);
+    const plan::ParallelismController controller = controller_of(start, hosts);
     RunRecord record;
     record.program_version = HPCAI500_VERSION;
     record.name = start.config.run.name;
-    record.parameters = verification::echo_settings(start.config, start.controller.layout(),
+    record.parameters = verification::echo_settings(start.config, controller.layout(),
                                                     std::string(name_of(start.precision)));
-    record.topology = describe_topology(start);
-    if (start.resumes) name_earlier_hosts(start.output, groups, record.topology);
+    record.topology = describe_topology(controller, start.ranks, hosts);
     record.workload = workload(start);
     record.config = config::to_yaml(start.config);
     record.submission = verification::describe_submission(start.config);
@@ -145,10 +175,9 @@ RunRecord make_record(const Start& start, const Vote& vote, const Closing& closi
     record.roofline = start.ceiling;
     record.utilization =
         verification::utilization_of(start.ceiling, record.scores.flops, record.topology.ranks);
-    const plan::Layout& layout = start.controller.layout();
-    verification::derive_communication(start.config, start.controller, groups, record);
+    verification::derive_communication(start.config, controller, groups, record);
     verification::derive_energy(start.config.run, groups, record);
-    verification::derive_parallel(start.config, layout, groups, record);
+    verification::derive_parallel(start.config, controller.layout(), groups, record);
     verification::derive_time_breakdown(record);
     record.determinism = start.determinism;
     add_verdict(start, closing, groups, record);

@@ -216,7 +216,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     if (kinds.empty()) return nothing(why_no_meter(unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
-    if (!shared.empty()) return nothing("several nodes are called " + shared);
+    if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
     return lacking ? *lacking : Quantity{sum, ""};
 }
 
@@ -252,7 +252,7 @@ Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRec
     if (!unread.empty()) return nothing(unread);
     if (!has_groups) return nothing(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
-    if (!shared.empty()) return nothing("several nodes are called " + shared);
+    if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
     double sum = 0;
     std::set<std::string> lacking = hosts_of(record.topology);
     for (const InterfaceRecord& one : record.communication.interfaces) {

@@ -46,6 +46,18 @@ protected:
             folder_.path(), {"python3", cli::source("scripts/verify_result.py"), "result"});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
+    /// A group's files as if it had trained on another host.
+    static void move_to(const std::string& from, const std::string& to, const fs::path& group) {
+        for (const auto& [file, mark] : {std::pair{"ranks.csv", ","}, {"record.json", "\""}}) {
+            std::string text = text_of(group / file);
+            const std::string old = mark + from + mark, other = mark + to + mark;
+            ASSERT_NE(text.find(old), std::string::npos) << text;
+            for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos;) {
+                text.replace(at, old.size(), other);
+            }
+            write(group / file, text);
+        }
+    }
     bool is_unscored() const {
         return !fs::exists(folder_ / "result/result.json") &&
                !fs::exists(folder_ / "result/evaluation");
@@ -133,6 +145,30 @@ TEST_F(ScoredRun, DoesNotVoteWithFilesThatAreDamaged) {
     EXPECT_EQ(score({"--allow-partial"}).exit_code, 7);
     EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/1/record.json"));
     expect_verified();
+}
+
+TEST_F(ScoredRun, PutsTheRanksOfAGroupOnTheHostAndNodeWhereItTrained) {
+    run_and_die();
+    const std::string host = result("whole")["topology"]["map"][1]["host"];
+    move_to(host, "node7", folder_ / "result/groups/1");
+    EXPECT_EQ(score().exit_code, 0);
+    const Json topology = result()["topology"];
+    EXPECT_EQ(topology["nodes"], 2);
+    EXPECT_EQ(topology["map"][0]["host"], host);
+    EXPECT_EQ(topology["map"][1]["host"], "node7");
+    EXPECT_EQ(topology["map"][1]["node"], 1);
+    EXPECT_EQ(topology["map"][1]["local_rank"], 0);
+    expect_verified();
+}
+
+TEST_F(ScoredRun, VotesWithoutATableOfRanksThatCannotBeRead) {
+    run_and_die();
+    write(folder_ / "result/groups/1/ranks.csv", "group_rank\nx\n");
+    const Outcome outcome = score();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("ranks.csv"));
+    EXPECT_THAT(outcome.error, HasSubstr("names the hosts of this program for group 1"));
+    EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result"}).exit_code, 10);
 }
 
 TEST_F(ScoredRun, HasNoGroupOfWhichAFileIsMissing) {

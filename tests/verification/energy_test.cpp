@@ -216,8 +216,9 @@ TEST(Energy, LeavesOutWhatGroupsReadThatFailed) {
 TEST(Energy, OfNodesThatHaveOneNameIsUnknown) {
     const CounterRecord one = readings("a", kGpu, {{1000, 0}, {1010, 500}});
     const RunRecord record = derived({"a", "a"}, {group("a", 1000, 1010, {one})});
-    EXPECT_EQ(record.energy.joules.reason, "several nodes are called a");
-    EXPECT_EQ(record.communication.counted_sent_bytes.reason, "several nodes are called a");
+    EXPECT_EQ(record.energy.joules.reason, "topology.map has several nodes called a");
+    EXPECT_EQ(record.communication.counted_sent_bytes.reason,
+              "topology.map has several nodes called a");
 }
 
 TEST(InterfaceBytes, AreSummedOverNodesWhereAllAreKnown) {
