@@ -106,12 +106,6 @@ void JobController::outlive_others(bool speaks) {
     world_.expect_no_others();
 }
 
-/// Groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
-/// as long again as this one is given up.
-double JobController::patience_seconds() const {
-    return std::max(start_.config.run.group_patience_seconds, 0.5 * since_training_.seconds());
-}
-
 std::vector<int> JobController::leaders() const {
     std::vector<int> leaders;
     for (int group = 0; group < start_.controller.layout().groups; ++group) {
@@ -124,7 +118,7 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
     const int group = start_.place.group;
     const std::vector<int> leaders = this->leaders();
     comm::EndGameDeadlines deadlines;
-    deadlines.status_seconds = patience_seconds();
+    deadlines.status_seconds = seconds_for_others(start_.config.run, since_training_.seconds());
     deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
     if (!ballot.decision.agreed) {

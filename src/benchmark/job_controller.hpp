@@ -42,7 +42,6 @@ private:
     RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
     RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
     RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
-    double patience_seconds() const;
     std::vector<int> leaders() const;  // world ranks, by group
 
     const Start& start_;

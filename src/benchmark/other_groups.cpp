@@ -17,7 +17,7 @@ namespace {
 constexpr double kSecondsToLeave = 10;    // of ranks that have the result
 constexpr double kSilentSeconds = 3600;   // as long as any wait of ranks for others
 constexpr double kSecondsOfVote = 10;     // beside the wait for those that are absent
-constexpr double kShareOfTraining = 0.5;  // that leaders wait for others, as JobController has it
+constexpr double kShareOfTraining = 0.5;  // that leaders wait for others
 
 bool is_at_work(const ProgressRecord& progress) {
     const bool is_under_way =
@@ -29,6 +29,10 @@ bool is_at_work(const ProgressRecord& progress) {
 }
 
 }  // namespace
+
+double seconds_for_others(const config::RunConfig& run, double training_seconds) {
+    return std::max(run.group_patience_seconds, kShareOfTraining * training_seconds);
+}
 
 bool OtherGroups::is_any_at_work() const {
     for (int group = 0; group < start_.controller.layout().groups; ++group) {
@@ -50,8 +54,7 @@ bool OtherGroups::have_ended() {
         since_work_.restart();
         return false;
     }
-    const double patience = std::max(start_.config.run.group_patience_seconds,
-                                     kShareOfTraining * since_begin_.seconds());
+    const double patience = seconds_for_others(start_.config.run, since_begin_.seconds());
     return since_work_.seconds() > patience + kSecondsOfVote;
 }
 

@@ -7,6 +7,11 @@
 
 namespace hpcai::benchmark {
 
+/// How long the leader of a group that has trained for `training_seconds` waits for the others:
+/// groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
+/// as long again is given up.
+double seconds_for_others(const config::RunConfig& run, double training_seconds);
+
 /// The other groups of a run, by their files, for a rank that can do no more than not end their
 /// processes by its own end.
 class OtherGroups {
