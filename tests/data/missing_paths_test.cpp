@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/data/sample_set.hpp>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::data {
+namespace {
+
+Error refusal_of(const config::Config& config) {
+    const auto alone = comm::make_self_communicator();
+    try {
+        make_sample_sets(config, *alone);
+    } catch (const Error& error) {
+        return error;
+    }
+    return {ExitCode::ok, ""};
+}
+
+TEST(SampleSets, NameTheKeyOfAPathThatIsNotThereAndWhatItIsRelativeTo) {
+    const storage::TemporaryFolder folder;
+    config::Config config;
+    config.data.kind = config::DataKind::image_folder;
+    config.data.path = "set/train";
+    config.data.validation_path = folder.path().string();
+    const Error relative = refusal_of(config);
+    EXPECT_EQ(relative.code(), ExitCode::data);
+    EXPECT_EQ(relative.what(), "data.path: 'set/train' is not there in the working directory '" +
+                                   std::filesystem::current_path().string() + "'");
+    config.data.path = folder.path().string();
+    config.data.validation_path = (folder / "val").string();
+    EXPECT_EQ(refusal_of(config).what(),
+              "data.validation_path: '" + (folder / "val").string() + "' is not there");
+}
+
+}  // namespace
+}  // namespace hpcai::data
