@@ -10,12 +10,14 @@ namespace {
 std::vector<Key> keys_of_patience(const SectionBuilder<RunConfig>& run) {
     constexpr double kLongest = 604800;  // a week
     return {
-        run.number("first_step_timeout_seconds", &RunConfig::first_step_timeout_seconds,
-                   {.meaning = "The longest that a rank may take for its first training step, in "
-                               "which libraries tune themselves and communicators connect; then "
-                               "its watchdog ends the group.",
-                    .unit = "seconds",
-                    .bounds = between(1, kLongest)}),
+        run.number(
+            "first_step_timeout_seconds", &RunConfig::first_step_timeout_seconds,
+            {.meaning = "The longest that a rank may take until the results of training steps "
+                        "are first read (loss_steps), in which libraries tune themselves "
+                        "and communicators connect, and, where step_timeout_seconds is 0, "
+                        "at least for those read next. Then its watchdog ends the group.",
+             .unit = "seconds",
+             .bounds = between(1, kLongest)}),
         run.number("step_timeout_seconds", &RunConfig::step_timeout_seconds,
                    {.meaning = "The longest that a rank may be without a training step whose "
                                "results were read, audits included; checkpoints may take "
