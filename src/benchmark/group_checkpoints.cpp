@@ -17,7 +17,7 @@
 #include <hpcai/comm/agreement.hpp>
 
 #include "launch_file.hpp"
-#include "stop_margin.hpp"
+#include "rank_texts.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -114,12 +114,19 @@ bool GroupCheckpoints::was_whole(std::int64_t step) {
     return unseen > 0 || unmarked == 0;
 }
 
+/// In the group's log, of which no other rank has any.
 void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
-    if (!attempt.failure.empty()) {
-        log_.warn("the checkpoint of step {} is not used: {}", step, attempt.failure);
-    } else if (group_.rank() == 0) {
-        log_.warn("the checkpoint of step {} is not used: it is not whole on all ranks", step);
+    constexpr std::size_t kMostNamed = 4;
+    std::vector<std::string> failures = collect_texts(group_, attempt.failure);
+    if (group_.rank() != 0) return;
+    std::erase(failures, "");
+    if (failures.empty()) failures.emplace_back("it is not whole on all ranks");
+    for (std::size_t i = 0; i < std::min(failures.size(), kMostNamed); ++i) {
+        log_.warn("the checkpoint of step {} is not used: {}", step, failures[i]);
     }
+    if (failures.size() <= kMostNamed) return;
+    log_.warn("the checkpoint of step {}: {} more ranks cannot use theirs", step,
+              failures.size() - kMostNamed);
 }
 
 /// `failure` is that of this rank, and may be empty.

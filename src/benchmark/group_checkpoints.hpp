@@ -15,6 +15,7 @@
 
 #include "group_watch.hpp"
 #include "start.hpp"
+#include "stop_margin.hpp"
 
 namespace hpcai::benchmark {
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include <hpcai/storage/file.hpp>
+
 namespace hpcai::benchmark {
 
 std::vector<std::string> gather_texts(comm::Communicator& everyone, std::string_view mine) {
@@ -15,6 +17,24 @@ std::vector<std::string> gather_texts(comm::Communicator& everyone, std::string_
     std::vector<std::string> texts;
     for (const auto& text : all) texts.emplace_back(text.data());
     return texts;
+}
+
+std::vector<std::string> collect_texts(comm::Communicator& ranks, const std::string& mine) {
+    constexpr int kTag = 2;
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks.size()));
+    const auto size = static_cast<std::int64_t>(mine.size());
+    ranks.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+    if (ranks.rank() != 0) {
+        ranks.send(storage::bytes_of(mine), 0, kTag);
+        return {};
+    }
+    std::vector<std::string> all{mine};
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+        std::string text(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), '\0');
+        ranks.receive(std::as_writable_bytes(std::span(text)), rank, kTag);
+        all.push_back(std::move(text));
+    }
+    return all;
 }
 
 }  // namespace hpcai::benchmark

@@ -168,8 +168,8 @@ void require_run(const fs::path& output) {
 void require_unscored(const fs::path& output) {
     std::error_code error;
     require(!fs::exists(output / storage::kManifestName, error), ExitCode::usage,
-            "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, "
-            "`hpcai500 report` prints it again, and `hpcai500 resume` trains groups that it lacks",
+            "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, and "
+            "`hpcai500 resume` trains groups that have failed, if it has any",
             output.string());
 }
 

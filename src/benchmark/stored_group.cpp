@@ -42,6 +42,20 @@ std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_ou
     return labels;
 }
 
+/// Why a group without a record has none, where one of an earlier attempt has moved away.
+std::string why_no_record(const std::filesystem::path& output, int group) {
+    std::string text = "it has stored no record";
+    std::error_code error;
+    std::string newest;
+    for (int number = 1;; ++number) {
+        const auto attempt = output / "attempts" / std::to_string(number);
+        if (!std::filesystem::exists(attempt, error)) break;
+        const auto folder = group_directory(attempt, group);
+        if (std::filesystem::exists(folder / "record.json", error)) newest = folder.string();
+    }
+    return newest.empty() ? text : fmt::format("{} since that in '{}'", text, newest);
+}
+
 std::string text_of(const Quantity& quality) {
     return quality.value ? fmt::format("{}", *quality.value) : quality.reason;
 }
@@ -79,7 +93,7 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
     const auto directory = group_directory(output, group);
     std::error_code error;
     if (!std::filesystem::exists(directory / "record.json", error)) {
-        return refuse("it has stored no record");
+        return refuse(why_no_record(output, group));
     }
     try {
         GroupResult result = read_record(directory / "record.json");
