@@ -69,12 +69,28 @@ std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind 
     return lock;
 }
 
-bool is_at_work(const fs::path& output) {
+std::optional<bool> is_at_work(const fs::path& output) {
     try {
-        return FileLock(output / kLocked).state() == FileLock::State::taken;
+        const FileLock lock(output / kLocked);
+        if (lock.state() == FileLock::State::none) return std::nullopt;
+        return lock.state() == FileLock::State::taken;
     } catch (const Error&) {
-        return false;
+        return std::nullopt;
     }
+}
+
+bool is_being_taken_up(const fs::path& output) {
+    constexpr int kTries = 3;  // another `hpcai500 status` has it for a moment
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+        if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
+        try {
+            const FileLock lock(output / kLocked, FileLock::Kind::shared);
+            if (lock.state() != FileLock::State::taken) return false;
+        } catch (const Error&) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void share_directory(Start& start, comm::Communicator& everyone) {

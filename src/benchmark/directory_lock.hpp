@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/storage/file_lock.hpp>
@@ -18,8 +19,12 @@ namespace hpcai::benchmark {
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
 
-/// Whether a program holds the lock of the result directory now; where that cannot be known, no.
-bool is_at_work(const std::filesystem::path& output);
+/// Whether a program holds the lock of the result directory now; nothing where that cannot be
+/// known, as of one on NFS that this user may not write.
+std::optional<bool> is_at_work(const std::filesystem::path& output);
+
+/// Whether a program holds it alone, as `resume` does until it has moved a result out of its way.
+bool is_being_taken_up(const std::filesystem::path& output);
 
 /// Lets the leaders of all groups hold start.lock together, which world rank 0 has alone: a run may
 /// outlive its first rank. Throws Error(usage) on all ranks where another program comes between.

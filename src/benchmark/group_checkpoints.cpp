@@ -174,13 +174,9 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     return 0;
 }
 
-bool GroupCheckpoints::pauses_behind(std::int64_t steps_done) const {
-    return pause_steps_ > 0 && steps_done % pause_steps_ == 0;
-}
-
 void GroupCheckpoints::pause_ended(std::int64_t steps_done, double seconds) {
-    if (!pauses_behind(steps_done)) return;
-    pause_seconds_ = std::max(pause_seconds_, seconds);
+    if (!pauses_.come_behind(steps_done)) return;
+    pauses_.took(seconds);
     since_look_.restart();  // or looks would seem as far apart
 }
 
@@ -191,9 +187,9 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_look_ && !pauses_behind(steps_done)) return;
-    const auto cause = agree_to_stop(trainer, steps_done);
-    if (cause) stop(trainer, steps_done, *cause);
+    if (steps_done < next_look_ && !pauses_.come_behind(steps_done)) return;
+    const double wish = agree_to_stop(trainer, steps_done);
+    if (wish != kGoOn) stop(trainer, steps_done, wish);
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
@@ -245,10 +241,9 @@ std::string GroupCheckpoints::finish_write() {
     return "";
 }
 
-/// The strongest is that of the rank that is asked most urgently; a look costs a small sum, and
-/// where steps are short there is one in many of them.
-std::optional<std::string> GroupCheckpoints::agree_to_stop(training::Trainer& trainer,
-                                                           std::int64_t steps_done) {
+/// The strongest wish is that of the rank that is asked most urgently; a look costs a small sum,
+/// and where steps are short there is one in many of them.
+double GroupCheckpoints::agree_to_stop(training::Trainer& trainer, std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
     const double seconds = since_look_.restart();
     std::array<double, 2> most{my_wish(trainer, steps_done), seconds / steps};
@@ -258,8 +253,7 @@ std::optional<std::string> GroupCheckpoints::agree_to_stop(training::Trainer& tr
     const double wait =
         std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
     next_look_ = steps_done + static_cast<std::int64_t>(wait);
-    if (most[0] == kGoOn) return std::nullopt;
-    return cause_of(most[0], start_.config.run.time_limit_seconds);
+    return most[0];
 }
 
 /// Looks lie as far apart as the last two did, or as steps whose results are read.
@@ -271,26 +265,25 @@ double GroupCheckpoints::my_wish(training::Trainer& trainer, std::int64_t steps_
     if (limit == 0) return kGoOn;
     const StopCosts costs{copy_seconds_, write_seconds_,
                           std::max(kSecondsBetweenLooks, look_seconds_), trainer.saved_bytes()};
-    const double pause = pauses_behind(steps_done) ? pause_seconds_ : 0;
-    const double last_moment = limit - stop_margin(costs, limit) - pause;
+    const double last_moment =
+        limit - stop_margin(costs, limit) - pauses_.seconds_behind(steps_done);
     return start_.since_program_start.seconds() > last_moment ? kTimeLimit : kGoOn;
 }
 
-void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
-                            const std::string& cause) {
+void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double wish) {
     if (being_written_ != steps_done) checkpoint(trainer, steps_done);
     watch_.pause("checkpoint", watch_.checkpoint_seconds());
     const std::string failure = finish_write();
     watch_.end();
-    const std::string command = resume_command(start_.controller.layout().ranks, start_.output);
-    if (failure.empty()) {
-        throw Error(ExitCode::stopped, fmt::format("stopped at step {} by {}; `{}` goes on",
-                                                   steps_done, cause, command));
+    const std::string what = fmt::format("stopped at step {} by {}", steps_done,
+                                         cause_of(wish, start_.config.run.time_limit_seconds));
+    if (!failure.empty()) {
+        throw UnsavedStop(
+            fmt::format("{} without its checkpoint, {}; would go on from {}", what, failure,
+                        last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"));
     }
-    throw UnsavedStop(fmt::format(
-        "stopped at step {} by {} without its checkpoint, {}; `{}` goes on {}", steps_done, cause,
-        failure, command,
-        last_whole_ ? fmt::format("from step {}", *last_whole_) : "from the beginning"));
+    if (wish == kTerminate) throw TerminatedStop(what);
+    throw Error(ExitCode::stopped, what);
 }
 
 std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks) {

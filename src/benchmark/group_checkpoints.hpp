@@ -32,6 +32,12 @@ public:
     explicit UnsavedStop(const std::string& message) : Error(ExitCode::stopped, message) {}
 };
 
+/// A stop that SIGTERM asked for; its code is ExitCode::stopped, too.
+class TerminatedStop : public Error {
+public:
+    explicit TerminatedStop(const std::string& message) : Error(ExitCode::stopped, message) {}
+};
+
 /// The checkpoints of a group, and its end where the run is asked to stop: one on every rank, of
 /// which all make the same calls. A checkpoint is copied to host memory between two steps and
 /// written behind them; the newest whole one is never removed before another is whole.
@@ -49,14 +55,14 @@ public:
 
     /// Behind each so many steps comes something that nothing stops, such as an evaluation: a run
     /// that would not have done with it within its time stops before.
-    void pauses_every(std::int64_t steps) { pause_steps_ = steps; }
+    void pauses_every(std::int64_t steps) { pauses_.come_every(steps); }
     /// What came behind so many steps took so long.
     void pause_ended(std::int64_t steps_done, double seconds);
 
     bool needs_results(std::int64_t steps_done) const override;
     /// Where one is due, begins a checkpoint, of what Trainer::examine() finds good. About once a
-    /// second looks whether a rank was asked to stop; then writes one and throws Error(stopped), or
-    /// UnsavedStop, on all ranks.
+    /// second looks whether a rank was asked to stop; then writes one and throws Error(stopped),
+    /// TerminatedStop or UnsavedStop, on all ranks.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
 private:
@@ -69,11 +75,9 @@ private:
     void tell_of_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
-    std::optional<std::string> agree_to_stop(training::Trainer& trainer, std::int64_t steps_done);
+    double agree_to_stop(training::Trainer& trainer, std::int64_t steps_done);
     double my_wish(training::Trainer& trainer, std::int64_t steps_done) const;
-    bool pauses_behind(std::int64_t steps_done) const;
-    [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done,
-                           const std::string& cause);
+    [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double wish);
     std::int64_t sum(std::int64_t mine);
 
     const Start& start_;
@@ -87,12 +91,11 @@ private:
     std::optional<std::int64_t> being_written_, last_whole_;
     std::int64_t next_look_ = 0, last_look_ = 0;
     Stopwatch since_look_;
-    double held_up_seconds_ = 0;    // of the steps, by checkpoints
-    double copy_seconds_ = 0;       // of the longest copy to host memory
-    double write_seconds_ = 0;      // of the longest write; 0: there was none
-    double look_seconds_ = 0;       // between the last two looks; 0: there was one at most
-    std::int64_t pause_steps_ = 0;  // 0: nothing pauses the steps
-    double pause_seconds_ = 0;      // of the longest pause; 0: there was none
+    double held_up_seconds_ = 0;  // of the steps, by checkpoints
+    double copy_seconds_ = 0;     // of the longest copy to host memory
+    double write_seconds_ = 0;    // of the longest write; 0: there was none
+    double look_seconds_ = 0;     // between the last two looks; 0: there was one at most
+    Pauses pauses_;
 };
 
 /// checkpoints/<m> of a result directory.

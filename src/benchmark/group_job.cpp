@@ -348,6 +348,9 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         record.audit = failed_audit(start, error.divergence());
         const std::string why = describe_divergence(record.audit, error.divergence().ranks);
         fail(start, ranks, Error(error.code(), why), outcome, log);
+    } catch (const TerminatedStop& error) {
+        end = ProgressState::terminated;
+        fail(start, ranks, error, outcome, log);
     } catch (const UnsavedStop& error) {
         end = ProgressState::unsaved;
         fail(start, ranks, error, outcome, log);

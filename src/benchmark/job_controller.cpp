@@ -8,6 +8,9 @@
 #include <span>
 #include <thread>
 
+#include <signal.h>
+
+#include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/text.hpp>
 
 #include "group_checkpoints.hpp"
@@ -49,6 +52,13 @@ bool do_all_absent_hang(const comm::EndGameDecision& decision,
 bool has_stopped(const comm::EndGameDecision& decision) {
     return std::ranges::any_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.exit_code == ExitCode::stopped;
+    });
+}
+
+/// Else some has failed, and where its rank has died the launcher may have ended the others.
+bool have_all_stopped(const comm::EndGameDecision& decision) {
+    return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
+        return status.state == comm::GroupState::completed || status.exit_code == ExitCode::stopped;
     });
 }
 
@@ -181,7 +191,9 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
                        resume_command(start_.controller.layout().ranks, start_.output))
         << std::flush;
-    return {is_saved ? ExitCode::stopped : ExitCode::internal, false};
+    if (!is_saved) return {ExitCode::internal, false};
+    const bool has_died = StopSignals::received() == SIGTERM && !have_all_stopped(ballot.decision);
+    return {has_died ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 
 RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,

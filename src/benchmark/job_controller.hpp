@@ -31,8 +31,9 @@ public:
     /// be written or not; its code is the verdict's (behind the last of several runs the worst of
     /// all, before that ok), that of a leader left alone ExitCode::partial, that of ranks whose
     /// leader is lost ExitCode::watchdog, all others' ok. Where a group has stopped, nobody votes:
-    /// it prints how to go on and from which step, and its code is ExitCode::stopped, or internal
-    /// where a group could not write its checkpoint. Every rank hears alike whether another run
+    /// it prints how to go on and from which step, and its code is ExitCode::stopped, internal
+    /// where a group could not write its checkpoint, or watchdog where SIGTERM stopped them beside
+    /// a group that has failed. Every rank hears alike whether another run
     /// follows. Never throws: what goes wrong is told on standard error and becomes the exit code.
     RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 

@@ -18,6 +18,8 @@
 #include <hpcai/verification/repetitions.hpp>
 
 #include "directory_lock.hpp"
+#include "group_checkpoints.hpp"
+#include "launch_file.hpp"
 #include "progress_file.hpp"
 
 namespace hpcai::benchmark {
@@ -67,6 +69,15 @@ std::int64_t begun_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since).count();
 }
 
+/// Here, wherever it was when it was begun.
+std::string command_to_resume(const fs::path& directory) {
+    try {
+        return resume_command(read_launch_file(directory).topology.ranks, directory);
+    } catch (const Error&) {  // `resume` says what is wrong with it
+        return "";
+    }
+}
+
 RunStatus status_of_progress(const fs::path& directory) {
     RunProgress run;
     run.directory = directory.string();
@@ -76,15 +87,14 @@ RunStatus status_of_progress(const fs::path& directory) {
         run.groups.push_back(read_progress(directory, group));
     run.begun_unix_seconds = begun_unix_seconds(directory);
     run.is_at_work = is_at_work(directory);
-    const ExitCode code = report::exit_code_of(run);
-    const bool is_silent = report::silence_seconds(run).value_or(0) >= report::kSilenceSeconds;
-    const bool is_over = code != ExitCode::watchdog || (is_silent && !run.is_at_work);
-    return {report::progress_table(run), code, is_over};
+    run.resume_command = command_to_resume(directory);
+    return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
 RunStatus status_of_run(const fs::path& directory) {
-    // The manifest comes last.
-    if (is_there(directory / storage::kManifestName)) return status_of_result(directory);
+    // The manifest comes last; `resume` moves a result away when it has looked at its data.
+    const bool has_result = is_there(directory / storage::kManifestName);
+    if (has_result && !is_being_taken_up(directory)) return status_of_result(directory);
     require(is_there(directory / "config.yaml"), ExitCode::usage,
             "{}: expected a result directory with its config.yaml; a run that is refused makes "
             "none",

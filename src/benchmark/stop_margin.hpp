@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace hpcai::benchmark {
 
@@ -16,5 +18,26 @@ struct StopCosts {
 /// How many seconds before the end of run.time_limit_seconds a run is to stop, that it has stopped
 /// by then; never more than half of the limit, or a short one would leave no time to train.
 double stop_margin(const StopCosts& costs, double limit_seconds);
+
+/// What comes behind each so many steps and is not stopped by anything, such as an evaluation.
+class Pauses {
+public:
+    void come_every(std::int64_t steps) { steps_ = steps; }  // 0: there are none
+
+    void took(double seconds) { longest_seconds_ = std::max(longest_seconds_, seconds); }
+
+    bool come_behind(std::int64_t steps_done) const {
+        return steps_ > 0 && steps_done % steps_ == 0;
+    }
+
+    /// Of the longest so far, where one comes behind so many steps; else 0.
+    double seconds_behind(std::int64_t steps_done) const {
+        return come_behind(steps_done) ? longest_seconds_ : 0;
+    }
+
+private:
+    std::int64_t steps_ = 0;
+    double longest_seconds_ = 0;
+};
 
 }  // namespace hpcai::benchmark

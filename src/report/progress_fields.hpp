@@ -21,6 +21,7 @@ inline constexpr std::array kProgressStates{
     ProgressStateRow{ProgressState::finished, "finished"},
     ProgressStateRow{ProgressState::failed, "failed"},
     ProgressStateRow{ProgressState::stopped, "stopped"},
+    ProgressStateRow{ProgressState::terminated, "terminated"},
     ProgressStateRow{ProgressState::unsaved, "unsaved"},
 };
 

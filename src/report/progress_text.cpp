@@ -64,6 +64,31 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     });
 }
 
+bool is_at_work(const RunProgress& run) {
+    return run.is_at_work.value_or(false);
+}
+
+/// As their leaders say, and none of them is going to vote.
+bool have_all_ended(const RunProgress& run) {
+    const std::ptrdiff_t failed = count(run, ProgressState::failed);
+    const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
+                                   count(run, ProgressState::terminated) +
+                                   count(run, ProgressState::unsaved);
+    const std::ptrdiff_t groups = std::ssize(run.groups);
+    const bool votes = stopped == 0 && failed < groups;
+    return groups > 0 && !votes && stopped + failed + count(run, ProgressState::finished) == groups;
+}
+
+/// Of a silence, by the lock of the directory.
+const char* meaning_of_silence(const std::optional<bool>& held) {
+    if (!held) {
+        return "the run has died, hangs, stages or evaluates: the lock of its directory does not "
+               "tell this user whether a program is at work";
+    }
+    return *held ? "a program is at work: it stages, evaluates, or hangs"
+                 : "the run has died, or hangs";
+}
+
 const char* word_of(ExitCode code) {
     if (code == ExitCode::stopped) return "STOPPED";
     if (code == ExitCode::internal) return "UNSAVED";
@@ -78,20 +103,22 @@ std::string_view word_of(ProgressState state) {
 }
 
 ExitCode exit_code_of(const RunProgress& run) {
-    if (run.is_at_work) return ExitCode::watchdog;
-    const std::ptrdiff_t groups = std::ssize(run.groups);
-    const std::ptrdiff_t stopped = count(run, ProgressState::stopped);
-    const std::ptrdiff_t unsaved = count(run, ProgressState::unsaved);
+    if (is_at_work(run) || !have_all_ended(run)) return ExitCode::watchdog;
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
-    if (stopped + unsaved > 0 &&
-        stopped + unsaved + failed + count(run, ProgressState::finished) == groups) {
-        return unsaved > 0 ? ExitCode::internal : ExitCode::stopped;
-    }
-    return groups > 0 && failed == groups ? ExitCode::all_groups_failed : ExitCode::watchdog;
+    const std::ptrdiff_t terminated = count(run, ProgressState::terminated);
+    if (count(run, ProgressState::unsaved) > 0) return ExitCode::internal;
+    if (failed > 0 && terminated > 0) return ExitCode::watchdog;
+    if (terminated + count(run, ProgressState::stopped) > 0) return ExitCode::stopped;
+    return ExitCode::all_groups_failed;
+}
+
+bool is_over(const RunProgress& run) {
+    const bool is_silent = silence_seconds(run).value_or(0) >= kSilenceSeconds;
+    return !is_at_work(run) && (have_all_ended(run) || is_silent);
 }
 
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
-    if (exit_code_of(run) != ExitCode::watchdog) return std::nullopt;
+    if (have_all_ended(run) && !is_at_work(run)) return std::nullopt;
     std::int64_t last = run.begun_unix_seconds;
     for (const GroupProgress& group : run.groups) {
         if (group.progress) last = std::max(last, group.progress->written_unix_seconds);
@@ -112,11 +139,12 @@ std::string progress_table(const RunProgress& run) {
     }
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        const char* const meaning = run.is_at_work
-                                        ? "a program is at work: it stages, evaluates, or hangs"
-                                        : "the run has died, or hangs";
         text += fmt::format("no group has said anything for {}: {}\n",
-                            format_seconds(static_cast<double>(*silence)), meaning);
+                            format_seconds(static_cast<double>(*silence)),
+                            meaning_of_silence(run.is_at_work));
+    }
+    if (have_all_ended(run) && !is_at_work(run) && !run.resume_command.empty()) {
+        text += fmt::format("resume: {}\n", run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const ProgressStateRow& row : kProgressStates) {

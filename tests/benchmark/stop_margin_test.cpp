@@ -24,5 +24,18 @@ TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
     EXPECT_DOUBLE_EQ(stop_margin({0, 0, 30, 0}, 0.001), 0.0005);
 }
 
+TEST(Pauses, AreAsLongAsTheLongestBehindTheStepsThatTheyFollow) {
+    Pauses pauses;
+    EXPECT_FALSE(pauses.come_behind(6)) << "there are none";
+    pauses.come_every(3);
+    EXPECT_TRUE(pauses.come_behind(3));
+    EXPECT_EQ(pauses.seconds_behind(3), 0) << "of the first nothing is known";
+    pauses.took(40);
+    pauses.took(25);
+    EXPECT_EQ(pauses.seconds_behind(6), 40);
+    EXPECT_EQ(pauses.seconds_behind(7), 0);
+    EXPECT_FALSE(pauses.come_behind(7));
+}
+
 }  // namespace
 }  // namespace hpcai::benchmark

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/progress.hpp>
 
@@ -83,6 +87,31 @@ TEST_F(Status, ExitsWith8WhereTheRunHasStopped) {
     EXPECT_NE(outcome.out.find("\nreason: group 0: stopped at step 7\n"), std::string::npos);
     EXPECT_EQ(run_in(folder_.path(), {"status", "run", "--watch"}).exit_code, 8)
         << "--watch must end";
+}
+
+TEST_F(Status, TakesARunThatTheLauncherEndedBesideADeadRankForNoStop) {
+    write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
+    write_progress(0, ProgressState::failed, "a rank has died");
+    write_progress(1, ProgressState::terminated, "stopped at step 7 by SIGTERM");
+    const Outcome outcome = run_in(folder_.path(), {"status", "run", "--watch"});
+    EXPECT_EQ(outcome.exit_code, 6) << "a job that is requeued for 8 would die again";
+    EXPECT_TRUE(outcome.out.ends_with(
+        "\nSTATUS UNFINISHED  groups=2 failed=1 terminated=1 directory=run\n"))
+        << outcome.out;
+}
+
+TEST_F(Status, SaysThatAResultIsBeingTakenUpAgain) {
+    write("run/result.json", report::to_json(report::partial_record()));
+    write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
+    write("run/manifest.sha256", "");
+    const fs::path locked = folder_ / "run/config.yaml";
+    const int file = open(locked.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(flock(file, LOCK_EX), 0);
+    EXPECT_EQ(status().exit_code, 6) << "as `resume` holds it until it has looked at its data";
+    ASSERT_EQ(flock(file, LOCK_SH), 0);
+    EXPECT_EQ(status().exit_code, 7) << "as leaders hold it that have not ended yet";
+    close(file);
+    EXPECT_EQ(status().exit_code, 7);
 }
 
 TEST_F(Status, EndsItsWatchOfARunThatSaysNothingForTenMinutes) {

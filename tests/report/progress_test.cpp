@@ -52,7 +52,8 @@ std::string message_of(const std::string& text) {
 TEST(ProgressJson, GivesBackWhatWasWritten) {
     for (const ProgressState state :
          {ProgressState::training, ProgressState::evaluating, ProgressState::finished,
-          ProgressState::failed, ProgressState::stopped, ProgressState::unsaved}) {
+          ProgressState::failed, ProgressState::stopped, ProgressState::terminated,
+          ProgressState::unsaved}) {
         ProgressRecord progress = example();
         progress.state = state;
         progress.loss = {std::nullopt, "not known yet"};
@@ -119,6 +120,10 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
                   " 10 min 00 s: a program is at work: it stages, evaluates, or hangs\nSTATUS"),
               std::string::npos)
         << progress_table(run);
+    run.is_at_work = std::nullopt;
+    EXPECT_NE(progress_table(run).find("does not tell this user whether a program is at work\n"),
+              std::string::npos)
+        << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);
     EXPECT_EQ(silence_seconds(run_of({{0, std::nullopt, ""}})), std::nullopt) << "nothing tells";
 }
@@ -130,6 +135,10 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     const auto training = group_in(2, ProgressState::training);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped})), ExitCode::stopped);
     EXPECT_EQ(exit_code_of(run_of({failed, stopped})), ExitCode::stopped);
+    const auto terminated = group_in(2, ProgressState::terminated);
+    EXPECT_EQ(exit_code_of(run_of({finished, terminated})), ExitCode::stopped);
+    EXPECT_EQ(exit_code_of(run_of({failed, stopped, terminated})), ExitCode::watchdog)
+        << "the launcher may have ended it beside a rank that died";
     auto resumed = run_of({finished, stopped});
     resumed.is_at_work = true;
     EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog) << "before its groups have said anything";
@@ -142,6 +151,37 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     EXPECT_EQ(exit_code_of(run_of({finished})), ExitCode::watchdog);
     EXPECT_EQ(exit_code_of(run_of({})), ExitCode::watchdog);
     EXPECT_EQ(exit_code_of(run_of({{0, std::nullopt, ""}})), ExitCode::watchdog);
+}
+
+TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
+    const auto finished = group_in(0, ProgressState::finished);
+    const auto failed = group_in(1, ProgressState::failed);
+    const auto terminated = group_in(2, ProgressState::terminated);
+    auto run = run_of({failed, terminated});
+    EXPECT_TRUE(is_over(run));
+    run.is_at_work = true;
+    EXPECT_FALSE(is_over(run));
+    run.is_at_work = std::nullopt;
+    EXPECT_TRUE(is_over(run));
+    EXPECT_TRUE(is_over(run_of({failed, failed})));
+    run = run_of({finished, failed});
+    EXPECT_FALSE(is_over(run)) << "they vote";
+    run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds;
+    EXPECT_TRUE(is_over(run));
+    run.is_at_work = true;
+    EXPECT_FALSE(is_over(run));
+    EXPECT_FALSE(is_over(run_of({})));
+}
+
+TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
+    auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
+    run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
+    const auto lines = lines_of(run);
+    ASSERT_EQ(lines.size(), 5U);
+    EXPECT_EQ(lines[2], "reason: group 0: stopped at step 17 by SIGUSR1");
+    EXPECT_EQ(lines[3], "resume: mpirun -np 2 hpcai500 resume results/a");
+    run.is_at_work = true;
+    EXPECT_EQ(lines_of(run).size(), 4U) << "it is resumed";
 }
 
 }  // namespace

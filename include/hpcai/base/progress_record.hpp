@@ -12,8 +12,9 @@
 /// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
 namespace hpcai {
 
-/// `unsaved`: stopped, but the checkpoint of that step could not be written.
-enum class ProgressState { training, evaluating, finished, failed, stopped, unsaved };
+/// `terminated`: stopped by SIGTERM, which launchers also send to the other ranks of one that has
+/// died; `unsaved`: stopped, but the checkpoint of that step could not be written.
+enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
 
 /// How far one group is, as its leader says in `groups/<m>/progress.json` from time to time. The
 /// file is removed when the run has its result.
@@ -47,7 +48,9 @@ struct RunProgress {
     std::vector<GroupProgress> groups;    // those of the configuration and those that have begun
     std::int64_t now_unix_seconds = 0;    // by the reader's clock
     std::int64_t begun_unix_seconds = 0;  // when the last program began it; 0: not known
-    bool is_at_work = false;              // a program holds the directory, as far as locks tell
+    // Whether a program holds the directory, by its lock; nothing: this reader cannot know
+    std::optional<bool> is_at_work = false;
+    std::string resume_command;  // as one would type it; empty: not known
     bool operator==(const RunProgress&) const = default;
 };
 

@@ -20,14 +20,19 @@ std::string to_json(const ProgressRecord& progress);
 /// RunRecord does.
 ProgressRecord progress_from_json(std::string_view text, std::string_view name);
 
-/// "training", "evaluating", "finished", "failed", "stopped", "unsaved".
+/// "training", "evaluating", "finished", "failed", "stopped", "terminated", "unsaved".
 std::string_view word_of(ProgressState state);
 
 /// What `hpcai500 status` exits with: stopped where groups have stopped and the others ended,
 /// internal where one of these could not save its checkpoint, all_groups_failed where all have
 /// failed, else, and while a program is at work, watchdog: the run is under way or has died, which
-/// files alone cannot tell apart.
+/// files alone cannot tell apart. It has died, too, where groups were terminated beside one that
+/// failed, as launchers do to the ranks beside one that has died.
 ExitCode exit_code_of(const RunProgress& run);
+
+/// Whether nothing more is to come of the run: no program is known to be at work, and either all
+/// groups have ended, or none has said anything for kSilenceSeconds.
+bool is_over(const RunProgress& run);
 
 /// How long a run that is not over may say nothing before it is taken for dead.
 inline constexpr std::int64_t kSilenceSeconds = 600;
@@ -39,7 +44,8 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// A table with a row for each group, the reasons of those that failed or stopped, and a line:
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// with UNSAVED, FAILED or UNFINISHED in that place otherwise, and above it a word on a silence of
-/// kSilenceSeconds. Control characters in texts are escaped.
+/// kSilenceSeconds or, of a run whose groups have ended, the command that goes on. Control
+/// characters in texts are escaped.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report
