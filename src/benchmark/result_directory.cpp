@@ -90,7 +90,8 @@ void require_new_or_empty(const fs::path& wanted) {
             wanted.string());
 }
 
-void move_attempt_away(const Start& start, StaleRecords records) {
+void move_attempt_away(const Start& start, StaleRecords records,
+                       const std::set<int>& whole_groups) {
     const fs::path& output = start.output;
     const Attempt attempt(output);
     if (fs::exists(output / "result.json")) {
@@ -104,7 +105,8 @@ void move_attempt_away(const Start& start, StaleRecords records) {
     std::error_code error;
     for (int group = 0; group < start.controller.layout().groups; ++group) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
-        if (!fs::exists(output / record, error) || !is_stale(start, group, records)) continue;
+        if (whole_groups.contains(group) || !fs::exists(output / record, error)) continue;
+        if (!is_stale(start, group, records)) continue;
         attempt.take(record);
         attempt.take(record.parent_path() / "flight");  // of which it speaks
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 
 #include "start.hpp"
 
@@ -21,7 +22,8 @@ void make_result_directory(Start& start, comm::Communicator& everyone);
 enum class StaleRecords { unreadable, unfinished };
 
 /// Moves what was made of a run's end to attempts/<n>/, so that it can end again: a result, and
-/// such records. Throws Error(usage).
-void move_attempt_away(const Start& start, StaleRecords records);
+/// such records, but for those of groups whose files are known to be whole. Throws Error(usage).
+void move_attempt_away(const Start& start, StaleRecords records,
+                       const std::set<int>& whole_groups = {});
 
 }  // namespace hpcai::benchmark

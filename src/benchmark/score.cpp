@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -187,10 +188,10 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     require_all(request, groups, launch.topology.ranks);
     const Start start = start_of(output, launch, std::move(config));
     const Vote vote = vote_of(start, groups.finished);
-    move_attempt_away(start, StaleRecords::unreadable);
-    for (const GroupOutcome& one : groups.finished) {
-        remove_group_checkpoints(output, one.status.group);
-    }
+    std::set<int> whole_groups;
+    for (const GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
+    move_attempt_away(start, StaleRecords::unreadable, whole_groups);
+    for (const int group : whole_groups) remove_group_checkpoints(output, group);
     const Quantity unknown = nothing(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const Closing closing{groups.statuses, unknown, unknown};
