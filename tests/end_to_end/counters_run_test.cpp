@@ -238,6 +238,21 @@ std::optional<Launch> on_stand_in(const fs::path& folder, const std::string& out
     return launch;
 }
 
+TEST_F(CountersOfARun, DoNotKeepAGroupFromItsEndWhereADriverHangs) {
+    std::optional<Launch> launch = on_stand_in(folder_->path(), "hung");
+    if (!launch) GTEST_SKIP() << "built without CUDA's headers";
+    launch->options.insert(launch->options.end(), {"-x", "HPCAI500_STAND_IN_HANGS=1"});
+    launch->changes.emplace_back("run.time_limit_seconds=0.001");
+    const Outcome outcome = run(*launch);
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    for (const char* group : {"0", "1"}) {
+        const fs::path record = *folder_ / "hung/groups" / group / "record.json";
+        const nlohmann::json health = json_of(record)["record"]["device_health"][0];
+        EXPECT_TRUE(health["slowed_share"].is_null());
+        EXPECT_EQ(health["slowed_share_reason"], "NVML has not answered for 5 s");
+    }
+}
+
 TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
     std::optional<Launch> launch = on_stand_in(folder_->path(), "ill");
     if (!launch) GTEST_SKIP() << "built without CUDA's headers";

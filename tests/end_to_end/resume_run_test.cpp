@@ -90,19 +90,23 @@ TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
 }
 
 TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
-    ASSERT_EQ(begin(1, {"bagging.M=1"}, "whole").exit_code, 0);
-    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
-    EXPECT_EQ(resume(1, "result").exit_code, 8);
-    const fs::path damaged = folder_ / "result/checkpoints/0/step-000000000002/rank-0.safetensors";
+    const Strings changes{"bagging.M=1", "bagging.P_degree=2"};
+    ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
+    EXPECT_EQ(begin(2, {changes[0], changes[1], kOneStep}, "result").exit_code, 8);
+    EXPECT_EQ(resume(2, "result").exit_code, 8);
+    const fs::path damaged = folder_ / "result/checkpoints/0/step-000000000002/rank-1.safetensors";
     std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(100000);
+    file.seekp(100);
     file.put('\x55').put('\x55').put('\x55');
     file.close();
-    const Outcome again = resume(1, "result");
-    EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/"
-                                       "0/step-000000000002/rank-0.safetensors': has the SHA-256"));
-    EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
-    EXPECT_EQ(resume(1, "result").exit_code, 0);
+    const Outcome again = resume(2, "result");
+    const std::string log = text_of(folder_ / "result/groups/0/log.txt");
+    EXPECT_THAT(log, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/0/"
+                               "step-000000000002/rank-1.safetensors': has the SHA-256"));
+    EXPECT_THAT(log, HasSubstr("group 0 is to be trained: it has stored no record since that in "
+                               "'result/attempts/2/groups/0'"));
+    EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 2 hpcai500 resume result");
+    EXPECT_EQ(resume(2, "result").exit_code, 0);
     expect_the_same("result", "whole", 1);
 }
 

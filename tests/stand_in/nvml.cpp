@@ -8,7 +8,8 @@
 
 /// Stands in for NVIDIA's management library: GPUs whose UUIDs begin with "GPU-" and which take
 /// 250 W since the machine started, in good health, unless a test says otherwise. The variable
-/// HPCAI500_STAND_IN_XID makes each GPU report this error of its driver, once.
+/// HPCAI500_STAND_IN_XID makes each GPU report this error of its driver, once, and
+/// HPCAI500_STAND_IN_HANGS, where it is there, lets no look at a GPU's clocks return.
 namespace {
 
 constexpr int kSuccess = 0;
@@ -85,6 +86,9 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
 
 int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
     const int look = ++state.looks;
+    while (std::getenv("HPCAI500_STAND_IN_HANGS") != nullptr) {
+        std::this_thread::sleep_for(std::chrono::hours(1));
+    }
     while (state.hangs_at_look > 0 && look >= state.hangs_at_look) std::this_thread::yield();
     *reasons = state.clock_event_reasons;
     return kSuccess;
