@@ -8,13 +8,13 @@ namespace hpcai::data {
 namespace {
 
 namespace fs = std::filesystem;
-using test::files_below;
 using test::kKib;
 using test::refused;
 using test::stage_at_one_rank;
 using test::Staged;
 using testing::AllOf;
 using testing::HasSubstr;
+using tests::files_below;
 
 class DamagedStage : public test::TwelveFiles {};
 

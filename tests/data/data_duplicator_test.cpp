@@ -18,7 +18,6 @@ namespace hpcai::data {
 namespace {
 
 namespace fs = std::filesystem;
-using test::files_below;
 using test::kKib;
 using test::refused;
 using test::stage_at_one_rank;
@@ -27,6 +26,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
+using tests::files_below;
 
 class Duplicator : public test::TwelveFiles {};
 

@@ -15,8 +15,8 @@ namespace hpcai::data {
 namespace {
 
 namespace fs = std::filesystem;
-using test::files_below;
 using test::Staged;
+using tests::files_below;
 
 enum Ending : int { kCompleted = 0, kRefused = 2, kNotStruck = 90, kWrongBytes = 91, kOther = 92 };
 

@@ -15,6 +15,7 @@
 #include <hpcai/data/data_duplicator.hpp>
 
 #include "fixtures.hpp"
+#include "support/files_below.hpp"
 
 namespace hpcai::data::test {
 
@@ -99,19 +100,6 @@ std::pair<ExitCode, std::string> refused(const Run& run) {
     return {ExitCode::ok, "accepted"};
 }
 
-/// Sorted, relative to the folder.
-inline std::vector<std::string> files_below(const std::filesystem::path& folder) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
-        if (!entry.is_directory()) {
-            names.push_back(entry.path().lexically_relative(folder).string());
-        }
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
 inline constexpr std::size_t kKib = 1024;
 
 /// Twelve files of 0.3 to 0.5 MiB, one to three in a pack of 1 MiB at most.
@@ -147,7 +135,7 @@ protected:
     }
     std::int64_t bytes_of_packs() const {
         std::int64_t bytes = 0;
-        for (const std::string& name : files_below(training())) {
+        for (const std::string& name : tests::files_below(training())) {
             if (name.ends_with(".index")) continue;
             bytes += static_cast<std::int64_t>(std::filesystem::file_size(training() / name));
         }

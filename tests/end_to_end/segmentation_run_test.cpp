@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include <hpcai/report/steps_csv.hpp>
 
 #include "result_edits.hpp"
+#include "result_names.hpp"
+#include "support/files_below.hpp"
 
 /// One run of two small segmentations of two ranks each on made-up weather, which every test here
 /// looks at.
@@ -73,30 +74,10 @@ double mean_iou(const fs::path& probabilities, const fs::path& labels) {
 }
 
 TEST_F(SegmentationRun, LeavesTheFilesOfTheInterfaceAndNoOthers) {
-    std::set<std::string> expected{"result.json",
-                                   "summary.txt",
-                                   "config.yaml",
-                                   "environment.json",
-                                   "launch.json",
-                                   "manifest.sha256",
-                                   "evaluation/ensemble.npy",
-                                   "evaluation/labels.npy",
-                                   "evaluation/samples.txt",
-                                   "evaluation/classes.txt",
-                                   "report.html",
-                                   "mllog/result_0.txt",
-                                   "mllog/result_1.txt"};
-    for (const std::string group : {"groups/0/", "groups/1/"}) {
-        for (const char* name : {"record.json", "steps.csv", "ranks.csv", "log.txt",
-                                 "weights.safetensors", "predictions.npy"}) {
-            expected.insert(group + name);
-        }
-    }
-    std::set<std::string> found;
-    for (const auto& entry : fs::recursive_directory_iterator(result(""))) {
-        if (!entry.is_directory()) found.insert(fs::relative(entry.path(), result("")).string());
-    }
-    EXPECT_EQ(found, expected);
+    EXPECT_EQ(
+        tests::files_below(result("")),
+        result_names("predictions.npy", {"evaluation/ensemble.npy", "evaluation/labels.npy",
+                                         "evaluation/samples.txt", "evaluation/classes.txt"}));
 }
 
 TEST_F(SegmentationRun, EndsWithTheResultLineAndATableOfItsClasses) {

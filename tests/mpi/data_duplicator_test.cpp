@@ -74,7 +74,7 @@ protected:
     }
     std::int64_t bytes_on_disk() const {
         std::int64_t bytes = 0;
-        for (const std::string& name : test::files_below(config_.data.staging_directory)) {
+        for (const std::string& name : tests::files_below(config_.data.staging_directory)) {
             const fs::path path = fs::path(config_.data.staging_directory) / name;
             const bool is_pack = path.filename().string().starts_with("pack-");
             if (is_pack && path.extension().empty()) {
@@ -218,7 +218,7 @@ TEST_F(RanksStage, RemoveTheStageWhenTheLastOfThemLeaves) {
     const fs::path local = config_.data.staging_directory;
     for (int rank = 0; rank < everyone_.size(); ++rank) {
         everyone_.barrier();
-        EXPECT_FALSE(test::files_below(local).empty()) << rank << " ranks have left";
+        EXPECT_FALSE(tests::files_below(local).empty()) << rank << " ranks have left";
         everyone_.barrier();
         if (everyone_.rank() == rank) staged.stage->leave(true);
     }
