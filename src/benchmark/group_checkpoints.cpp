@@ -282,7 +282,7 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
             fmt::format("{} without its checkpoint, {}; would go on from {}", what, failure,
                         last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"));
     }
-    if (wish == kTerminate) throw TerminatedStop(what);
+    if (wish == kTerminate && start_.exit_ends_others) throw TerminatedStop(what);
     throw Error(ExitCode::stopped, what);
 }
 

@@ -10,12 +10,12 @@
 
 #include <signal.h>
 
-#include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/text.hpp>
 
 #include "group_checkpoints.hpp"
 #include "group_watch.hpp"
 #include "other_groups.hpp"
+#include "progress_file.hpp"
 #include "result_files.hpp"
 
 namespace hpcai::benchmark {
@@ -60,6 +60,14 @@ bool have_all_stopped(const comm::EndGameDecision& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.exit_code == ExitCode::stopped;
     });
+}
+
+bool was_any_terminated(const Start& start) {
+    for (int group = 0; group < start.controller.layout().groups; ++group) {
+        const GroupProgress found = read_progress(start.output, group);
+        if (found.progress && found.progress->state == ProgressState::terminated) return true;
+    }
+    return false;
 }
 
 comm::Afterwards afterwards(const RunEnd& end) {
@@ -192,7 +200,7 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
                        resume_command(start_.controller.layout().ranks, start_.output))
         << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
-    const bool has_died = StopSignals::received() == SIGTERM && !have_all_stopped(ballot.decision);
+    const bool has_died = was_any_terminated(start_) && !have_all_stopped(ballot.decision);
     return {has_died ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 

@@ -143,7 +143,8 @@ std::string progress_table(const RunProgress& run) {
                             format_seconds(static_cast<double>(*silence)),
                             meaning_of_silence(run.is_at_work));
     }
-    if (have_all_ended(run) && !is_at_work(run) && !run.resume_command.empty()) {
+    const bool has_died = run.is_at_work == false;  // known, and it has a command
+    if ((is_over(run) || has_died) && !run.resume_command.empty()) {
         text += fmt::format("resume: {}\n", run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
