@@ -72,6 +72,7 @@ check "those two find what they should" python3 tests/scripts/checks_test.py --q
 check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --check
 check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
 check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
+check "numbers that the other verifier takes" python3 tests/scripts/verify_result_test.py --quiet
 check "rules of MLPerf's logs" python3 tests/scripts/check_mllog_test.py --quiet
 check "the page's colours" python3 tests/scripts/page_colours_test.py --quiet
 check "the experiments' figures" python3 tests/scripts/figures_test.py --quiet

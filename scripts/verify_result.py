@@ -102,14 +102,14 @@ def layout_of(digits, point):
 
 
 def canonical_float(text):
-    """The shortest digits that give the number, or 17 where its printer has found no shorter ones."""
+    """The shortest digits that give the number, or 16 or 17 where its printer has found no shorter ones."""
     match = re.fullmatch(r"-?(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text, re.ASCII)
     whole, fraction, exponent = match.groups("") if match else ("", "", "")
     leading = (whole + fraction).lstrip("0")
     digits = leading.rstrip("0") or "0"
     point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(leading)) if leading else 1
     shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
-    if not match or text.lstrip("-") != layout_of(digits, point) or (digits != shortest and len(digits) != 17):
+    if not match or text.lstrip("-") != layout_of(digits, point) or (digits != shortest and len(digits) not in (16, 17)):
         raise Broken(f"the number {text} is not as the program writes it")
     if math.isinf(float(text)):
         raise Broken(f"the number {text} is none that a double has")
