@@ -28,6 +28,13 @@ bool is_hdf5_name(const fs::path& path) {
     return path.extension() == ".h5" || path.extension() == ".hdf5";
 }
 
+std::string describe_box_orders(const data::ClimateReport& report) {
+    if (report.files_with_ranges == 0) return "read as corners";
+    if (report.files_with_corners == 0) return "read as ranges";
+    return fmt::format("read as corners in {} files, as ranges in {}", report.files_with_corners,
+                       report.files_with_ranges);
+}
+
 std::string describe(const data::ClimateReport& report) {
     std::string text =
         fmt::format("{} samples of {} channels, {} x {} pixels", format_count(report.samples),
@@ -36,8 +43,8 @@ std::string describe(const data::ClimateReport& report) {
         text += fmt::format("{}{} {}", i == 0 ? "; boxes: " : ", ", data::kClimateCategoryNames[i],
                             format_count(report.boxes_per_category[i]));
     }
-    return text + fmt::format("; {} samples without a box, {} boxes dropped",
-                              format_count(report.samples_without_box),
+    return text + fmt::format(", {}; {} samples without a box, {} boxes dropped",
+                              describe_box_orders(report), format_count(report.samples_without_box),
                               format_count(report.dropped_boxes));
 }
 
@@ -53,6 +60,8 @@ nlohmann::ordered_json json_of(const data::ClimateReport& report, const std::str
             {"width", report.width},
             {"channels", report.channel_names},
             {"boxes", boxes},
+            {"files_by_box_order",
+             {{"corners", report.files_with_corners}, {"ranges", report.files_with_ranges}}},
             {"samples_without_box", report.samples_without_box},
             {"dropped_boxes", report.dropped_boxes}};
 }

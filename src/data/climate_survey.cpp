@@ -58,6 +58,8 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
     series.for_each([&](const ClimateFile& file) {
         report.samples += file.samples();
         report.dropped_boxes += file.dropped_boxes();
+        const bool has_ranges = file.box_order() == BoxOrder::ranges;
+        ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
         climate::for_each_sample(file, [&](const ScannedSample& sample) {
             count_boxes(file.boxes(sample.number), report);
             const SampleMoments moments = climate::moments_of(sample, threads);

@@ -37,9 +37,11 @@ TEST_F(ClimateCommands, GenerateWhatCheckFindsSound) {
     EXPECT_TRUE(
         check.out.starts_with("train.h5: 6 samples of 16 channels, 64 x 96 pixels; boxes: "))
         << check.out;
+    EXPECT_TRUE(check.out.find(", read as corners; ") != std::string::npos) << check.out;
     const auto json = nlohmann::json::parse(data({"check", "train.h5", "--json"}).out);
     EXPECT_EQ(json["samples"], 6);
     EXPECT_EQ(json["channels"][6], "TMQ");
+    EXPECT_EQ(json["files_by_box_order"], nlohmann::json({{"corners", 1}, {"ranges", 0}}));
     expect_refused(generate("train.h5", {}), 2, "train.h5: there is something already");
     expect_refused(data({"generate", "climate", "--output", "x.h5", "--height", "63"}), 2,
                    "data generate climate: --height: expected an integer from 64 to 768");

@@ -77,6 +77,18 @@ TEST_F(Transcode, StatisticsAreThoseOfAllPixels) {
     EXPECT_EQ(alone.statistics.standard_deviation, report.statistics.standard_deviation);
 }
 
+TEST_F(Transcode, ASurveyCountsTheFilesByTheOrderOfTheirBoxesColumns) {
+    RawClimateFile raw;
+    raw.boxes = {{1, 5, 3, 7, 0}, {4, 1, 6, 3, 1}};  // only as ymin, xmin, ymax, xmax
+    add_file("a.h5", raw);
+    raw.boxes = {{1, 3, 5, 7, 0}, {4, 6, 1, 3, 1}};  // only as ymin, ymax, xmin, xmax
+    add_file("b.h5", raw);
+    add_file("c.h5", raw);
+    const ClimateReport report = survey_climate(options_.files, {}, 1);
+    EXPECT_EQ(report.files_with_corners, 1);
+    EXPECT_EQ(report.files_with_ranges, 2);
+}
+
 TEST_F(Transcode, RecordsHoldNormalizedChannelsLastValuesOfEachType) {
     write_two_files();
     const ChannelStatistics expected = naive_statistics();

@@ -29,6 +29,8 @@ struct ClimateReport {
     int width = 0;
     std::vector<std::string> channel_names;        // Z100 in the place of Z1000 where it is that
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
+    std::int64_t files_with_corners = 0;           // whose boxes are read as BoxOrder::corners
+    std::int64_t files_with_ranges = 0;            // as BoxOrder::ranges
     std::int64_t samples_without_box = 0;
     std::int64_t dropped_boxes = 0;
     std::vector<std::string> bad_samples;  // "file/17": not all values are finite
