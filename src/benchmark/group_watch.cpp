@@ -27,6 +27,7 @@ constexpr double kLongestForRecords = 300;
 constexpr double kSecondsToTell = 30;  // of those that have read them, behind that
 constexpr double kLongestToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
+constexpr std::chrono::milliseconds kLongestBetweenReadings{5000};
 constexpr std::size_t kNamed = 4;
 constexpr std::size_t kRecordLimitBytes = std::size_t{1} << 20;
 
@@ -204,6 +205,13 @@ double GroupWatch::seconds_for_records() const {
     return std::clamp(2 * watchdog_.longest_seconds(), least, kLongestForRecords);
 }
 
+/// All ranks of a group may wait for the same one, and together they read its record no more than
+/// a thousand times a second: a shared file system has other things to do.
+std::chrono::milliseconds GroupWatch::between_readings() const {
+    return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
+                      kLongestBetweenReadings);
+}
+
 /// Waits for the word of a rank, unless none can come.
 GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     Standing standing;
@@ -215,7 +223,7 @@ GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) c
         if (standing.answers || standing.is_gone || watch.seconds() >= seconds_for_records()) {
             return standing;
         }
-        std::this_thread::sleep_for(kBetweenReadings);
+        std::this_thread::sleep_for(between_readings());
     }
 }
 

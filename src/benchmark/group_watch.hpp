@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -79,6 +80,7 @@ private:
     bool may_end();
     void write_record(const std::string& reason, bool answers);
     double seconds_for_records() const;
+    std::chrono::milliseconds between_readings() const;
     Standing await(int group_rank, const Stopwatch& watch) const;
     std::string tell_of_all(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path file_of(int group_rank) const;
