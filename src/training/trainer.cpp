@@ -261,11 +261,16 @@ void Trainer::check_parameters(const std::string& when) {
 }
 
 void Trainer::average_statistics() {
-    std::vector<float> statistics = store_.read(store_.statistics());
-    replicas_.all_reduce_sum(statistics);
+    const auto statistics = std::make_shared<std::vector<float>>(store_.read(store_.statistics()));
+    try {
+        replicas_.all_reduce_sum(*statistics);
+    } catch (const std::exception&) {
+        replicas_.keep(statistics);  // others may still send into it
+        throw;
+    }
     const float share = 1.0f / static_cast<float>(replicas_.size());
-    for (float& value : statistics) value *= share;
-    store_.write(statistics, store_.statistics());
+    for (float& value : *statistics) value *= share;
+    store_.write(*statistics, store_.statistics());
 }
 
 }  // namespace hpcai::training
