@@ -72,7 +72,8 @@ killers_of() {
             head -n 2 | paste -sd, | sed 's/,/, /' | grep . || echo "exit code $code of ${run%% *}"
         return
     done < <(runs_of "$1")
-    grep -qE '^\[  PASSED  \] [1-9]' "$log" || echo "NOT RUN HERE"
+    grep -qE '^\[  PASSED  \] [1-9]' "$log" || ! grep -qE '^\[  SKIPPED \] [1-9]' "$log" ||
+        echo "NOT RUN HERE"
 }
 
 # Prints what became of one patch; false if it was not noticed.
@@ -103,9 +104,10 @@ done
 copy_sources
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 build_programs "${patches[@]}" || { tail -n 20 "$log" && exit 1; }
-: >"$log"
 while read -r run; do
+    : >"$log"
     run_tests "$run" </dev/null || { tail -n 20 "$log" && echo "$run fails without a mutant" && exit 1; }
+    ! grep -q '^\[==========\] 0 tests' "$log" || { echo "$run: there is no such test" && exit 1; }
 done < <(runs_of "${patches[@]}")
 echo "Built and passed without a mutant after $SECONDS s."
 
