@@ -9,11 +9,13 @@ namespace hpcai {
 namespace {
 
 // A handler has no parameter by which it could be told of another place.
-std::atomic<int> last_signal{0};
+std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+/// SIGUSR1 stays: who sent that has not lost a rank.
 extern "C" void remember_signal(int number) {
-    last_signal.store(number, std::memory_order_relaxed);
+    if (received_signal.load(std::memory_order_relaxed) == SIGUSR1) return;
+    received_signal.store(number, std::memory_order_relaxed);
 }
 
 void handle(int number, int more_flags) {
@@ -38,7 +40,7 @@ StopSignals::~StopSignals() {
 }
 
 int StopSignals::received() noexcept {
-    return last_signal.load(std::memory_order_relaxed);
+    return received_signal.load(std::memory_order_relaxed);
 }
 
 }  // namespace hpcai

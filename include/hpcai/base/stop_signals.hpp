@@ -12,7 +12,7 @@ public:
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 
-    /// The number of the last that came since the program began; 0: none has.
+    /// SIGUSR1 where that has come since the program began, else SIGTERM where that has, else 0.
     static int received() noexcept;
 };
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <hpcai/base/stop_signals.hpp>
+
+namespace hpcai {
+namespace {
+
+/// A process that is sent `first` and `second` ends with the number of the one that is remembered.
+void receive(int first, int second) {
+    const StopSignals signals;
+    raise(first);
+    raise(second);
+    std::_Exit(StopSignals::received());
+}
+
+TEST(StopSignalsDeathTest, RememberSigusr1WhateverCameWithIt) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(receive(SIGUSR1, SIGTERM), testing::ExitedWithCode(SIGUSR1), "");
+    EXPECT_EXIT(receive(SIGTERM, SIGUSR1), testing::ExitedWithCode(SIGUSR1), "");
+}
+
+TEST(StopSignalsDeathTest, EndTheProcessAtTheSecondSigterm) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(receive(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace hpcai
