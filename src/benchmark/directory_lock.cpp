@@ -42,8 +42,9 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
     bool has_told = false;
     while (true) {
         FileLock lock(output / kLocked, kind);
-        if (lock.state() != FileLock::State::taken || watch.seconds() > patience) return lock;
-        if (!has_told && watch.seconds() > kPatienceSeconds) {
+        const double seconds = watch.seconds();
+        if (lock.state() != FileLock::State::taken || seconds > patience) return lock;
+        if (!has_told && seconds > kPatienceSeconds) {
             has_told = true;
             std::cerr << fmt::format(
                 "hpcai500: {}: another program is at work in it, or was on a node that died; waits "
@@ -53,6 +54,21 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
         }
         std::this_thread::sleep_for(kBetweenTries);
     }
+}
+
+/// none, too, where it cannot be tried.
+FileLock::State look_at_lock(const fs::path& output, FileLock::Kind kind) {
+    constexpr int kTries = 3;  // another `hpcai500 status` has it for a moment
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+        if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
+        try {
+            const FileLock lock(output / kLocked, kind);
+            if (lock.state() != FileLock::State::taken) return lock.state();
+        } catch (const Error&) {
+            return FileLock::State::none;
+        }
+    }
+    return FileLock::State::taken;
 }
 
 }  // namespace
@@ -70,27 +86,13 @@ std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind 
 }
 
 std::optional<bool> is_at_work(const fs::path& output) {
-    try {
-        const FileLock lock(output / kLocked);
-        if (lock.state() == FileLock::State::none) return std::nullopt;
-        return lock.state() == FileLock::State::taken;
-    } catch (const Error&) {
-        return std::nullopt;
-    }
+    const FileLock::State state = look_at_lock(output, FileLock::Kind::exclusive);
+    if (state == FileLock::State::none) return std::nullopt;
+    return state == FileLock::State::taken;
 }
 
 bool is_being_taken_up(const fs::path& output) {
-    constexpr int kTries = 3;  // another `hpcai500 status` has it for a moment
-    for (int attempt = 0; attempt < kTries; ++attempt) {
-        if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
-        try {
-            const FileLock lock(output / kLocked, FileLock::Kind::shared);
-            if (lock.state() != FileLock::State::taken) return false;
-        } catch (const Error&) {
-            return false;
-        }
-    }
-    return true;
+    return look_at_lock(output, FileLock::Kind::shared) == FileLock::State::taken;
 }
 
 void share_directory(Start& start, comm::Communicator& everyone) {

@@ -79,6 +79,11 @@ bool have_all_ended(const RunProgress& run) {
     return groups > 0 && !votes && stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
+/// It has a command that goes on.
+bool has_died(const RunProgress& run) {
+    return run.is_at_work == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
+}
+
 /// Of a silence, by the lock of the directory.
 const char* meaning_of_silence(const std::optional<bool>& held) {
     if (!held) {
@@ -143,8 +148,7 @@ std::string progress_table(const RunProgress& run) {
                             format_seconds(static_cast<double>(*silence)),
                             meaning_of_silence(run.is_at_work));
     }
-    const bool has_died = run.is_at_work == false;  // known, and it has a command
-    if ((is_over(run) || has_died) && !run.resume_command.empty()) {
+    if ((is_over(run) || has_died(run)) && !run.resume_command.empty()) {
         text += fmt::format("resume: {}\n", run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());

@@ -30,7 +30,9 @@ GroupProgress group_in(int number, ProgressState state, const std::string& reaso
 }
 
 RunProgress run_of(std::vector<GroupProgress> groups) {
-    return {"results/a", std::move(groups), 1'700'000'125};
+    RunProgress run{"results/a", std::move(groups), 1'700'000'125};
+    run.is_at_work = false;
+    return run;
 }
 
 std::vector<std::string> lines_of(const RunProgress& run) {
@@ -182,6 +184,17 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
     EXPECT_EQ(lines[3], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.is_at_work = true;
     EXPECT_EQ(lines_of(run).size(), 4U) << "it is resumed";
+}
+
+TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
+    auto run = run_of({group_in(0, ProgressState::training)});
+    run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
+    EXPECT_EQ(lines_of(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
+    run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
+    EXPECT_EQ(lines_of(run).size(), 3U) << "it may train on a node whose locks are its own";
+    run.now_unix_seconds = 1'700'000'125;
+    run.is_at_work = std::nullopt;
+    EXPECT_EQ(lines_of(run).size(), 3U);
 }
 
 }  // namespace

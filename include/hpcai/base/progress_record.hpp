@@ -12,12 +12,12 @@
 /// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
 namespace hpcai {
 
-/// `terminated`: stopped by SIGTERM, which launchers also send to the other ranks of one that has
-/// died; `unsaved`: stopped, but the checkpoint of that step could not be written.
+/// `terminated`: stopped by SIGTERM where any exit ends the job, as launchers end the other ranks
+/// of one that has died; `unsaved`: stopped, but the checkpoint of that step could not be written.
 enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
 
-/// How far one group is, as its leader says in `groups/<m>/progress.json` from time to time. The
-/// file is removed when the run has its result.
+/// How far one group is, as its leader, or who has missed it, says in `groups/<m>/progress.json`
+/// from time to time. The file is removed when the run has its result.
 struct ProgressRecord {
     std::string schema = "hpcai500-progress/1";
     ProgressState state = ProgressState::training;
@@ -49,7 +49,7 @@ struct RunProgress {
     std::int64_t now_unix_seconds = 0;    // by the reader's clock
     std::int64_t begun_unix_seconds = 0;  // when the last program began it; 0: not known
     // Whether a program holds the directory, by its lock; nothing: this reader cannot know
-    std::optional<bool> is_at_work = false;
+    std::optional<bool> is_at_work;
     std::string resume_command;  // as one would type it; empty: not known
     bool operator==(const RunProgress&) const = default;
 };
