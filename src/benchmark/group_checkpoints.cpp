@@ -271,6 +271,7 @@ double GroupCheckpoints::my_wish(training::Trainer& trainer, std::int64_t steps_
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double wish) {
+    const Stopwatch watch;
     if (being_written_ != steps_done) checkpoint(trainer, steps_done);
     watch_.pause("checkpoint", watch_.checkpoint_seconds());
     const std::string failure = finish_write();
@@ -278,18 +279,21 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
     const std::string what = fmt::format("stopped at step {} by {}", steps_done,
                                          cause_of(wish, start_.config.run.time_limit_seconds));
     if (!failure.empty()) {
-        throw UnsavedStop(
+        throw GroupStop(
             fmt::format("{} without its checkpoint, {}; would go on from {}", what, failure,
-                        last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"));
+                        last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"),
+            ProgressState::unsaved, watch.seconds());
     }
-    if (wish == kTerminate && start_.exit_ends_others) throw TerminatedStop(what);
-    throw Error(ExitCode::stopped, what);
+    const bool is_terminated = wish == kTerminate && start_.exit_ends_others;
+    throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
+                    watch.seconds());
 }
 
-std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks) {
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
+                             std::int64_t steps) {
     const auto folder = checkpoint_directory(output, group);
     for (const std::int64_t step : training::list_checkpoints(folder)) {
-        bool is_whole = true;
+        bool is_whole = step <= steps;
         for (int rank = 0; is_whole && rank < ranks; ++rank) {
             is_whole = training::has_marker({folder, "", rank, ranks}, step);
         }

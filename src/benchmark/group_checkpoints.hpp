@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
+#include <hpcai/base/progress_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/training/checkpoint.hpp>
 #include <hpcai/training/trainer.hpp>
@@ -26,16 +28,20 @@ struct CheckpointContent {
     std::function<void(const training::Snapshot&)> restore;
 };
 
-/// A stop whose checkpoint could not be written; its code is ExitCode::stopped, too.
-class UnsavedStop : public Error {
+/// The end of a group that was asked to stop; its code is ExitCode::stopped.
+class GroupStop : public Error {
 public:
-    explicit UnsavedStop(const std::string& message) : Error(ExitCode::stopped, message) {}
-};
+    /// What `status` says of it: stopped, unsaved or terminated, and how long it took.
+    GroupStop(const std::string& message, ProgressState state, double seconds)
+        : Error(ExitCode::stopped, message), state_(state), seconds_(seconds) {}
 
-/// A stop that SIGTERM asked for; its code is ExitCode::stopped, too.
-class TerminatedStop : public Error {
-public:
-    explicit TerminatedStop(const std::string& message) : Error(ExitCode::stopped, message) {}
+    ProgressState state() const { return state_; }
+    /// From the step behind which it stopped until the checkpoint was whole, or could not be.
+    double seconds() const { return seconds_; }
+
+private:
+    ProgressState state_;
+    double seconds_;
 };
 
 /// The checkpoints of a group, and its end where the run is asked to stop: one on every rank, of
@@ -61,8 +67,8 @@ public:
 
     bool needs_results(std::int64_t steps_done) const override;
     /// Where one is due, begins a checkpoint, of what Trainer::examine() finds good. About once a
-    /// second looks whether a rank was asked to stop; then writes one and throws Error(stopped),
-    /// TerminatedStop or UnsavedStop, on all ranks.
+    /// second looks whether a rank was asked to stop; then writes one and throws GroupStop, on all
+    /// ranks: `terminated` by SIGTERM where an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
 private:
@@ -105,9 +111,10 @@ std::filesystem::path checkpoint_directory(const std::filesystem::path& output, 
 /// stays.
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
 
-/// The steps of the newest checkpoint that all `ranks` of the group have called whole; 0: none is.
-/// Throws as training::list_checkpoints.
-std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks);
+/// The steps of the newest checkpoint, of at most `steps`, that all `ranks` of the group have
+/// called whole; 0: none is. Throws as training::list_checkpoints.
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
+                             std::int64_t steps = std::numeric_limits<std::int64_t>::max());
 
 /// "mpirun -np 4 hpcai500 resume DIR", as one would type it
 std::string resume_command(int ranks, const std::filesystem::path& output);

@@ -317,7 +317,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         watch.emplace(start, group, flight);
         if (start.resumes) {
             if (auto finished = take_finished_group(start, model, group, log)) {
-                progress.end("", ProgressState::finished);
+                progress.end("", ProgressState::finished, false);
                 return std::move(*finished);
             }
         }
@@ -348,12 +348,10 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         record.audit = failed_audit(start, error.divergence());
         const std::string why = describe_divergence(record.audit, error.divergence().ranks);
         fail(start, ranks, Error(error.code(), why), outcome, log);
-    } catch (const TerminatedStop& error) {
-        end = ProgressState::terminated;
-        fail(start, ranks, error, outcome, log);
-    } catch (const UnsavedStop& error) {
-        end = ProgressState::unsaved;
-        fail(start, ranks, error, outcome, log);
+    } catch (const GroupStop& stop) {
+        end = stop.state();
+        outcome.stop_seconds = stop.seconds();
+        fail(start, ranks, stop, outcome, log);
     } catch (const Error& error) {
         end = error.code() == ExitCode::stopped ? ProgressState::stopped : ProgressState::failed;
         fail(start, ranks, error, outcome, log);
@@ -365,7 +363,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
-    progress.end(record.failure, end);
+    progress.end(record.failure, end, outcome.speaks_for_leader);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (record.device_health.empty())

@@ -31,6 +31,7 @@ struct GroupOutcome {
     training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
     bool has_lost_leader = false;              // the group's first rank does not answer
     bool speaks_for_leader = false;            // this rank is the first that does
+    double stop_seconds = 0;                   // GroupStop::seconds(), where it was asked to stop
 };
 
 /// Trains this rank's model with its group, evaluates it and stores what came of it in

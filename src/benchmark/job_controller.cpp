@@ -8,8 +8,6 @@
 #include <span>
 #include <thread>
 
-#include <signal.h>
-
 #include <hpcai/base/text.hpp>
 
 #include "group_checkpoints.hpp"
@@ -50,15 +48,13 @@ bool do_all_absent_hang(const comm::EndGameDecision& decision,
 }
 
 bool has_stopped(const comm::EndGameDecision& decision) {
-    return std::ranges::any_of(decision.statuses(), [](const comm::GroupStatus& status) {
-        return status.exit_code == ExitCode::stopped;
-    });
+    return std::ranges::any_of(decision.statuses(), &comm::GroupStatus::has_stopped);
 }
 
 /// Else some has failed, and where its rank has died the launcher may have ended the others.
 bool have_all_stopped(const comm::EndGameDecision& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
-        return status.state == comm::GroupState::completed || status.exit_code == ExitCode::stopped;
+        return status.state == comm::GroupState::completed || status.has_stopped();
     });
 }
 
@@ -68,6 +64,43 @@ bool was_any_terminated(const Start& start) {
         if (found.progress && found.progress->state == ProgressState::terminated) return true;
     }
     return false;
+}
+
+constexpr const char* kNotHeardOf = "not heard of at the end";
+
+/// Its files would say for ever that it trains, and `status` that the run has not ended. One that
+/// is only late says otherwise when it has come so far.
+void note_absence(const Start& start, int group) {
+    GroupProgress found = read_progress(start.output, group);
+    ProgressRecord progress = found.progress.value_or(ProgressRecord{});
+    const bool has_ended = found.progress && progress.state != ProgressState::training &&
+                           progress.state != ProgressState::evaluating;
+    if (has_ended) return;
+    progress.state = ProgressState::failed;
+    progress.reason = kNotHeardOf;
+    write_progress(start.output, group, std::move(progress));
+}
+
+/// Longer where checkpoints are large: those of the others are, too.
+comm::EndGameDeadlines deadlines_of(const Start& start, const GroupOutcome& mine,
+                                    double training_seconds) {
+    comm::EndGameDeadlines deadlines;
+    deadlines.status_seconds = seconds_for_others(start.config.run, training_seconds);
+    deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, mine.stop_seconds);
+    return deadlines;
+}
+
+/// Of a leader without which the others have decided.
+Error alone(const GroupOutcome& mine) {
+    if (mine.status.has_stopped()) {
+        return {ExitCode::stopped,
+                fmt::format("group {} {}; the other leaders are silent or went on without it",
+                            mine.status.group, mine.status.reason_text())};
+    }
+    return {ExitCode::partial,
+            fmt::format("group {} is on its own: the other leaders are silent or went on without "
+                        "it; its predictions are stored",
+                        mine.status.group)};
 }
 
 comm::Afterwards afterwards(const RunEnd& end) {
@@ -135,17 +168,10 @@ std::vector<int> JobController::leaders() const {
 RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
     const int group = start_.place.group;
     const std::vector<int> leaders = this->leaders();
-    comm::EndGameDeadlines deadlines;
-    deadlines.status_seconds = seconds_for_others(start_.config.run, since_training_.seconds());
+    comm::EndGameDeadlines deadlines = deadlines_of(start_, mine, since_training_.seconds());
     deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
-    if (!ballot.decision.agreed) {
-        const Error alone(ExitCode::partial,
-                          fmt::format("group {} is on its own: the other leaders are silent or "
-                                      "went on without it; its predictions are stored",
-                                      group));
-        return {complain(alone, log), false};
-    }
+    if (!ballot.decision.agreed) return {complain(alone(mine), log), false};
     if (ballot.decision.anyone_absent() && do_all_absent_hang(ballot.decision, start_.output)) {
         world_.expect_no_others();
     }
@@ -186,14 +212,18 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
             out << fmt::format("group {}: finished\n", status.group);
             continue;
         }
+        if (status.state == comm::GroupState::absent) note_absence(start_, status.group);
         const GroupRecord group = read_failed_group(start_, status.group).record;
-        out << fmt::format(
-            "group {}: {}\n", status.group,
-            group.failure.empty() ? "not heard of at the end" : printable(group.failure));
-        if (status.exit_code != ExitCode::stopped) continue;
-        const std::int64_t goes_on_at = last_checkpoint(start_.output, status.group, group.ranks);
-        // What could not be stored was not saved either.
-        is_saved = is_saved && !group.failure.empty() && goes_on_at == group.iterations;
+        out << fmt::format("group {}: {}\n", status.group,
+                           group.failure.empty() ? kNotHeardOf : printable(group.failure));
+        if (!status.has_stopped()) continue;
+        // What could not be stored was not saved either. A checkpoint of a later step is an
+        // earlier program's, and `resume` has found it damaged.
+        const bool is_stored = !group.failure.empty();
+        const std::int64_t goes_on_at =
+            is_stored ? last_checkpoint(start_.output, status.group, group.ranks, group.iterations)
+                      : last_checkpoint(start_.output, status.group, group.ranks);
+        is_saved = is_saved && is_stored && goes_on_at == group.iterations;
         step = std::min(step.value_or(goes_on_at), goes_on_at);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),

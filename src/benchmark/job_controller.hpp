@@ -32,8 +32,8 @@ public:
     /// all, before that ok), that of a leader left alone ExitCode::partial, that of ranks whose
     /// leader is lost ExitCode::watchdog, all others' ok. Where a group has stopped, nobody votes:
     /// it prints how to go on and from which step, and its code is ExitCode::stopped, internal
-    /// where a group could not write its checkpoint, or watchdog where SIGTERM stopped them beside
-    /// a group that has failed. Every rank hears alike whether another run
+    /// where a group could not write its checkpoint, or watchdog where groups were `terminated`
+    /// beside one that has failed. Every rank hears alike whether another run
     /// follows. Never throws: what goes wrong is told on standard error and becomes the exit code.
     RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
 

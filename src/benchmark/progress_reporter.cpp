@@ -65,12 +65,20 @@ void ProgressReporter::finish() {
     write();
 }
 
-void ProgressReporter::end(const std::string& failure, ProgressState state) {
+void ProgressReporter::end(const std::string& failure, ProgressState state,
+                           bool speaks_for_leader) {
     if (line_) line_->finish();
+    if (speaks_for_leader) take_over();
     record_.reason = failure;
     record_.state = state;
     record_.seconds_left = {std::nullopt, "training has ended"};
     write();
+}
+
+/// What the leader has said of the training stays.
+void ProgressReporter::take_over() {
+    leads_ = true;
+    if (auto last = read_progress(start_.output, start_.place.group).progress) record_ = *last;
 }
 
 void ProgressReporter::write() {

@@ -16,7 +16,7 @@ namespace hpcai::benchmark {
 
 /// Shows how far a group is: that of the first on standard error, one live line on a terminal, a
 /// line now and then elsewhere; that of each in its progress.json, every few seconds and when its
-/// state changes. Silent on all ranks but the leaders.
+/// state changes. Silent on all ranks but the leaders, and those that speak for one.
 class ProgressReporter {
 public:
     /// `start` must outlive the object.
@@ -27,10 +27,12 @@ public:
     void step(const training::StepReport& step);
     /// Training has ended, evaluation begins.
     void finish();
-    /// The group has ended in that state, for `failure` unless it has finished.
-    void end(const std::string& failure, ProgressState state);
+    /// The group has ended in that state, for `failure` unless it has finished; whether its leader
+    /// does not answer and this rank speaks for it.
+    void end(const std::string& failure, ProgressState state, bool speaks_for_leader);
 
 private:
+    void take_over();
     void write();
 
     const Start& start_;

@@ -135,6 +135,7 @@ EndGame::EndGame(const GroupStatus& mine, int groups, const EndGameDeadlines& de
     ensure(mine.group >= 0 && mine.group < groups, "end game: group {} of {}", mine.group, groups);
     reports_[mine.group] = mine;
     if (mine.state == GroupState::completed) patience_until_ = now + deadlines.status_seconds;
+    if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
     decision_.groups = groups;
     follow(0, now);
 }
@@ -186,9 +187,16 @@ void EndGame::follow(int collector, double now) {
     if (collector == mine_.group) return collect(now);
     phase_ = Phase::following;
     collector_ = collector;
-    until_ = now + deadlines_.status_seconds;
-    send(collector, EndGameKind::status, deadlines_.status_seconds);
+    until_ = patience_ends(now);
+    send(collector, EndGameKind::status, until_ - now);
     outgoing_.back().message.statuses = {mine_};
+}
+
+/// Each leader that this one follows has its time anew; but where the group has stopped, no more
+/// than a living one takes to answer.
+double EndGame::patience_ends(double now) const {
+    if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
+    return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
 }
 
 void EndGame::follow_next(double now) {
@@ -226,6 +234,9 @@ void EndGame::receive_status(const EndGameMessage& message, double now) {
     reports_[status.group] = status;
     if (status.state == GroupState::completed) {
         patience_until_ = std::max(patience_until_.value_or(0), now + message.seconds);
+    }
+    if (status.has_stopped()) {
+        stop_until_ = std::max(stop_until_.value_or(0), now + message.seconds);
     }
     if (phase_ == Phase::proposing) propose_to(status.group);
 }
@@ -282,9 +293,9 @@ void EndGame::receive_decision(const EndGameMessage& message) {
 }
 
 void EndGame::collecting_goes_on(double now) {
-    // While nobody has completed, whoever is still training may.
-    const double end =
-        patience_until_ ? std::max(*patience_until_, until_) : until_ + deadlines_.longest_seconds;
+    // While nobody has completed or stopped, whoever is still training may.
+    const std::optional<double> patience = stop_until_ ? stop_until_ : patience_until_;
+    const double end = patience ? std::max(*patience, until_) : until_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
     if (now >= next_notice_) announce(reported_others(), now);
 }

@@ -228,6 +228,53 @@ TEST(EndGame, WhenAllFailOrAreDeadTheWaitEndsAfterTheLongestRun) {
     EXPECT_TRUE(leaders.decision(2).agreed);
 }
 
+TEST(EndGame, WhenGroupsStopOneThatIsDeadIsNotWaitedForLong) {
+    Leaders leaders(4);
+    leaders.stop_at(0, 5);
+    leaders.stop_at(2, 7);
+    leaders.stop_at(3, 19);
+    const double decided_at = leaders.run();
+    EXPECT_GE(decided_at, 39) << "as long behind the last as behind the first";
+    EXPECT_LE(decided_at, 41);
+    for (const int group : {0, 2, 3}) {
+        EXPECT_TRUE(leaders.decision(group).agreed);
+        EXPECT_EQ(leaders.decision(group).writer(), 0);
+        EXPECT_TRUE(leaders.decision(group).status(3).has_stopped());
+        EXPECT_EQ(leaders.decision(group).status(1).state, GroupState::absent);
+    }
+}
+
+TEST(EndGame, WhenGroupsStopAndTheFirstLeaderIsDeadTheNextCollectsSoon) {
+    Leaders leaders(4);
+    leaders.stop_at(1, 0);
+    leaders.stop_at(2, 3);
+    leaders.stop_at(3, 15);
+    EXPECT_LE(leaders.run(), 41);
+    for (const int group : {1, 2, 3}) {
+        EXPECT_TRUE(leaders.decision(group).agreed);
+        EXPECT_EQ(leaders.decision(group).writer(), 1);
+        EXPECT_TRUE(leaders.decision(group).status(3).has_stopped());
+    }
+}
+
+TEST(EndGame, TheLastToStopIsDoneSoonWhenAllBeforeAreDead) {
+    Leaders leaders(8);
+    leaders.stop_at(7, 0);
+    EXPECT_LE(leaders.run(), 20 + 3 * 10 + 6);
+    EXPECT_EQ(leaders.decision(7).writer(), 7);
+}
+
+TEST(EndGame, AStopEndsThePatienceOfGroupsThatFinishedOrFailedBefore) {
+    for (const GroupState state : {GroupState::completed, GroupState::failed}) {
+        Leaders leaders(3);
+        leaders.arrive_at(0, 0, state);
+        leaders.stop_at(1, 50);
+        EXPECT_LE(leaders.run(), 72);
+        EXPECT_TRUE(leaders.decision(1).agreed);
+        EXPECT_EQ(leaders.decision(1).status(0).state, state);
+    }
+}
+
 TEST(EndGame, ACollectorThatWaitsLongKeepsItsFollowersWithoutLettingThemGo) {
     Leaders leaders(3);
     leaders.arrive_at(0, 0, GroupState::failed);

@@ -13,8 +13,11 @@
 
 namespace hpcai::comm {
 
-inline constexpr EndGameDeadlines kDeadlines{
-    .status_seconds = 100, .reply_seconds = 5, .notice_seconds = 40, .longest_seconds = 2500};
+inline constexpr EndGameDeadlines kDeadlines{.status_seconds = 100,
+                                             .stopped_seconds = 20,
+                                             .reply_seconds = 5,
+                                             .notice_seconds = 40,
+                                             .longest_seconds = 2500};
 
 /// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
 /// arrived reads nothing; a dead one never will.
@@ -23,7 +26,10 @@ public:
     explicit Leaders(int groups) : mailboxes_(static_cast<std::size_t>(groups)) {}
 
     void arrive_at(int group, double seconds, GroupState state = GroupState::completed) {
-        arrivals_[group] = {seconds, state};
+        arrivals_[group] = {seconds, GroupStatus::of(group, state)};
+    }
+    void stop_at(int group, double seconds) {
+        arrivals_[group] = {seconds, GroupStatus::of(group, GroupState::failed, ExitCode::stopped)};
     }
     void die_at(int group, double seconds) { deaths_[group] = seconds; }
     /// It dies, and another rank of its group tells all leaders.
@@ -51,7 +57,7 @@ public:
 private:
     struct Arrival {
         double seconds;
-        GroupState state;
+        GroupStatus status;
     };
 
     bool dead(int group) const { return deaths_.contains(group) && now_ >= deaths_.at(group); }
@@ -69,8 +75,8 @@ private:
         for (const auto& [group, arrival] : arrivals_) {
             if (now_ < arrival.seconds || dead(group)) continue;
             if (!games_.contains(group)) {
-                games_.try_emplace(group, GroupStatus::of(group, arrival.state),
-                                   static_cast<int>(mailboxes_.size()), kDeadlines, now_);
+                games_.try_emplace(group, arrival.status, static_cast<int>(mailboxes_.size()),
+                                   kDeadlines, now_);
             }
             step(group, games_.at(group));
         }

@@ -110,6 +110,16 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     expect_the_same("result", "whole", 1);
 }
 
+TEST_F(ResumedRun, StopsBehindADamagedCheckpointOfALaterStep) {
+    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
+    EXPECT_EQ(resume(1, "result").exit_code, 8);
+    const fs::path folder = folder_ / "result/checkpoints/0";
+    fs::rename(folder / "step-000000000002", folder / "step-000000000005");
+    const Outcome stopped = resume(1, "result");
+    EXPECT_EQ(stopped.exit_code, 8) << stopped.out << stopped.error;
+    EXPECT_EQ(last_line(stopped.out), "STOPPED step=2 resume: mpirun -np 1 hpcai500 resume result");
+}
+
 TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
     EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
     const fs::path folder = folder_ / "result/checkpoints/0";

@@ -35,10 +35,13 @@ struct GroupStatus {
     static GroupStatus of(int group, GroupState state, ExitCode exit_code = ExitCode::ok,
                           std::string_view reason = "");
     std::string reason_text() const;
+    /// Whether the group has stopped, to go on another time.
+    bool has_stopped() const { return exit_code == ExitCode::stopped; }
 };
 
 struct EndGameDeadlines {
     double status_seconds = 600;  // how long a leader that is done waits for the others
+    double stopped_seconds = 30;  // how long one whose group has stopped does
     double reply_seconds = 10;    // how long a living leader may take to answer
     double notice_seconds = 600;  // a collector speaks to its followers at least so often
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
@@ -88,7 +91,7 @@ enum class EndGameKind : std::int32_t {
 struct EndGameMessage {
     EndGameKind kind = EndGameKind::status;
     std::int32_t from_group = 0;
-    // notice: until the next; status: how long a completed group would wait for others
+    // notice: until the next; status: how long a completed or stopped group would wait for others
     double seconds = 0;
     std::vector<GroupStatus> statuses;  // status: one; result to the writer: those that failed
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result; one list for all receivers
@@ -107,11 +110,12 @@ struct AddressedMessage {
 /// the caller supplies. Each leader sends its status to the lowest leader and follows it; when that
 /// is silent for status_seconds, the next; after four silent ones it collects itself. A collector
 /// waits until all groups have reported or the patience of every completed group is over, its own
-/// included; a failed group has none, so that one which fails early ends nobody's training. Of a
-/// lost group nothing more is expected: whoever follows its leader goes on to the next. Then it
-/// proposes, and decides with those that join: nobody votes with a leader that has not said so, so
-/// a list cannot contain one that waits elsewhere. Times are seconds of any clock that never runs
-/// back.
+/// included; a failed group has none, so that one which fails early ends nobody's training. Where a
+/// group has stopped there is no vote, and who asked it to stop may end them all soon: only the
+/// patience of those that have stopped counts then. Of a lost group nothing more is expected:
+/// whoever follows its leader goes on to the next. Then it proposes, and decides with those that
+/// join: nobody votes with a leader that has not said so, so a list cannot contain one that waits
+/// elsewhere. Times are seconds of any clock that never runs back.
 class EndGame {
 public:
     EndGame(const GroupStatus& mine, int groups, const EndGameDeadlines& deadlines, double now);
@@ -147,6 +151,7 @@ private:
     void send_decision(const EndGameDecision& decision);
     void stay_alone();
     bool is_lost(int group) const;
+    double patience_ends(double now) const;
     std::vector<int> reported_others() const;  // that can answer
     void send(int to_group, EndGameKind kind, double seconds = 0);
 
@@ -159,6 +164,7 @@ private:
     double next_notice_ = 0;
     std::map<int, GroupStatus> reports_;    // who told its status, itself included
     std::optional<double> patience_until_;  // of the completed among them; none: nobody completed
+    std::optional<double> stop_until_;      // of those that have stopped, likewise
     std::set<int> missing_joins_;
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;

@@ -31,6 +31,7 @@ constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
 constexpr double kShareWhereLost = 0.1;    // of finalize_seconds: nobody waits for one that is gone
 constexpr double kSilentShare = 1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
+constexpr double kSilentShareOfStop = 1.0 / 6;  // likewise, where groups have stopped
 
 double seconds_now() {
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -80,11 +81,12 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
     return nodes;
 }
 
-void tell_of_vote(int group, const EndGameDeadlines& deadlines) {
+void tell_of_vote(const GroupStatus& mine, double patience_seconds) {
     std::cerr << fmt::format(
-        "hpcai500: group {} has ended and waits for the others; those that are silent are given up "
-        "{:.0f} s after the last that finished\n",
-        group, deadlines.status_seconds);
+        "hpcai500: group {} has {} and waits for the others; those that are silent are given up "
+        "{:.0f} s after the last that {}\n",
+        mine.group, mine.has_stopped() ? "stopped" : "ended", patience_seconds,
+        mine.has_stopped() ? "stopped" : "finished");
 }
 
 }  // namespace
@@ -226,11 +228,14 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     const int tag = tag_of(kEndGameTag);
     outbox_->send_out(game, leader_world_ranks, tag);
     const double begin = seconds_now();
+    const bool has_stopped = mine.has_stopped();
+    const double patience = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
+    const double silence = patience * (has_stopped ? kSilentShareOfStop : kSilentShare);
     bool is_silent = mine.group > 1;  // one leader tells, or should that be gone, another
     while (!game.decided()) {
-        if (!is_silent && seconds_now() - begin > kSilentShare * deadlines.status_seconds) {
+        if (!is_silent && seconds_now() - begin > silence) {
             is_silent = true;
-            tell_of_vote(mine.group, deadlines);
+            tell_of_vote(mine, patience);
         }
         bool idle = true;
         while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
