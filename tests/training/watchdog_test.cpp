@@ -82,7 +82,7 @@ TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     ASSERT_TRUE(watched.has_expired_within(60));
     sleep_seconds(0.3);
     EXPECT_EQ(watched.expiries, 1);
-    EXPECT_EQ(watched.reason.substr(0, 24), "no step was done for 0 s");
+    EXPECT_TRUE(watched.reason.starts_with("no step was done for ")) << watched.reason;
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { watched.watchdog.check(); }, [&] { watched.watchdog.step_done(); },
              [&] { watched.watchdog.go_on(); }}) {
@@ -147,7 +147,7 @@ TEST(WatchdogDeathTest, DoesNotLearnTheTimeInWhichTheProcessWasStopped) {
 /// A process whose thread does no step; it notices that its time is over, or never does.
 void hang(std::function<bool()> may_end, bool notices) {
     std::atomic<bool> has_expired = false;
-    Watchdog watchdog({StepTimeout(0.05, 0.05), 0.5,
+    Watchdog watchdog({StepTimeout(0.05, 0.05), notices ? 3 : 0.5,
                        [&](const std::string&) { has_expired = true; }, std::move(may_end),
                        "rank 1 of group 7"});
     watchdog.begin();
