@@ -306,23 +306,56 @@ evicted_case() { # launcher
     judge_parts "$job" "$results" 1
 }
 
-dead_case() { # launcher
-    local name=dead_$1 began=$SECONDS
-    selected "$name" && ((long)) || return 0
+# The program, but the rank HPCAI500_VICTIM of a `run` is killed behind a step of group 1.
+write_mortal() {
     cat >mortal.sh <<'END'
 #!/bin/bash
 "$HPCAI500_MORTAL" "$@" &
 child=$!
-if [[ $1 == run && ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} == 1 ]]; then
+trap 'kill -USR1 $child' USR1
+if [[ $1 == run && ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} == "$HPCAI500_VICTIM" ]]; then
     until grep -q '"step": [1-9]' "${*: -1}"/groups/1/progress.json 2>/dev/null; do sleep 0.1; done
     kill -9 $child
 fi
 wait $child
+code=$?
+while kill -0 $child 2>/dev/null; do  # a signal ended the wait
+    wait $child
+    code=$?
+done
+exit $code
 END
     chmod +x mortal.sh
+}
+
+submit_mortal() { # world rank, case
+    HPCAI500=$world/mortal.sh HPCAI500_MORTAL=$program HPCAI500_VICTIM=$1 submit "$2"
+}
+
+dead_case() { # launcher
+    local name=dead_$1 began=$SECONDS
+    selected "$name" && ((long)) || return 0
+    write_mortal
     write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=4
-    judge "$(code_at_end_of "$(HPCAI500=$world/mortal.sh HPCAI500_MORTAL=$program submit "$name")")" 7 \
-        "RESULT PARTIAL *"
+    judge "$(code_at_end_of "$(submit_mortal 1 "$name")")" 7 "RESULT PARTIAL *"
+}
+
+has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
+
+# A rank is killed, then the others are told to stop: the job goes on with all of them.
+lossy_case() { # launcher
+    local name=lossy_$1 began job results
+    selected "$name" || return 0
+    train_whole
+    began=$SECONDS
+    write_mortal
+    write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
+    job=$(submit_mortal "$count" "$name")
+    results=$world/results/$name/smoke-$job
+    wait_for "no rank is missed" has_failed "$results" || true
+    tell "$job"
+    wait_for "it is not requeued" has_left "$job" && begin_again "$job"
+    judge_parts "$job" "$results" 1
 }
 
 all_cases() {
@@ -342,6 +375,7 @@ all_cases() {
         preempted_case "$launcher" preempted
         evicted_case "$launcher"
         dead_case "$launcher"
+        lossy_case "$launcher"
     done
     send_no_user_signal
     preempted_case mpirun unannounced

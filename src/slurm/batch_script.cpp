@@ -174,18 +174,26 @@ std::string start_and_wait(const BatchJob& job) {
     text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
     text +=
         "# The launcher hands USR1 on to every rank, which stops at a checkpoint.\n"
-        "trap 'kill -USR1 \"$launcher\"' USR1\n";
+        "told=0\n"
+        "trap 'told=1; kill -USR1 \"$launcher\"' USR1\n";
     text +=
         "# Where a rank was killed the launcher may stay when all others have gone: a minute "
         "behind\n"
-        "# the end of the run, which writes its summary last, it is ended.\n"
-        "looks=6\n"
+        "# the end of the run, which writes its summary last, it is ended, and 10 s behind a "
+        "stop.\n"
+        "has_stopped() {\n"
+        "    ((told)) && [[ $(traces) != \"$traces\" ]] || return 1\n"
+        "    \"$hpcai500\" status \"$results\" >/dev/null 2>&1\n"
+        "    (($? != 6))\n"
+        "}\n"
+        "looks=6 looks_at_stop=1\n"
         "while kill -0 \"$launcher\" 2>/dev/null; do\n"
         "    sleep 10 &\n"
         "    wait -n\n"
         "    now=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n"
         "    if [[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0)); then kill "
         "\"$launcher\"; fi\n"
+        "    if has_stopped && ((looks_at_stop-- <= 0)); then kill \"$launcher\"; fi\n"
         "done\n"
         "wait \"$launcher\"\n"
         "launched=$?\n"

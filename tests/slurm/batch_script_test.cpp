@@ -110,6 +110,8 @@ TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
     const std::string script = batch_script(example());
     EXPECT_LT(script.find("summary=$(stat"), script.find("mpirun -np"));
     EXPECT_TRUE(has(script, "[[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0))"));
+    EXPECT_TRUE(has(script, "((told)) && [[ $(traces) != \"$traces\" ]] || return 1\n"))
+        << "what status says may be of an earlier start";
 }
 
 TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {
