@@ -149,11 +149,12 @@ void check_resumption(const fs::path& folder, const config::Config& config,
             folder.string(), begun.groups, begun.degree, layout.ranks, layout.groups, layout.degree,
             resume_command(begun.ranks, folder));
     require_same_config(folder, config, launch);
-    if (!fs::exists(folder / storage::kManifestName, error)) return;  // it is written last
-    require(!have_all_voted(folder, config, layout.groups), ExitCode::usage,
+    const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
+    require(!has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
             "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
             "checks it",
             folder.string(), layout.groups);
+    require_undamaged_groups(folder, config.workload, layout.groups);
 }
 
 /// A run that is to go on; but for the time of its begin and whether it had faults, at rank 0

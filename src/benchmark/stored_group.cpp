@@ -56,6 +56,15 @@ std::string why_no_record(const std::filesystem::path& output, int group) {
     return newest.empty() ? text : fmt::format("{} since that in '{}'", text, newest);
 }
 
+/// By its own word, which a damaged one does not give.
+bool has_failed(const std::filesystem::path& record) {
+    try {
+        return !read_record(record).record.failure.empty();
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 std::string text_of(const Quantity& quality) {
     return quality.value ? fmt::format("{}", *quality.value) : quality.reason;
 }
@@ -112,6 +121,21 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
         return result;
     } catch (const Error& damaged) {
         return refuse(damaged.what());
+    }
+}
+
+void require_undamaged_groups(const std::filesystem::path& output,
+                              const config::WorkloadConfig& workload, int groups) {
+    for (int group = 0; group < groups; ++group) {
+        const auto directory = group_directory(output, group);
+        std::error_code error;
+        if (!std::filesystem::exists(directory / "record.json", error)) continue;
+        if (has_failed(directory / "record.json")) continue;
+        std::string why;
+        require(read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
+                "{}: group {} had finished, and {}; where that cannot be had back, remove '{}' to "
+                "train the group from the beginning",
+                output.string(), group, why, directory.string());
     }
 }
 

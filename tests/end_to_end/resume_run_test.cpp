@@ -215,6 +215,17 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     for (const char* name : {"result.json", "manifest.sha256"}) {
         fs::remove(folder_ / "result" / name);
     }
+    const fs::path predictions = folder_ / "result/groups/1/predictions.npy";
+    const std::string bytes = text_of(predictions);
+    write(predictions, bytes + "x");
+    const Outcome refused = resume(2, "result");
+    EXPECT_EQ(refused.exit_code, 4) << refused.out;
+    EXPECT_THAT(messages(refused),
+                testing::ElementsAre(
+                    "hpcai500: result: group 1 had finished, and 'result/groups/1/predictions.npy' "
+                    "is not what the group's record.json says; where that cannot be had back, "
+                    "remove 'result/groups/1' to train the group from the beginning"));
+    write(predictions, bytes);
     const fs::path file = folder_ / "result/groups/0/record.json";
     const std::string record = text_of(file);
     Json changed = json_of(file);
