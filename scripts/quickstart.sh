@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/quickstart.sh
-# Builds, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
+# Builds the program, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
 # models of two ranks each, a few minutes on two cores.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,7 +14,7 @@ run() {
     "$@"
 }
 
-scripts/build.sh release
+scripts/build.sh release hpcai500
 run build/release/hpcai500 data generate photographs --output quickstart-data \
     --classes 8 --training-per-class 160 --validation-per-class 25 --size 64
 mpi_environment 4
