@@ -155,8 +155,10 @@ void print_scores(Page& page, const RunRecord& record) {
     page.line("members mean        : {}", quality(result.members_mean));
     page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
     const IntervalRecord& interval = result.confidence_interval;
-    page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
-              quality(interval.low), quality(interval.high), one_line(interval.method));
+    if (interval.low.value) {
+        page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
+                  quality(interval.low), quality(interval.high), one_line(interval.method));
+    }
     const auto print_interval = [&](const char* name, const IntervalRecord& one, auto format) {
         if (!one.low.value) return;
         page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),

@@ -83,8 +83,8 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
 
 void tell_of_vote(const GroupStatus& mine, double patience_seconds) {
     std::cerr << fmt::format(
-        "hpcai500: group {} has {} and waits for the others; those that are silent are given up "
-        "{:.0f} s after the last that {}\n",
+        "group {} has {} and waits for the others; one that says nothing is given up {:.0f} s "
+        "after the last that {}\n",
         mine.group, mine.has_stopped() ? "stopped" : "ended", patience_seconds,
         mine.has_stopped() ? "stopped" : "finished");
 }
