@@ -32,6 +32,12 @@ bool started_by_launcher(const EnvironmentLookup& environment) {
     return false;
 }
 
+/// By Slurm's "1" or "1(x4)".
+bool is_one_a_node(const char* tasks_per_node) {
+    const std::string_view tasks(tasks_per_node == nullptr ? "" : tasks_per_node);
+    return tasks == "1" || (tasks.starts_with("1(x") && tasks.find(',') == std::string_view::npos);
+}
+
 }  // namespace
 
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
@@ -70,7 +76,8 @@ bool exit_ends_other_ranks(const EnvironmentLookup& environment) {
         return value != nullptr && value == wanted;
     };
     if (is("OMPI_MCA_orte_enable_recovery", "1")) return false;
-    return !(started_by_srun(environment) && is("SLURM_KILL_BAD_EXIT", "0"));
+    const bool is_let_live = started_by_srun(environment) && is("SLURM_KILL_BAD_EXIT", "0");
+    return !(is_let_live && is_one_a_node(environment("SLURM_STEP_TASKS_PER_NODE")));
 }
 
 }  // namespace hpcai::comm

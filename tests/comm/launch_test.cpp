@@ -71,13 +71,24 @@ TEST(Launch, ValuesThatAreNoNumbersSayNothing) {
 }
 
 TEST(Launch, AnExitEndsTheOtherRanksUnlessSrunWasToldToLetThemLive) {
-    EXPECT_FALSE(exit_ends_other_ranks(
-        environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "0"}})));
+    const auto ends = [](const char* kill_bad_exit, const char* tasks_per_node) {
+        return exit_ends_other_ranks(
+            environment_of({{"SLURM_PROCID", "3"},
+                            {"SLURM_KILL_BAD_EXIT", kill_bad_exit},
+                            {"SLURM_STEP_TASKS_PER_NODE", tasks_per_node}}));
+    };
+    EXPECT_FALSE(ends("0", "1"));
+    EXPECT_FALSE(ends("0", "1(x4)"));
+    EXPECT_TRUE(ends("1", "1(x4)"));
+    for (const char* shared : {"2", "2(x2)", "1,2", "1(x2),2", "12", ""}) {
+        EXPECT_TRUE(ends("0", shared)) << shared << ": its plugin for PMIx does";
+    }
     EXPECT_TRUE(exit_ends_other_ranks(
-        environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "1"}})));
-    EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"SLURM_PROCID", "3"}})));
-    EXPECT_TRUE(exit_ends_other_ranks(environment_of(
-        {{"SLURM_PROCID", "0"}, {"SLURM_KILL_BAD_EXIT", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+        environment_of({{"SLURM_PROCID", "3"}, {"SLURM_KILL_BAD_EXIT", "0"}})));
+    EXPECT_TRUE(exit_ends_other_ranks(environment_of({{"SLURM_PROCID", "0"},
+                                                      {"SLURM_KILL_BAD_EXIT", "0"},
+                                                      {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                                      {"OMPI_COMM_WORLD_SIZE", "4"}})));
 }
 
 TEST(Launch, AnExitEndsTheOtherRanksUnlessMpirunWasToldToLetThemLive) {

@@ -26,7 +26,8 @@ int launched_ranks(const EnvironmentLookup& environment);
 bool started_by_srun(const EnvironmentLookup& environment);
 
 /// False when the launcher was told to let the other ranks live when one exits before the end of
-/// MPI (mpirun --enable-recovery; srun with SLURM_KILL_BAD_EXIT=0); unknown launchers are taken to
+/// MPI (mpirun --enable-recovery; srun with SLURM_KILL_BAD_EXIT=0, and one rank a node: Slurm's
+/// plugin for PMIx ends the step where a rank dies beside another); unknown launchers are taken to
 /// end them.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
