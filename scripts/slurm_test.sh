@@ -37,8 +37,9 @@ ctest runs the cases mpirun and srun, where it can.
                   checkpoint
   dead_*          a rank is killed (-9): the other group's result is PARTIAL; with --long only, as its
                   leader waits ten minutes for the dead one's
-  lossy_*         the first rank of a group on the second host is killed (-9), then the others are told to
-                  stop: requeued, the training ends with the digests of one that nobody touched
+  lossy_*         the first rank of a group on the second host is killed (-9). Under mpirun the others are
+                  then told to stop: requeued, the training ends with the digests of one that nobody
+                  touched. Under srun Slurm's plugin for PMIx ends them all
 
   --only PATTERN  only cases whose name matches, such as srun or '*_srun'; may be repeated
   --install       installs Debian's slurm-wlm and munge where they are missing, without starting them,

@@ -65,6 +65,15 @@ std::string directives(const BatchJob& job) {
            "#SBATCH --open-mode=append\n";
 }
 
+/// mpirun with --enable-recovery says nothing, and stays, where there is no such program.
+constexpr const char* kProgram =
+    "set -u\n"
+    "hpcai500=${HPCAI500:-hpcai500}\n"
+    "if ! command -v \"$hpcai500\" >/dev/null; then\n"
+    "    echo \"$hpcai500: there is no such program; load its module or set HPCAI500\" >&2\n"
+    "    exit 2\n"
+    "fi\n\n";
+
 std::string settings_words(const std::vector<std::string>& settings) {
     std::string words;
     for (const std::string& setting : settings) words += " --set " + shell_word(setting);
@@ -151,7 +160,8 @@ std::string launch(const BatchJob& job) {
             ranks);
     }
     return fmt::format(
-        "# The other groups outlive a dead rank; the ranks read this variable, too.\n"
+        "# The other groups outlive a dead rank that was alone on its node; the ranks read this\n"
+        "# variable, too.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
         "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n",
         ranks,
@@ -224,8 +234,7 @@ std::string ending(const BatchJob& job) {
 std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
-           "set -u\nhpcai500=${HPCAI500:-hpcai500}\n\n" + array_cases(job) + choice(job) +
-           start_and_wait(job) + ending(job);
+           kProgram + array_cases(job) + choice(job) + start_and_wait(job) + ending(job);
 }
 
 }  // namespace hpcai::slurm

@@ -106,6 +106,12 @@ TEST(BatchScript, OfAnArrayTouchesNoOtherTask) {
         << "as few nodes as eq. 5 was checked with";
 }
 
+TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {
+    const std::string script = batch_script(example());
+    EXPECT_LT(script.find("if ! command -v \"$hpcai500\" >/dev/null; then\n"),
+              script.find("mpirun -np"));
+}
+
 TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
     const std::string script = batch_script(example());
     EXPECT_LT(script.find("summary=$(stat"), script.find("mpirun -np"));
