@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <ostream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <hpcai/base/shell.hpp>
@@ -116,7 +119,34 @@ slurm::BatchJob job_of(const Options& options, const std::string& command_line) 
     return job;
 }
 
+/// Whether `path` is a script of this command's, by its second line.
+bool is_own_script(const std::filesystem::path& path) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return false;
+    std::ifstream in(path, std::ios::binary);
+    std::string beginning(64, '\0');
+    in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+    const std::size_t line = beginning.find('\n');
+    return line != std::string::npos &&
+           std::string_view(beginning).substr(line + 1).starts_with("# Made by: ");
+}
+
+/// Throws Error(usage) where a file would be lost.
+void check_output(const std::string& output) {
+    require(output != "-", ExitCode::usage,
+            "sbatch: --output: expected a file, got '-'; without --output the script goes to "
+            "standard output");
+    std::error_code error;
+    const bool exists = std::filesystem::symlink_status(output, error).type() !=
+                        std::filesystem::file_type::not_found;
+    require(!exists || is_own_script(output), ExitCode::usage,
+            "sbatch: --output: expected a new file or a script of this command's, got {}, which "
+            "is neither",
+            in_quotes(output));
+}
+
 ExitCode sbatch(const Options& options, const Context& context) {
+    if (!options.output.empty()) check_output(options.output);
     const std::string script = slurm::batch_script(job_of(options, context.command_line));
     if (options.output.empty()) {
         context.out << script;

@@ -38,6 +38,41 @@ TEST(Sbatch, WritesTheSameIntoAFile) {
     EXPECT_TRUE(run_in(folder.path(), blank).out.ends_with("\n  sbatch 'my job.sbatch'\n"));
 }
 
+TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
+    const TemporaryFolder folder;
+    const std::string config = text_of(source("configs/smoke.yaml"));
+    std::ofstream(folder / "a.yaml") << config;
+    const auto write_to = [&](const std::string& output) {
+        return run_in(folder.path(), {"sbatch", "--config", "a.yaml", "--nodes", "1",
+                                      "--ranks-per-node", "2", "--output", output});
+    };
+    expect_refused(write_to("a.yaml"), 2, "sbatch: --output: expected a new file or a script of");
+    EXPECT_EQ(text_of(folder / "a.yaml"), config);
+    std::filesystem::create_symlink("nowhere", folder / "link");
+    for (const auto& [name, text] : {std::pair{"empty", ""},
+                                     {"short", "#!/bin/bash\n"},
+                                     {"job", "#!/bin/bash\n#SBATCH --nodes=1\n"}}) {
+        std::ofstream(folder / name) << text;
+        expect_refused(write_to(name), 2, std::string("got '") + name + "'");
+        EXPECT_EQ(text_of(folder / name), text);
+    }
+    expect_refused(write_to("link"), 2, "got 'link'");
+    expect_refused(write_to("."), 2, "got '.'");
+    EXPECT_EQ(write_to("own").exit_code, 0);
+    std::ofstream(folder / "own", std::ios::app) << "an edit\n";
+    EXPECT_EQ(write_to("own").exit_code, 0);
+    EXPECT_EQ(text_of(folder / "own").find("an edit"), std::string::npos);
+}
+
+TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
+    const TemporaryFolder folder;
+    expect_refused(
+        run_in(folder.path(), {"sbatch", "--config", source("configs/smoke.yaml"), "--nodes", "1",
+                               "--ranks-per-node", "2", "--output", "-"}),
+        2, "without --output the script goes to standard output");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(Sbatch, RefusesRanksThatDoNotFit) {
     expect_refused(sbatch({"--nodes", "3", "--ranks-per-node", "2"}), 3,
                    "bagging.M=2 x bagging.P_degree=1 needs 2 ranks (eq. 5), got 6");
