@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <hpcai/base/shell.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/report/json.hpp>
@@ -15,6 +16,7 @@
 #include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/statistics.hpp>
 
+#include "checks.hpp"
 #include "compare_quality.hpp"
 #include "compare_repetitions.hpp"
 
@@ -24,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
-constexpr double kSame = 0.02;  // of a time, which counts as none
+constexpr double kSame = 0.02;      // of a time, which counts as none
+constexpr double kRounding = 1e-9;  // of a ratio
 
 std::string text_of(const fs::path& path) {
     const auto bytes = storage::read_file_bytes(path, kTextLimitBytes);
@@ -108,9 +111,23 @@ StepSeconds step_seconds_of(const StoredResult& result) {
     return groups;
 }
 
+enum class Direction { time, rate };
+
+/// As the results have it: the second's time for a unit of work over the first's.
+std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
+    if (!metric.first.value || !metric.second.value) return std::nullopt;
+    return direction == Direction::time ? *metric.second.value / *metric.first.value
+                                        : *metric.first.value / *metric.second.value;
+}
+
 /// `ratio` is of the runs' times, and times `scale` that of the metric's own.
-MetricComparison compare_speed(MetricComparison metric,
+MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
+    const auto stored = stored_time_ratio(metric, direction);
+    if (!stored) {
+        metric.why = "one has no such number";
+        return metric;
+    }
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
         metric.why = "the steps of one were not stored, are too few or too uneven";
         return metric;
@@ -118,6 +135,11 @@ MetricComparison compare_speed(MetricComparison metric,
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
     metric.why =
         fmt::format("time x {:.4f} to {:.4f} (95 %, bootstrap of steps)", time.low, time.high);
+    const double rounding = kRounding * *stored;
+    if (!(time.low <= *stored + rounding && *stored - rounding <= time.high)) {
+        metric.why += fmt::format(", but the results have x {:.4f}", *stored);
+        return metric;
+    }
     if (time.low >= 1 - kSame && time.high <= 1 + kSame) {
         metric.judgement = Judgement::same;
     } else if (time.high < 1) {
@@ -154,6 +176,14 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
     const int sum = sign(speed) + sign(quality);
     metric.why = fmt::format("speed {}, quality {}", word_of(speed), word_of(quality));
     if (!is_known || (sum == 0 && sign(speed) != 0)) return metric;
+    const double ratio = *metric.second.value / *metric.first.value;
+    const bool do_numbers_agree = sum > 0   ? ratio > 1
+                                  : sum < 0 ? ratio < 1
+                                            : ratio >= 1 / (1 + kSame) && ratio <= 1 / (1 - kSame);
+    if (!do_numbers_agree) {
+        metric.why += fmt::format(", but the results have x {:.4f}", ratio);
+        return metric;
+    }
     metric.judgement = sum > 0 ? Judgement::better : sum < 0 ? Judgement::worse : Judgement::same;
     return metric;
 }
@@ -177,10 +207,11 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const auto& rate_1 = one.throughput.images_per_second;
     const auto& rate_2 = other.throughput.images_per_second;
     std::vector<MetricComparison> metrics;
+    metrics.push_back(compare_speed({"throughput.images_per_second", "1/s", rate_1, rate_2},
+                                    Direction::rate, ratio, samples));
     metrics.push_back(
-        compare_speed({"throughput.images_per_second", "1/s", rate_1, rate_2}, ratio, samples));
-    metrics.push_back(compare_speed(
-        {"scores.flops", "FLOP/s", one.scores.flops, other.scores.flops}, ratio, flops));
+        compare_speed({"scores.flops", "FLOP/s", one.scores.flops, other.scores.flops},
+                      Direction::rate, ratio, flops));
     const Judgement speed = metrics.back().judgement;
     const MetricComparison quality = compare_quality(first, second);
     MetricComparison vflops{"scores.vflops", "FLOP/s", one.scores.vflops, other.scores.vflops};
@@ -193,7 +224,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     metrics.push_back(quality);
     metrics.push_back(compare_speed(
         {"time.training_seconds", "s", one.time.training_seconds, other.time.training_seconds},
-        ratio, 1));
+        Direction::time, ratio, 1));
     metrics.push_back(
         compare_number({"communication.exposed_seconds", "s", one.communication.exposed_seconds,
                         other.communication.exposed_seconds}));
@@ -201,6 +232,26 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                       one.communication.sent_bytes_per_step,
                                       other.communication.sent_bytes_per_step}));
     return metrics;
+}
+
+/// Of one result, in a line.
+void check_files(const fs::path& directory, std::vector<std::string>& warnings) {
+    Inspector inspector(directory);
+    check_manifest(inspector);
+    const std::vector<Finding> findings = inspector.take();
+    if (findings.empty()) return;
+    const std::string more =
+        findings.size() == 1 ? "" : fmt::format(" and {} more", findings.size() - 1);
+    warnings.push_back(fmt::format("{}: does not agree with its manifest ({}: {}{}); see `{}`",
+                                   directory.string(), findings.front().file, findings.front().text,
+                                   more, "hpcai500 verify " + shell_word(directory.string())));
+}
+
+void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {
+    if (!side.repetitions) return check_files(directory, warnings);
+    for (const RepetitionRecord& one : side.repetitions->repetitions) {
+        check_files(directory / one.directory, warnings);
+    }
 }
 
 }  // namespace
@@ -214,7 +265,9 @@ std::string_view word_of(Judgement judgement) {
 Comparison compare(const fs::path& first, const fs::path& second) {
     const Side side_1 = read(first), side_2 = read(second);
     const StoredResult &one = side_1.run, &other = side_2.run;
-    Comparison comparison{one.record.name, other.record.name, {}, {}, {}};
+    Comparison comparison{one.record.name, other.record.name, {}, {}, {}, {}};
+    check_files(first, side_1, comparison.warnings);
+    check_files(second, side_2, comparison.warnings);
     comparison.settings = differing(settings_of(one), settings_of(other));
     comparison.environment = differing(facts_of_run(one.record), facts_of_run(other.record));
     comparison.metrics = compare_metrics(one, other);

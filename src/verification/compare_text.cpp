@@ -52,7 +52,11 @@ ordered_json json_of(const Quantity& quantity) {
 
 std::string to_text(const Comparison& comparison) {
     std::string text =
-        fmt::format("{} -> {}\n\n", printable(comparison.first), printable(comparison.second));
+        fmt::format("{} -> {}\n", printable(comparison.first), printable(comparison.second));
+    for (const std::string& warning : comparison.warnings) {
+        text += "warning: " + printable(warning) + "\n";
+    }
+    text += "\n";
     text += table("settings that differ", comparison.settings);
     text += table("facts that differ", comparison.environment);
     text += fmt::format("\n{:<34}{:>12}{:>12}{:>11}  {}\n", "metric", "first", "second", "change",
@@ -78,6 +82,7 @@ std::string to_json(const Comparison& comparison) {
     const ordered_json all{{"schema", "hpcai500-compare/1"},
                            {"first", comparison.first},
                            {"second", comparison.second},
+                           {"warnings", comparison.warnings},
                            {"settings", json_of(comparison.settings)},
                            {"environment", json_of(comparison.environment)},
                            {"metrics", std::move(metrics)}};

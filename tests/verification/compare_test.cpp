@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/npy.hpp>
 #include <hpcai/verification/compare.hpp>
 
@@ -22,8 +24,10 @@ namespace fs = std::filesystem;
 /// Two results of two groups on 40 test samples of two classes.
 class Compare : public testing::Test {
 protected:
-    /// Steps take `seconds`, and the ensemble is right on the first `right` samples.
-    void store(const std::string& name, double seconds, int right) {
+    /// Steps take `seconds`, and the ensemble is right on the first `right` samples. `change` is
+    /// made to the record alone.
+    void store(const std::string& name, double seconds, int right,
+               const std::function<void(RunRecord&)>& change = {}) {
         const fs::path folder = folder_ / name;
         fs::create_directories(folder / "evaluation");
         config::Config config;
@@ -35,6 +39,11 @@ protected:
         record.quality.ensemble.value = right / 40.0;
         record.quality.labels_sha256 = "the same";
         record.environment["compiler"] = name;
+        record.time.training_seconds.value = 30 * seconds;
+        record.throughput.images_per_second.value = 480 / (30 * seconds);
+        record.scores.flops.value = 480 * 3e9 / (30 * seconds);
+        record.scores.vflops.value = *record.scores.flops.value * right / 40;
+        if (change) change(record);
         storage::write_file_durably(folder / "result.json", report::to_json(record));
         std::vector<StepRecord> steps;
         for (int step = 0; step < 30; ++step) {
@@ -55,12 +64,16 @@ protected:
                            {40, 2});
     }
 
-    Judgement judgement(const std::string& key) const {
+    MetricComparison row_of(const std::string& key) const {
         const Comparison all = compare(folder_ / "a", folder_ / "b");
         const auto row = std::ranges::find(all.metrics, key, &MetricComparison::key);
         EXPECT_NE(row, all.metrics.end()) << key;
-        return row->judgement;
+        return *row;
     }
+
+    Judgement judgement(const std::string& key) const { return row_of(key).judgement; }
+
+    void seal(const std::string& name) const { storage::write_manifest(folder_ / name); }
 
     storage::TemporaryFolder folder_;
 };
@@ -91,6 +104,42 @@ TEST_F(Compare, JudgesSpeedByTheStepsAndTheirWork) {
     EXPECT_EQ(judgement("scores.flops"), Judgement::same);
     fs::remove(folder_ / "b/groups/1/steps.csv");
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
+}
+
+TEST_F(Compare, IsUnclearWhereTheResultsSayOtherThanTheirSteps) {
+    store("a", 1, 30);
+    store("b", 1, 30, [](RunRecord& record) { *record.scores.flops.value *= 8.66; });
+    const MetricComparison flops = row_of("scores.flops");
+    EXPECT_EQ(flops.judgement, Judgement::unclear);
+    EXPECT_TRUE(flops.why.ends_with(", but the results have x 0.1155")) << flops.why;
+    EXPECT_EQ(judgement("time.training_seconds"), Judgement::same);
+    store("b", 1, 30, [](RunRecord& record) { *record.time.training_seconds.value *= 1.01; });
+    EXPECT_EQ(judgement("time.training_seconds"), Judgement::unclear);
+    EXPECT_EQ(judgement("scores.flops"), Judgement::same);
+    store("b", 1, 30, [](RunRecord& record) { *record.scores.vflops.value *= 1.1; });
+    EXPECT_EQ(judgement("scores.vflops"), Judgement::unclear);
+    store("b", 0.5, 30, [](RunRecord& record) { *record.scores.vflops.value /= 4; });
+    EXPECT_EQ(judgement("scores.vflops"), Judgement::unclear) << "faster, with fewer VFLOPS";
+    store("b", 1, 30, [](RunRecord& record) { record.scores.flops = {{}, "none"}; });
+    EXPECT_EQ(row_of("scores.flops").why, "one has no such number");
+    EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
+}
+
+TEST_F(Compare, TellsOfAResultThatDoesNotAgreeWithItsManifest) {
+    store("a", 1, 30);
+    store("b", 1, 30);
+    seal("a");
+    seal("b");
+    EXPECT_EQ(compare(folder_ / "a", folder_ / "b").warnings, std::vector<std::string>());
+    store("b", 1, 30, [](RunRecord& record) { *record.scores.flops.value *= 2; });
+    const Comparison all = compare(folder_ / "a", folder_ / "b");
+    ASSERT_EQ(all.warnings.size(), 1U);
+    EXPECT_TRUE(all.warnings[0].starts_with(
+        (folder_ / "b").string() +
+        ": does not agree with its manifest (result.json: has the SHA-256 "))
+        << all.warnings[0];
+    EXPECT_NE(to_text(all).find("\nwarning: " + all.warnings[0] + "\n"), std::string::npos);
+    EXPECT_NE(to_json(all).find("\"warnings\": [\n"), std::string::npos);
 }
 
 TEST_F(Compare, SaysSameOfEqualStepsHoweverUneven) {

@@ -37,10 +37,12 @@ struct Comparison {
     std::vector<SettingDifference> settings;     // keys of the configuration
     std::vector<SettingDifference> environment;  // and how many ranks and nodes there were
     std::vector<MetricComparison> metrics;
+    std::vector<std::string> warnings;  // results that do not agree with their manifests
 };
 
 /// The result in `second` against that in `first`, by the statistics of docs/METRICS.md
-/// ("Comparison"); either may be the directory of several runs. Nothing is verified. Throws
+/// ("Comparison"); either may be the directory of several runs. Files are checked against the
+/// manifests, and what does not agree is told and compared; nothing is verified beyond. Throws
 /// Error(usage) where one is no result directory, Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
