@@ -21,6 +21,7 @@
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/data/data_paths.hpp>
 #include <hpcai/device/numa.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -30,6 +31,7 @@
 #include "golden_steps.hpp"
 #include "in_world.hpp"
 #include "rank_texts.hpp"
+#include "result_directory.hpp"
 #include "start.hpp"
 
 namespace hpcai::benchmark {
@@ -64,6 +66,7 @@ public:
         stage("configuration", [&] { read_configuration(); });
         std::vector<Finding> findings;
         stage("layout and devices", [&] { findings = check_start(); });
+        stage("data", [&] { findings.push_back(look_at_data()); });
         stage("program", [&] {
             gather(&RankHealth::program, binary_digest());
             gather(&RankHealth::mpi, comm::MpiWorld::library_version());
@@ -85,7 +88,7 @@ private:
         ++stages_;
         if (world_.rank() == 0) {
             std::cerr << fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
-                                     request_.golden ? 7 : 6, name, kSeconds)
+                                     request_.golden ? 8 : 7, name, kSeconds)
                       << std::flush;
         }
         const comm::DeadlineGuard guard(kSeconds, ExitCode::launch,
@@ -187,6 +190,13 @@ private:
         }
     }
 
+    Finding look_at_data() {
+        return attempt("data", [&] {
+            data::require_data_paths(config_.data, everyone());
+            return std::string("no path of the configuration is missing; nothing was read");
+        });
+    }
+
     void look_at_cores() {
         const device::NumaNodes numa = device::count_numa_nodes();
         gather(&RankHealth::cores, cores_.machine);
@@ -196,11 +206,21 @@ private:
         gather(&RankHealth::allowed_numa_nodes, numa.allowed);
     }
 
+    /// What a run says of its result directory, of which rank 0 speaks; "" where it takes it.
+    std::string why_refused(const std::string& directory) const {
+        if (world_.rank() != 0 || directory.empty()) return "";
+        try {
+            require_new_or_empty(directory);
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    }
+
     void look_at_output() {
-        const std::string wanted = !request_.output.empty()      ? request_.output
-                                   : !config_.run.output.empty() ? config_.run.output
-                                                                 : "results";
-        const fs::path folder = existing_folder(wanted);
+        const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
+        gather(&RankHealth::output_refusal, why_refused(wanted));
+        const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
         std::vector<std::byte> token(sizeof(pid_t));
         const pid_t process = ::getpid();
         std::memcpy(token.data(), &process, sizeof process);

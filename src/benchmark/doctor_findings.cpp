@@ -138,6 +138,10 @@ Finding binding(Ranks ranks, const Launch& launch) {
 Finding output(Ranks ranks) {
     constexpr double kLeastBytes = 1e9;
     constexpr const char* kShared = "choose a folder on a shared file system with --output";
+    if (!ranks[0].output_refusal.empty()) {
+        return bad("output", ranks[0].output_refusal, "choose a new directory with --output",
+                   ExitCode::usage);
+    }
     std::vector<std::size_t> blind;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         if (!ranks[rank].output_trouble.empty()) {

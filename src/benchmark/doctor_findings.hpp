@@ -23,6 +23,7 @@ struct RankHealth {
     int sharing = 1;          // ranks of its node that may run on the same cores
     int numa_nodes = 1;
     int allowed_numa_nodes = 1;
+    std::string output_refusal;  // why a run would not take the directory; empty: it would
     std::string output_trouble;  // why it cannot write where results go; empty: it can
     bool sees_output = true;     // what rank 0 has written there
     double free_bytes = 0;       // there

@@ -19,13 +19,13 @@ void add_doctor_command(CLI::App& parent, Context& context) {
     auto options = std::make_shared<Options>();
     CLI::App& command = add_command(
         parent, {"doctor",
-                 "Check a launch before a run: launcher, eq. 5, devices, binding, program, output.",
+                 "Check a launch before a run: launcher, eq. 5, devices, data, binding, output.",
                  {"mpirun -np 4 hpcai500 doctor --config configs/quickstart.yaml",
                   "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
-                  "/scratch/results --golden"}});
+                  "/scratch/first_run --golden"}});
     add_config_options(command, options->config, Presence::optional);
     add_text(command, "--output", options->request.output, "DIR",
-             "where results are to go; default: run.output, else results");
+             "result directory of the run to come; default: run.output, else a new one in results");
     command.add_flag("--golden", options->request.golden,
                      "take the same 20 steps on every rank and compare their bits");
     set_action(command, context, [options, &context] {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/climate_samples.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/data/data_paths.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 #include "imagenet_names.hpp"
@@ -156,34 +154,11 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
     return {};
 }
 
-/// By the names of their keys, as a run that is resumed elsewhere lacks them.
-void require_paths(const config::DataConfig& data, comm::Communicator& group) {
-    using config::DataKind;
-    if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
-    comm::run_together(group, [&] {
-        if (group.rank() != 0) return;
-        for (const auto& [key, path] : {std::pair{"path", data.path},
-                                        {"validation_path", data.validation_path},
-                                        {"image_path", data.image_path},
-                                        {"validation_image_path", data.validation_image_path}}) {
-            std::error_code error;
-            const std::filesystem::path wanted = path;
-            if (path.empty() || std::filesystem::exists(wanted, error)) continue;
-            const std::string what = error ? error.message() : "is not there";
-            const std::string where =
-                wanted.is_absolute() ? ""
-                                     : fmt::format(" in the working directory '{}'",
-                                                   std::filesystem::current_path(error).string());
-            throw Error(ExitCode::data, fmt::format("data.{}: '{}' {}{}", key, path, what, where));
-        }
-    });
-}
-
 }  // namespace
 
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator) {
-    require_paths(config.data, group);
+    require_data_paths(config.data, group);
     SampleSets sets = open_sets(config, group, duplicator);
     if (duplicator != nullptr) {
         for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);

@@ -110,6 +110,8 @@ TEST(Doctor, FindsAnOutputThatNotAllRanksShareOrThatIsFull) {
               "what rank 0 has written is not seen by rank 3 on host1");
     ranks[1].output_trouble = "cannot write 'x'";
     EXPECT_EQ(finding_of(ranks, "output").text, "rank 1 on host0: cannot write 'x'");
+    ranks[0].output_refusal = "output directory a: exists";
+    EXPECT_EQ(finding_of(ranks, "output").text, "output directory a: exists");
     EXPECT_EQ(finding_of(ranks, "output").code, ExitCode::usage);
 }
 

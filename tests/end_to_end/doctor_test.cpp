@@ -6,7 +6,11 @@ namespace {
 
 class DoctorOfALaunch : public ::testing::Test {
 protected:
-    void SetUp() override { write(folder_ / "tiny.yaml", kConfig); }
+    void SetUp() override {
+        write(folder_ / "tiny.yaml", kConfig);
+        fs::create_directories(folder_ / "set/train");
+        fs::create_directories(folder_ / "set/val");
+    }
 
     Outcome doctor(int ranks, const std::vector<std::string>& options) const {
         std::vector<std::string> words{cli::environment("HPCAI500_MPIRUN"),
@@ -32,8 +36,8 @@ TEST_F(DoctorOfALaunch, FindsThatAllRanksComputeTheSameBitsAndLeavesNothingBehin
         << outcome.out;
     EXPECT_NE(outcome.out.find("\ngolden    ok      all ranks came to "), std::string::npos)
         << outcome.out;
-    EXPECT_NE(outcome.error.find("doctor 7/7: golden steps, at most "), std::string::npos);
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
+    EXPECT_NE(outcome.error.find("doctor 8/8: golden steps, at most "), std::string::npos);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 2);
 }
 
 TEST_F(DoctorOfALaunch, GivesTheCommandLineForTheRanksThatAreNeeded) {
@@ -49,6 +53,30 @@ TEST_F(DoctorOfALaunch, NamesAnOutputThatCannotBeWritten) {
     const Outcome outcome = doctor(2, {"--output", "/proc/results"});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
     EXPECT_NE(outcome.out.find("\noutput    WRONG   rank 0 on "), std::string::npos) << outcome.out;
+}
+
+TEST_F(DoctorOfALaunch, FindsAnOutputThatARunWouldRefuse) {
+    fs::create_directories(folder_ / "full");
+    write(folder_ / "full/file", "kept");
+    for (const char* output : {"tiny.yaml", "full"}) {
+        const Outcome outcome = doctor(2, {"--output", output});
+        EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
+        EXPECT_NE(outcome.out.find(std::string("\noutput    WRONG   output directory ") + output +
+                                   ": exists and is not an empty directory\n"),
+                  std::string::npos)
+            << outcome.out;
+    }
+    fs::remove(folder_ / "full/file");
+    EXPECT_EQ(doctor(2, {"--output", "full"}).exit_code, 0);
+}
+
+TEST_F(DoctorOfALaunch, FindsDataThatAreNotThere) {
+    fs::remove(folder_ / "set/val");
+    const Outcome outcome = doctor(2, {});
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
+    EXPECT_NE(outcome.out.find("\ndata      WRONG   data.validation_path: 'set/val' is not there"),
+              std::string::npos)
+        << outcome.out;
 }
 
 TEST_F(DoctorOfALaunch, RefusesARankThatIsAloneInItsLaunch) {

@@ -13,7 +13,7 @@ namespace hpcai::benchmark {
 struct DoctorRequest {
     std::string config_path;             // empty: the defaults
     std::vector<std::string> overrides;  // "section.key=value"
-    std::string output;                  // where results are to go; empty: run.output, else results
+    std::string output;                  // result directory; empty: run.output, else in results
     bool golden = false;                 // every rank takes 20 steps by itself
     std::string command_line;
 };
