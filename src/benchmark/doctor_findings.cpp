@@ -213,14 +213,18 @@ std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const La
 
 std::string findings_text(std::span<const Finding> findings) {
     std::string text;
+    std::int64_t stops = 0;
+    std::int64_t warnings = 0;
     for (const Finding& finding : findings) {
-        text += fmt::format("{:<9} {:<7} {}\n", finding.check, finding.is_wrong ? "WRONG" : "ok",
-                            printable(finding.text));
+        const bool is_warning = finding.is_wrong && finding.code == ExitCode::ok;
+        warnings += is_warning;
+        stops += finding.is_wrong && !is_warning;
+        const char* word = is_warning ? "warning" : finding.is_wrong ? "WRONG" : "ok";
+        text += fmt::format("{:<9} {:<7} {}\n", finding.check, word, printable(finding.text));
         if (!finding.remedy.empty()) text += "  remedy: " + printable(finding.remedy) + "\n";
     }
-    const auto wrong = std::ranges::count_if(findings, &Finding::is_wrong);
-    return text +
-           (wrong == 0 ? "DOCTOR ok\n" : fmt::format("DOCTOR {}\n", counted(wrong, "finding")));
+    return text + fmt::format("DOCTOR {}{}\n", stops == 0 ? "ok" : counted(stops, "finding"),
+                              warnings == 0 ? "" : ", " + counted(warnings, "warning"));
 }
 
 }  // namespace hpcai::benchmark

@@ -36,7 +36,7 @@ struct Finding {
     std::string text;    // what there is, or what is wrong
     std::string remedy;  // what to do, a command line where there is one; empty: nothing
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of what would stop a run
+    ExitCode code = ExitCode::ok;  // of what would stop a run; ok and wrong: a warning
 };
 
 /// How the ranks were started, and remedies would start them.
@@ -51,8 +51,8 @@ Finding examine_program(std::span<const RankHealth> by_world_rank);
 /// What can be said of the launch by itself.
 std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch);
 
-/// A line for each, "remedy:" lines, and "DOCTOR ok" or "DOCTOR 2 findings". Control characters are
-/// escaped.
+/// A line for each, "remedy:" lines, and "DOCTOR ok", "DOCTOR ok, 1 warning" or "DOCTOR 2 findings,
+/// 1 warning". Control characters are escaped.
 std::string findings_text(std::span<const Finding> findings);
 
 }  // namespace hpcai::benchmark

@@ -126,6 +126,22 @@ TEST(Doctor, NamesTheHostWhoseStepsCameToOtherBits) {
     EXPECT_EQ(finding.text, "no result has most ranks behind it: ranks 0, 1, 2, 3 on host0, host1");
 }
 
+TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
+    auto ranks = four_ranks();
+    ranks[0].allowed_cores = 1;
+    std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
+    EXPECT_NE(text.find("\nbinding   warning rank 0 on host0 may use 1 of 8 "), std::string::npos)
+        << text;
+    EXPECT_TRUE(text.ends_with("\nDOCTOR ok, 1 warning\n")) << text;
+    ranks[2].free_bytes = 1e6;
+    ranks[3].golden = "other";
+    text = findings_text(examine(ranks, {"hpcai500 run"}));
+    EXPECT_NE(text.find("\noutput    warning rank 2 on host1: 977 KiB free\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\ngolden    WRONG   other bits "), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("\nDOCTOR 1 finding, 2 warnings\n")) << text;
+}
+
 TEST(Doctor, EscapesWhatHostsAreCalled) {
     auto ranks = four_ranks();
     ranks[2].host = "\x1b[2J";
