@@ -64,6 +64,14 @@ private:
     std::vector<std::set<std::string>> keys_;  // of the objects and lists that are open
 };
 
+/// The parser quotes all that it has read of a text without end.
+std::string without_middle(std::string_view message) {
+    constexpr std::size_t kBeginning = 200, kEnd = 40;
+    if (message.size() <= kBeginning + kEnd) return std::string(message);
+    return fmt::format("{} ... {}", message.substr(0, kBeginning),
+                       message.substr(message.size() - kEnd));
+}
+
 }  // namespace
 
 json parse_strict_json(std::string_view text, std::string_view name, const JsonLimits& limits) {
@@ -72,7 +80,8 @@ json parse_strict_json(std::string_view text, std::string_view name, const JsonL
     try {
         return json::parse(text);
     } catch (const json::exception& error) {
-        throw Error(ExitCode::data, fmt::format("'{}' is not valid JSON: {}", name, error.what()));
+        throw Error(ExitCode::data,
+                    fmt::format("'{}' is not valid JSON: {}", name, without_middle(error.what())));
     }
 }
 

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <hpcai/base/shell.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/report/json.hpp>
+#include <hpcai/report/launch.hpp>
 #include <hpcai/report/summary.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/verify.hpp>
 
@@ -14,6 +17,12 @@ namespace hpcai::verification {
 namespace {
 
 constexpr const char* kResult = "result.json";
+
+/// Of a run that has not come to its end, by what it has from the start.
+bool is_unfinished(const Inspector& inspector) {
+    return inspector.has(report::kLaunchName) && !inspector.has(kResult) &&
+           !inspector.has(storage::kManifestName);
+}
 
 std::optional<RunRecord> read_result(Inspector& inspector) {
     const auto text = inspector.text_of(kResult);
@@ -133,6 +142,12 @@ Verification verify(const std::filesystem::path& directory) {
             "{}: expected the directory of a result", directory.string());
     Verification verification;
     Inspector inspector(directory);
+    if (is_unfinished(inspector)) {
+        inspector.find(kResult, "is missing: the run has no result (unfinished; see `{}`)",
+                       "hpcai500 status " + shell_word(directory.string()));
+        verification.findings = inspector.take();
+        return verification;
+    }
     verification.manifest = check_manifest(inspector);
     verification.record = read_result(inspector);
     if (verification.record) {

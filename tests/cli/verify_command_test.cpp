@@ -22,6 +22,20 @@ TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
     EXPECT_EQ(script.out, outcome.out);
 }
 
+TEST(Verify, SaysThatAnUnfinishedRunHasNoResult) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "my run");
+    std::ofstream(folder / "my run/launch.json") << "{}\n";
+    const Outcome outcome = run_in(folder.path(), {"verify", "my run"});
+    EXPECT_EQ(outcome.exit_code, 10);
+    EXPECT_EQ(outcome.out,
+              "result.json: is missing: the run has no result (unfinished; see `hpcai500 status "
+              "'my run'`)\n");
+    std::ofstream(folder / "my run/result.json") << "{}\n";
+    EXPECT_NE(run_in(folder.path(), {"verify", "my run"}).out.find("manifest.sha256: is missing\n"),
+              std::string::npos);
+}
+
 TEST(Rank, RefusesWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");

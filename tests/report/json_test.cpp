@@ -142,6 +142,17 @@ TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
     refusal_of("{");
 }
 
+TEST(ResultJson, QuotesLittleOfATextThatWasCut) {
+    RunRecord record = example_record();
+    record.config = std::string(5000, 'c');
+    std::string text = to_json(record);
+    text.resize(text.find("cccc") + 4000);
+    const std::string refusal = refusal_of(text);
+    EXPECT_TRUE(refusal.starts_with("'r.json' is not valid JSON: ")) << refusal;
+    EXPECT_NE(refusal.find("missing closing quote"), std::string::npos) << refusal;
+    EXPECT_LT(refusal.size(), 300U);
+}
+
 TEST(ResultJson, NamesTheKeyThatIsWrong) {
     const std::vector<std::pair<std::string, std::function<void(json&)>>> changes{
         {"scores.flops:", [](json& in) { in["scores"].erase("flops"); }},
