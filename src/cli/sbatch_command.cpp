@@ -2,14 +2,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/slurm/batch_script.hpp>
 #include <hpcai/storage/file.hpp>
@@ -83,13 +87,30 @@ void require_resumable(const config::Config& config, const slurm::BatchJob& job)
             config.run.repeat, job.requeues);
 }
 
+/// Tasks may be spelled in two ways; of two that are the same one trains in vain.
+class DifferentTasks {
+public:
+    void add(const config::Config& config, const slurm::ArrayTask& task) {
+        const auto [first, is_new] =
+            numbers_.emplace(config::to_yaml(config), static_cast<int>(numbers_.size()));
+        require(is_new, ExitCode::usage,
+                "sbatch: --array: expected different tasks, got {}, which is the same as task {}",
+                in_quotes(fmt::format("{}", fmt::join(task.settings, " "))), first->second);
+    }
+
+private:
+    std::map<std::string, int> numbers_;  // by configuration
+};
+
 /// A task may leave ranks of the allocation idle.
 void fit_tasks(const Options& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
+    DifferentTasks different;
     for (slurm::ArrayTask& task : job.array) {
         ConfigSource source = options.config;
         source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
         const config::Config config = load(source);
+        different.add(config, task);
         require_resumable(config, job);
         const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
         const std::int64_t wanted =
@@ -147,6 +168,11 @@ void check_output(const std::string& output) {
 
 ExitCode sbatch(const Options& options, const Context& context) {
     if (!options.output.empty()) check_output(options.output);
+    const std::string& results = options.job.results;
+    require(!results.starts_with('-'), ExitCode::usage,
+            "sbatch: --results: expected a folder that no command takes for an option, such as {}, "
+            "got {}",
+            in_quotes("./" + results), in_quotes(results));
     const std::string script = slurm::batch_script(job_of(options, context.command_line));
     if (options.output.empty()) {
         context.out << script;

@@ -92,6 +92,19 @@ TEST(Sbatch, GivesEachCombinationOfAnArrayTheRanksItNeeds) {
     }
 }
 
+TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
+    const Words four{"--nodes", "1", "--ranks-per-node", "4"};
+    const auto refusal = [&](Words array) {
+        array.insert(array.end(), four.begin(), four.end());
+        return sbatch(array);
+    };
+    expect_refused(refusal({"--array", "M=1,2,1"}), 2,
+                   "sbatch: --array: expected different tasks, got 'bagging.M=1', which is the "
+                   "same as task 0");
+    expect_refused(refusal({"--array", "M=1", "--array", "training.learning_rate=0.1,0.10"}), 2,
+                   "got 'bagging.M=1 training.learning_rate=0.10', which is");
+}
+
 TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "0"}), 2, "sbatch: --nodes: expected an integer");
     expect_refused(sbatch({"--nodes", "1", "--time", "1h"}), 2, "sbatch: --time: expected");
@@ -100,6 +113,7 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
     expect_refused(sbatch({"--nodes", "1", "--array", "M"}), 2, "sbatch: --array: expected");
     expect_refused(sbatch({"--nodes", "1", "--array", "M=1,,2"}), 2, "is empty");
     expect_refused(sbatch({"--nodes", "2", "--results", "a\nb"}), 2, "control characters");
+    expect_refused(sbatch({"--nodes", "2", "--results=-x"}), 2, "such as './-x', got '-x'");
     expect_refused(sbatch({"--nodes", "1", "--ranks-per-node", "2", "--requeue", "1", "--set",
                            "run.repeat=3"}),
                    2, "sbatch: --requeue: expected 0 with run.repeat 3, got 1");

@@ -28,6 +28,8 @@ TEST(TimeLimit, IsReadInAllOfSlurmsForms) {
     EXPECT_EQ(time_limit_seconds("2-12"), (48 + 12) * 3600);
     EXPECT_EQ(time_limit_seconds("1-00:05"), 86400 + 300);
     EXPECT_EQ(time_limit_seconds("1-01:02:03"), 86400 + 3723);
+    EXPECT_EQ(time_limit_seconds("25:61:61"), 25 * 3600 + 61 * 60 + 61)
+        << "Slurm takes more than 59, too";
 }
 
 TEST(TimeLimit, IsNothingForOtherTexts) {
