@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -13,6 +14,8 @@
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/slurm/batch_script.hpp>
@@ -79,6 +82,32 @@ void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
                       std::min(ranks, ranks_per_node));
 }
 
+/// Of each node, where `ranks` of it run; refused as the run would be.
+void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ranks) {
+    const bool may_share = config.run.level == config::Level::custom || job.gpus_per_node == 0 ||
+                           config.device.kind == config::DeviceKind::cpu;
+    require(may_share || ranks <= job.gpus_per_node, ExitCode::launch,
+            "sbatch: {} on each node would share {}: at a run.level other than custom every rank "
+            "has a GPU of its own; expected --ranks-per-node {} at most",
+            counted(ranks, "rank"), counted(job.gpus_per_node, "GPU"), job.gpus_per_node);
+}
+
+/// GPUs of each node that the job holds and no rank can use.
+int idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
+    const int used = config.device.kind == config::DeviceKind::cpu ? 0 : job.ranks_per_node;
+    return std::max(0, job.gpus_per_node - used);
+}
+
+void warn_of_idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
+    const int idle = idle_gpus(config, job);
+    if (idle == 0) return;
+    std::cerr << fmt::format(
+        "sbatch: warning: {} of the {} of each node would be idle, as it has "
+        "{} and device.kind is {}\n",
+        idle, counted(job.gpus_per_node, "GPU"), counted(job.ranks_per_node, "rank"),
+        config::value_text(config, "device.kind"));
+}
+
 /// Of several runs the folder has no configuration that a restarted job could go on with.
 void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
     require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
@@ -117,6 +146,7 @@ void fit_tasks(const Options& options, slurm::BatchJob& job) {
             groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
         task.ranks = static_cast<int>(std::min<std::int64_t>(wanted, ranks));
         check_layout(config, task.ranks, job.ranks_per_node);
+        check_gpus(config, job, std::min(task.ranks, job.ranks_per_node));
     }
 }
 
@@ -134,9 +164,11 @@ slurm::BatchJob job_of(const Options& options, const std::string& command_line) 
     job.array = tasks_of(options.array);
     if (job.array.empty()) {
         check_layout(config, job.nodes * job.ranks_per_node, job.ranks_per_node);
+        check_gpus(config, job, job.ranks_per_node);
     } else {
         fit_tasks(options, job);
     }
+    warn_of_idle_gpus(config, job);
     return job;
 }
 

@@ -92,6 +92,47 @@ TEST(Sbatch, GivesEachCombinationOfAnArrayTheRanksItNeeds) {
     }
 }
 
+/// `ranks` on a node with `gpus`, at run.level hardware, with further settings.
+Outcome with_gpus(const std::string& ranks, const std::string& gpus, const Words& settings) {
+    Words options{"--nodes", "1", "--ranks-per-node", ranks, "--gpus-per-node", gpus};
+    for (const std::string& setting : settings) {
+        options.insert(options.end(), {"--set", setting});
+    }
+    return sbatch(options);
+}
+
+TEST(Sbatch, RefusesRanksThatWouldShareGpusWhereTheyMustNot) {
+    expect_refused(
+        with_gpus("4", "2", {"bagging.P_degree=2", "run.level=hardware", "device.kind=auto"}), 3,
+        "sbatch: 4 ranks on each node would share 2 GPUs: at a run.level other than "
+        "custom every rank has a GPU of its own; expected --ranks-per-node 2 at most");
+    for (const char* allowed : {"run.level=custom", "device.kind=cpu"}) {
+        const std::string other = std::string_view(allowed).starts_with("run.")
+                                      ? "device.kind=auto"
+                                      : "run.level=hardware";
+        EXPECT_EQ(with_gpus("4", "2", {"bagging.P_degree=2", allowed, other}).exit_code, 0)
+            << allowed;
+    }
+    const Words tasks{"--nodes", "1",     "--ranks-per-node",   "4",     "--gpus-per-node",
+                      "2",       "--set", "run.level=hardware", "--set", "device.kind=auto",
+                      "--array"};
+    Words few = tasks;
+    few.emplace_back("M=1,2");
+    EXPECT_EQ(sbatch(few).exit_code, 0) << "2 of the ranks at most";
+    few.back() = "M=1,4";
+    expect_refused(sbatch(few), 3, "4 ranks on each node would share 2 GPUs");
+}
+
+TEST(Sbatch, WarnsOfGpusThatNoRankCanUse) {
+    const Outcome outcome = with_gpus("2", "8", {"device.kind=auto"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.error,
+              "sbatch: warning: 6 of the 8 GPUs of each node would be idle, as it has 2 ranks and "
+              "device.kind is auto\n");
+    EXPECT_TRUE(outcome.out.starts_with("#!/bin/bash\n"));
+    EXPECT_EQ(with_gpus("2", "2", {"device.kind=auto"}).error, "");
+}
+
 TEST(Sbatch, RefusesAnArrayWithTheSameTaskTwice) {
     const Words four{"--nodes", "1", "--ranks-per-node", "4"};
     const auto refusal = [&](Words array) {
