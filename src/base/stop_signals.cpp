@@ -14,8 +14,9 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 /// SIGUSR1 stays: who sent that has not lost a rank.
 extern "C" void remember_signal(int number) {
-    if (received_signal.load(std::memory_order_relaxed) == SIGUSR1) return;
-    received_signal.store(number, std::memory_order_relaxed);
+    if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
+    int none = 0;
+    received_signal.compare_exchange_strong(none, number, std::memory_order_relaxed);
 }
 
 void handle(int number, int more_flags) {
