@@ -154,7 +154,7 @@ void check_resumption(const fs::path& folder, const config::Config& config,
             "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
             "checks it",
             folder.string(), layout.groups);
-    require_undamaged_groups(folder, config.workload, layout.groups);
+    require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
 }
 
 /// A run that is to go on; but for the time of its begin and whether it had faults, at rank 0

@@ -56,12 +56,12 @@ std::string why_no_record(const std::filesystem::path& output, int group) {
     return newest.empty() ? text : fmt::format("{} since that in '{}'", text, newest);
 }
 
-/// By its own word, which a damaged one does not give.
-bool has_failed(const std::filesystem::path& record) {
+/// By its own word; nothing where it cannot be read.
+std::optional<bool> has_failed(const std::filesystem::path& record) {
     try {
         return !read_record(record).record.failure.empty();
     } catch (const Error&) {
-        return false;
+        return std::nullopt;
     }
 }
 
@@ -125,17 +125,20 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
 }
 
 void require_undamaged_groups(const std::filesystem::path& output,
-                              const config::WorkloadConfig& workload, int groups) {
+                              const config::WorkloadConfig& workload, int groups, int ranks) {
     for (int group = 0; group < groups; ++group) {
         const auto directory = group_directory(output, group);
         std::error_code error;
         if (!std::filesystem::exists(directory / "record.json", error)) continue;
-        if (has_failed(directory / "record.json")) continue;
+        // One that has finished has no checkpoints left.
+        const std::optional<bool> failed = has_failed(directory / "record.json");
+        if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
         std::string why;
         require(read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
-                "{}: group {} had finished, and {}; where that cannot be had back, remove '{}' to "
-                "train the group from the beginning",
-                output.string(), group, why, directory.string());
+                "{}: group {} {}{}; where that cannot be had back, remove '{}' to train the group "
+                "from the beginning",
+                output.string(), group, failed ? "had finished, and " : "may have finished: ", why,
+                directory.string());
     }
 }
 

@@ -27,10 +27,11 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                                                std::string* why = nullptr);
 
 /// For those that take a run up, and would train such groups anew in place of what they have:
-/// throws Error(data), naming the file and what to do, where one of `groups` has a record, of no
-/// failure, and yet nothing that read_finished_group takes.
+/// throws Error(data), naming the file and what to do, where one of `groups` of `ranks` has a
+/// record of no failure, or one that cannot be read and no checkpoint, and yet nothing that
+/// read_finished_group takes.
 void require_undamaged_groups(const std::filesystem::path& output,
-                              const config::WorkloadConfig& workload, int groups);
+                              const config::WorkloadConfig& workload, int groups, int ranks);
 
 /// Gives the outcome of such a group, of which the result is there, what its files have of its
 /// predictions; none out of bag. Throws Error(data) naming a file that does not fit, and where the
