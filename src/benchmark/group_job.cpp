@@ -244,18 +244,28 @@ void store_failure(const Start& start, const GroupResult& result, const training
     }
 }
 
+void note_end(const Start& start, const Error& error, GroupOutcome& outcome) {
+    outcome.result.record.failure = error.what();
+    outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
+                                           error.code(), error.what());
+}
+
 void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
-    if (error.code() == ExitCode::stopped) {
-        if (ranks.group.rank() == 0) log.info("group {} {}", start.place.group, error.what());
-    } else if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
+    if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // the others of the group may wait for this rank
     if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // those of its stage, too
-    outcome.result.record.failure = error.what();
-    outcome.status = comm::GroupStatus::of(start.place.group, comm::GroupState::failed,
-                                           error.code(), error.what());
+    note_end(start, error, outcome);
+}
+
+/// Of which the others have thrown the same: a word of this one would hide what theirs says.
+void stop(const Start& start, const GroupStop& how, GroupOutcome& outcome, Logger& log) {
+    if (start.place.group_rank == 0) log.info("group {} {}", start.place.group, how.what());
+    outcome.end = how.state();
+    outcome.stop_seconds = how.seconds();
+    note_end(start, how, outcome);
 }
 
 void explain(const Start& start, const WatchReport& report, GroupOutcome& outcome, Logger& log) {
@@ -311,13 +321,13 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     ProgressReporter progress(start);
     Ranks ranks{group, nullptr};
     std::optional<GroupWatch> watch;
-    ProgressState end = ProgressState::failed;  // unless it says otherwise
     bool has_begun = false;
     try {
         watch.emplace(start, group, flight);
         if (start.resumes) {
             if (auto finished = take_finished_group(start, model, group, log)) {
-                progress.end("", ProgressState::finished, false);
+                finished->end = ProgressState::finished;
+                progress.end("", finished->end, false);
                 return std::move(*finished);
             }
         }
@@ -342,18 +352,15 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
             if (group.rank() == 0) store(start, model, outcome, steps, times);
         });
         if (group.rank() == 0) remove_group_checkpoints(start.output, number);
-        end = ProgressState::finished;
+        outcome.end = ProgressState::finished;
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
         record.audit = failed_audit(start, error.divergence());
         const std::string why = describe_divergence(record.audit, error.divergence().ranks);
         fail(start, ranks, Error(error.code(), why), outcome, log);
-    } catch (const GroupStop& stop) {
-        end = stop.state();
-        outcome.stop_seconds = stop.seconds();
-        fail(start, ranks, stop, outcome, log);
+    } catch (const GroupStop& how) {
+        stop(start, how, outcome, log);
     } catch (const Error& error) {
-        end = error.code() == ExitCode::stopped ? ProgressState::stopped : ProgressState::failed;
         fail(start, ranks, error, outcome, log);
         if (error.code() == ExitCode::watchdog) {
             explain(start, watch ? watch->report(error.what()) : WatchReport{error.what()}, outcome,
@@ -363,7 +370,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
         fail(start, ranks, Error(ExitCode::internal, error.what()), outcome, log);
     }
     if (!record.training_seconds.value) record.training_seconds = {clock.seconds(), ""};
-    progress.end(record.failure, end, outcome.speaks_for_leader);
+    progress.end(record.failure, outcome.end, outcome.speaks_for_leader);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (record.device_health.empty())

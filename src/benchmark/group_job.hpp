@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <hpcai/base/log.hpp>
+#include <hpcai/base/progress_record.hpp>
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/end_game.hpp>
@@ -31,7 +32,8 @@ struct GroupOutcome {
     training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
     bool has_lost_leader = false;              // the group's first rank does not answer
     bool speaks_for_leader = false;            // this rank is the first that does
-    double stop_seconds = 0;                   // GroupStop::seconds(), where it was asked to stop
+    ProgressState end = ProgressState::failed;
+    double stop_seconds = 0;  // GroupStop::seconds(), where it was asked to stop
 };
 
 /// Trains this rank's model with its group, evaluates it and stores what came of it in

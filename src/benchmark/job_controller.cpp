@@ -47,10 +47,6 @@ bool do_all_absent_hang(const comm::EndGameDecision& decision,
     });
 }
 
-bool has_stopped(const comm::EndGameDecision& decision) {
-    return std::ranges::any_of(decision.statuses(), &comm::GroupStatus::has_stopped);
-}
-
 /// Else some has failed, and where its rank has died the launcher may have ended the others.
 bool have_all_stopped(const comm::EndGameDecision& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
@@ -77,7 +73,8 @@ void note_absence(const Start& start, int group) {
                            progress.state != ProgressState::evaluating;
     if (has_ended) return;
     progress.state = ProgressState::failed;
-    progress.reason = kNotHeardOf;
+    progress.reason = fmt::format("{}; it was at step {} of {} when it last spoke", kNotHeardOf,
+                                  progress.step, progress.steps);
     write_progress(start.output, group, std::move(progress));
 }
 
@@ -93,9 +90,11 @@ comm::EndGameDeadlines deadlines_of(const Start& start, const GroupOutcome& mine
 /// Of a leader without which the others have decided.
 Error alone(const GroupOutcome& mine) {
     if (mine.status.has_stopped()) {
-        return {ExitCode::stopped,
-                fmt::format("group {} {}; the other leaders are silent or went on without it",
-                            mine.status.group, mine.status.reason_text())};
+        const ExitCode code = mine.end == ProgressState::unsaved      ? ExitCode::internal
+                              : mine.end == ProgressState::terminated ? ExitCode::watchdog
+                                                                      : ExitCode::stopped;
+        return {code, fmt::format("group {} {}; the other leaders are silent or went on without it",
+                                  mine.status.group, mine.status.reason_text())};
     }
     return {ExitCode::partial,
             fmt::format("group {} is on its own: the other leaders are silent or went on without "
@@ -177,8 +176,8 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
     }
     RunEnd end;
     try {
-        end = has_stopped(ballot.decision) ? tell_of_stop(ballot, out)
-                                           : vote_and_write(ballot, mine, out);
+        end = ballot.decision.anyone_stopped() ? tell_of_stop(ballot, out)
+                                               : vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
         if (group == ballot.decision.writer() && start_.repetitions > 1) {
@@ -216,14 +215,14 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
         const GroupRecord group = read_failed_group(start_, status.group).record;
         out << fmt::format("group {}: {}\n", status.group,
                            group.failure.empty() ? kNotHeardOf : printable(group.failure));
-        if (!status.has_stopped()) continue;
         // What could not be stored was not saved either. A checkpoint of a later step is an
         // earlier program's, and `resume` has found it damaged.
-        const bool is_stored = !group.failure.empty();
+        const bool is_stored = status.has_stopped() && !group.failure.empty();
         const std::int64_t goes_on_at =
             is_stored ? last_checkpoint(start_.output, status.group, group.ranks, group.iterations)
                       : last_checkpoint(start_.output, status.group, group.ranks);
-        is_saved = is_saved && is_stored && goes_on_at == group.iterations;
+        const bool is_held = is_stored && goes_on_at == group.iterations;
+        is_saved = is_saved && (is_held || !status.has_stopped());
         step = std::min(step.value_or(goes_on_at), goes_on_at);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),

@@ -29,7 +29,8 @@ public:
     /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
     /// it. The leader that writes the result then prints the summary to `out`, whether it could
     /// be written or not; its code is the verdict's (behind the last of several runs the worst of
-    /// all, before that ok), that of a leader left alone ExitCode::partial, that of ranks whose
+    /// all, before that ok), that of a leader left alone ExitCode::partial or, where its
+    /// group has stopped, as below, that of ranks whose
     /// leader is lost ExitCode::watchdog, all others' ok. Where a group has stopped, nobody votes:
     /// it prints how to go on and from which step, and its code is ExitCode::stopped, internal
     /// where a group could not write its checkpoint, or watchdog where groups were `terminated`

@@ -67,6 +67,12 @@ bool EndGameDecision::anyone_lost() const {
            });
 }
 
+bool EndGameDecision::anyone_stopped() const {
+    return agreed && std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
+               return end.exit_code == ExitCode::stopped;
+           });
+}
+
 int EndGameDecision::writer() const {
     if (!agreed) return -1;
     int next = 0;  // the first group that is not in the ascending list has completed

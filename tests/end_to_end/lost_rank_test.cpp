@@ -193,11 +193,15 @@ TEST_F(LostRank, ThatLedItsGroupDoesNotKeepTheOthersFromAStop) {
 
 TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     epochs_ = kEndless;
-    const Outcome run = run_groups({2, 1}, {{"KILL", 1}, {"USR1", 0}}, {"--enable-recovery"});
-    EXPECT_THAT(run.out, HasSubstr("STOPPED step="));
+    const Outcome run =
+        run_groups({3, 1}, {{"KILL", 1}, {"USR1", 0}, {"USR1", 2}}, {"--enable-recovery"});
+    EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // where the dead one goes on
+    // Nor do they wait for it at the end of MPI.
+    EXPECT_THAT(run.error, HasSubstr("MPI_Finalize did not return within 6 s"));
+    EXPECT_THAT(run.error, Not(HasSubstr("within 60 s")));
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 8) << outcome.out << outcome.error;
-    EXPECT_THAT(outcome.out, HasSubstr(" failed=1 stopped=1 "));
+    EXPECT_THAT(outcome.out, HasSubstr(" failed=1 stopped=2 "));
     EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: not heard of at the end"));
 }
 

@@ -72,6 +72,7 @@ struct EndGameDecision {
     bool anyone_absent() const;
     /// Whether a group has lost a rank, as its leader or another of its ranks has said.
     bool anyone_lost() const;
+    bool anyone_stopped() const;
     /// The leader that writes the result: the first that votes or, when none does, that of a group
     /// that failed and is not lost. -1 when not agreed or when there is none.
     int writer() const;

@@ -249,7 +249,9 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     }
     Ballot ballot{game.decision(), nullptr};
     others_may_work_ = ballot.decision.anyone_absent();
-    is_somebody_lost_ = ballot.decision.anyone_lost();
+    // Who has stopped a run may end it soon.
+    is_somebody_lost_ = ballot.decision.anyone_lost() ||
+                        (ballot.decision.anyone_stopped() && ballot.decision.anyone_absent());
     if (ballot.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : ballot.decision.voters()) {
