@@ -3,7 +3,7 @@
 #include <cmath>
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/progress.hpp>
 #include <hpcai/base/units.hpp>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

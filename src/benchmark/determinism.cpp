@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 namespace hpcai::benchmark {
 

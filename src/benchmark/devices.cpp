@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

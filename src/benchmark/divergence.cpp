@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 namespace hpcai::benchmark {
 namespace {

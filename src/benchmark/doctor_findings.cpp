@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>

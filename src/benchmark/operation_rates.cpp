@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>

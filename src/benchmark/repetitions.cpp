@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>

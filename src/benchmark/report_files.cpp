@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>

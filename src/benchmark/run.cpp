@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/process_memory.hpp>

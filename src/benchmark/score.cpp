@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <fmt/chrono.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/benchmark/score.hpp>
 #include <hpcai/comm/thread_ranks.hpp>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/error_feedback.hpp"

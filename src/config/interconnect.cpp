@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/interconnect.hpp>

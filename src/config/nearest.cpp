@@ -3,7 +3,7 @@
 #include <array>
 #include <cctype>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/config/nearest.hpp>
 

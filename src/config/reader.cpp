@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>

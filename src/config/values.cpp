@@ -8,7 +8,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/nearest.hpp>

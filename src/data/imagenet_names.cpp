@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/data/climate_generator.hpp>
 #include <hpcai/data/climate_samples.hpp>

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/data/sample_set.hpp>
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/meters/sampler.hpp>
 

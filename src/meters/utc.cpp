@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/meters/utc.hpp>
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/models/faster_rcnn.hpp>
 

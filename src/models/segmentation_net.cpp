@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/models/segmentation_net.hpp>

@@ -6,7 +6,7 @@
 #include <bit>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/flight.hpp>

@@ -4,7 +4,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/device_health.hpp>

@@ -5,7 +5,7 @@
 #include <set>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sections.hpp"
 

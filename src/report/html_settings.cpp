@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/units.hpp>
 

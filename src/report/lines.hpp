@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 /// What pages of text are made of.
 namespace hpcai::report {

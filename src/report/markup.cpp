@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
 

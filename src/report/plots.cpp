@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/device_health.hpp>

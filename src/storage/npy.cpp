@@ -61,11 +61,11 @@ public:
         }
         skip_spaces();
         check(rest_ == "\n" || rest_.empty(), "text after the dictionary");
-        check(dtype_.has_value() && order_seen_ && shape_.has_value(),
+        check(dtype_seen_ && order_seen_ && shape_.has_value(),
               "not all of 'descr', 'fortran_order', 'shape'");
     }
 
-    tensor::DType dtype() const { return *dtype_; }
+    tensor::DType dtype() const { return dtype_; }
     tensor::Shape shape() const { return *shape_; }
 
 private:
@@ -92,7 +92,8 @@ private:
     void parse_item() {
         if (accept("'descr'")) {
             expect(":");
-            check(!dtype_, "'descr' twice");
+            check(!dtype_seen_, "'descr' twice");
+            dtype_seen_ = true;
             parse_descr();
         } else if (accept("'fortran_order'")) {
             expect(":");
@@ -145,7 +146,8 @@ private:
 
     std::string_view rest_;
     std::string_view name_;
-    std::optional<tensor::DType> dtype_;
+    tensor::DType dtype_ = tensor::DType::f32;
+    bool dtype_seen_ = false;
     bool order_seen_ = false;
     std::optional<tensor::Shape> shape_;
 };

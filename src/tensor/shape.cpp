@@ -3,6 +3,8 @@
 #include <functional>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/shape.hpp>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/training/replica_audit.hpp>
 

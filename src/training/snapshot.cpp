@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/safetensors.hpp>

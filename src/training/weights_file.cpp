@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/safetensors.hpp>
 #include <hpcai/storage/sha256.hpp>

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/config/keys.hpp>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/coco_json.hpp>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/verification/statistics.hpp>
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/meters/utc.hpp>
 #include <hpcai/verification/derive.hpp>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/step_statistics.hpp>

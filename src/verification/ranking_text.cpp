@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/verification/ranking.hpp>

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>

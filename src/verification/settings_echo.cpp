@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>

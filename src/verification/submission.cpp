@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/verification/submission.hpp>
 

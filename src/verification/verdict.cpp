@@ -3,7 +3,7 @@
 #include <array>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/verification/submission.hpp>

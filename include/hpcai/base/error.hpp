@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace hpcai {
 
@@ -35,21 +35,21 @@ private:
     ExitCode code_;
 };
 
+/// What require() and ensure() throw: one call in place of the formatting, at hundreds of places.
+[[noreturn]] void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments);
+[[noreturn]] void throw_internal_error(fmt::string_view format, fmt::format_args arguments);
+
 /// The user's mistake: throws Error with `code` and the formatted message unless `condition` holds.
 template <typename... Arguments>
 void require(bool condition, ExitCode code, fmt::format_string<Arguments...> format,
              Arguments&&... arguments) {
-    if (!condition) throw Error(code, fmt::format(format, std::forward<Arguments>(arguments)...));
+    if (!condition) throw_error(code, format, fmt::make_format_args(arguments...));
 }
 
 /// Our mistake: throws Error(internal) with the formatted message unless `condition` holds.
 template <typename... Arguments>
 void ensure(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    if (!condition) {
-        throw Error(
-            ExitCode::internal,
-            "internal error: " + fmt::format(format, std::forward<Arguments>(arguments)...));
-    }
+    if (!condition) throw_internal_error(format, fmt::make_format_args(arguments...));
 }
 
 }  // namespace hpcai

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hwloc.h>
 #include <omp.h>
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <hpcai/base/error.hpp>

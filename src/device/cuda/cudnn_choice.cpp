@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>

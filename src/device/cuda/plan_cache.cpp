@@ -5,7 +5,7 @@
 #include <random>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
