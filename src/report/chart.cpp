@@ -11,7 +11,7 @@ namespace hpcai::report {
 namespace {
 
 constexpr int kStyles = 8;  // of lines, in the style sheet
-constexpr double kWidth = 1000, kHeight = 400;
+constexpr double kPlotWidth = 1000, kPlotHeight = 400;
 constexpr double kGreatest = 1e300;  // of what is drawn: differences must be finite
 
 /// The part of the plane that is drawn.
@@ -22,7 +22,8 @@ struct Frame {
     double x_share(double x) const { return (x - x_low) / (x_high - x_low); }
     double y_share(double y) const { return (y - y_low) / (y_high - y_low); }
     std::string at(double x, double y) const {
-        return fmt::format("{:.1f} {:.1f}", kWidth * x_share(x), kHeight * (1 - y_share(y)));
+        return fmt::format("{:.1f} {:.1f}", kPlotWidth * x_share(x),
+                           kPlotHeight * (1 - y_share(y)));
     }
 };
 
@@ -62,7 +63,7 @@ std::string label_class(double share) {
 Markup grid(const Frame& frame) {
     std::string path;
     for (const double tick : frame.y_ticks) {
-        path += fmt::format("M{}H{}", frame.at(frame.x_low, tick), kWidth);
+        path += fmt::format("M{}H{}", frame.at(frame.x_low, tick), kPlotWidth);
     }
     return Markup{fmt::format(R"(<path class="grid" d="{}"/>)", path)};
 }
@@ -89,7 +90,7 @@ Markup figure(const Frame& frame, const Texts& texts, const Markup& drawn, const
     }
     const Markup svg =
         element(fmt::format(R"(svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img")",
-                            kWidth, kHeight),
+                            kPlotWidth, kPlotHeight),
                 {element("title", {text(texts.title)}), element("desc", {text(texts.description)}),
                  grid(frame), drawn});
     return element("figure", {element("figcaption", {text(texts.title)}), legend,

@@ -24,7 +24,7 @@ Quantity quality_of(const RunRecord& record, std::size_t index) {
     return index < members.size() ? members[index] : Quantity{};
 }
 
-std::vector<Markup> row_of_group(const RunRecord& record, std::size_t index) {
+std::vector<Markup> cells_of_group(const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
     return {text(std::to_string(group.group)),
             text(std::to_string(group.ranks)),
@@ -38,7 +38,7 @@ std::vector<Markup> row_of_group(const RunRecord& record, std::size_t index) {
                           : text(quality_text(quality_of(record, index)))};
 }
 
-std::vector<Markup> row_of_ensemble(const RunRecord& record) {
+std::vector<Markup> cells_of_ensemble(const RunRecord& record) {
     int ranks = 0;
     for (const GroupRecord& group : record.work.groups) ranks += failed(group) ? 0 : group.ranks;
     return {text("ensemble"),
@@ -58,9 +58,9 @@ Markup table_of_groups(const RunRecord& record) {
     groups.columns = {{"group", Align::left}, {"ranks"}, {"samples"}, {"steps"},  {"seconds"},
                       {"images/s"},           {"FLOPS"}, {"loss"},    {"quality"}};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
-        groups.rows.push_back(row_of_group(record, index));
+        groups.rows.push_back(cells_of_group(record, index));
     }
-    groups.totals.push_back(row_of_ensemble(record));
+    groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
            note(fmt::format(
                "samples: trained on, over all epochs; FLOPS: operations a second of training, "

@@ -12,20 +12,15 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kLines = 8;  // of a plot: more groups become their spread
-constexpr std::size_t kBins = 250;
+constexpr std::size_t kLossBins = 250;
 constexpr std::size_t kMemberRows = 16;
-
-bool is_there(const Quantity& quantity) {
-    return quantity.value && std::isfinite(*quantity.value);
-}
 
 Markup loss_curves(const PageContent& content) {
     std::vector<Series> series;
     std::size_t steps = 0;
     for (std::size_t group = 0; group < content.steps.size(); ++group) {
         steps = std::max(steps, content.steps[group].size());
-        Series one = loss_by_step(fmt::format("group {}", group), content.steps[group], kBins);
+        Series one = loss_by_step(fmt::format("group {}", group), content.steps[group], kLossBins);
         if (!one.points.empty()) series.push_back(std::move(one));
     }
     if (series.empty()) return {};
@@ -33,14 +28,14 @@ Markup loss_curves(const PageContent& content) {
     plot.title = "Training loss by step";
     plot.description =
         fmt::format("Training loss of {} groups over {} steps.", series.size(), steps);
-    plot.x_name = steps > kBins
+    plot.x_name = steps > kLossBins
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
-                                    (steps + kBins - 1) / kBins)
+                                    (steps + kLossBins - 1) / kLossBins)
                       : "step";
     plot.x_format = [](double x) { return format_count(std::llround(x)); };
     plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
-    if (series.size() > kLines) {
-        Spread spread = spread_of(series, kBins);
+    if (series.size() > kMaximumPlotSeries) {
+        Spread spread = spread_of(series, kLossBins);
         plot.bands.push_back(std::move(spread.band));
         plot.series.push_back(std::move(spread.median));
     } else {
@@ -68,8 +63,8 @@ Markup quality_curves(const RunRecord& record) {
     plot.x_name = "epochs done";
     plot.x_format = [](double x) { return format_count(std::llround(x)); };
     plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
-    if (plot.series.size() > kLines) {
-        Spread spread = spread_of(plot.series, kBins);
+    if (plot.series.size() > kMaximumPlotSeries) {
+        Spread spread = spread_of(plot.series, kLossBins);
         plot.bands.push_back(std::move(spread.band));
         plot.series = {std::move(spread.median)};
     }
@@ -112,7 +107,7 @@ public:
 
 private:
     void add(const Quantity& quantity) {
-        if (!is_there(quantity) || *quantity.value < 0 || *quantity.value > 1) return;
+        if (!is_finite(quantity) || *quantity.value < 0 || *quantity.value > 1) return;
         low_ = std::min(low_, *quantity.value);
         high_ = std::max(high_, *quantity.value);
     }
@@ -126,9 +121,9 @@ using Rows = std::vector<std::vector<Markup>>;
 void add_row(const Scale& scale, const std::string& name, const Quantity& value,
              const std::vector<double>& interval, Rows& rows) {
     const std::vector<double> dots =
-        is_there(value) ? std::vector<double>{*value.value} : std::vector<double>{};
+        is_finite(value) ? std::vector<double>{*value.value} : std::vector<double>{};
     rows.push_back({text(name),
-                    is_there(value)
+                    is_finite(value)
                         ? scale.mark_of(dots, interval, name + ": " + quality_text(value))
                         : element(R"(span class="reason")", {text(value.reason)}),
                     text(quality_text(value))});
@@ -143,7 +138,7 @@ void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
     }
     std::vector<double> dots;
     for (const Quantity& member : quality.members) {
-        if (is_there(member)) dots.push_back(*member.value);
+        if (is_finite(member)) dots.push_back(*member.value);
     }
     std::ranges::sort(dots);
     const std::string extremes =
@@ -157,7 +152,7 @@ Markup gain(const RunRecord& record) {
     const Scale scale(quality);
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<double> bar;
-    if (is_there(interval.low) && is_there(interval.high)) {
+    if (is_finite(interval.low) && is_finite(interval.high)) {
         bar = {*interval.low.value, *interval.high.value};
     }
     Table marks;
@@ -175,7 +170,7 @@ Markup gain(const RunRecord& record) {
 
 Markup limits_of(const IntervalRecord& interval, std::string_view format) {
     Markup limits = quantity(interval.low, format);
-    if (is_there(interval.low)) limits += text(" to ") + quantity(interval.high, format);
+    if (is_finite(interval.low)) limits += text(" to ") + quantity(interval.high, format);
     return limits;
 }
 

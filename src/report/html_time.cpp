@@ -12,12 +12,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr std::size_t kLines = 8;
-constexpr std::size_t kBins = 120;
-
-bool is_there(const Quantity& quantity) {
-    return quantity.value && std::isfinite(*quantity.value);
-}
+constexpr std::size_t kPhaseBins = 120;
 
 Markup phases_of_run(const TimeRecord& time) {
     double epochs = 0;
@@ -116,7 +111,7 @@ std::size_t slowest_group(const GroupSteps& steps) {
 Markup phases_over_time(const GroupSteps& steps) {
     const std::size_t group = slowest_group(steps);
     if (group >= steps.size() || !has_phases(steps[group])) return {};
-    const PhaseBins bins = phase_bins(steps[group], kBins);
+    const PhaseBins bins = phase_bins(steps[group], kPhaseBins);
     StackPlot plot;
     plot.title = fmt::format("Milliseconds of a step over the run, group {} (the slowest)", group);
     plot.description =
@@ -138,7 +133,7 @@ Markup speed_plot(const PageContent& content) {
     }
     std::size_t longest = 0;
     for (const auto& steps : content.steps) longest = std::max(longest, steps.size());
-    const std::size_t bins = std::clamp<std::size_t>(longest / 4, 8, kBins);
+    const std::size_t bins = std::clamp<std::size_t>(longest / 4, 8, kPhaseBins);
     const auto flops = static_cast<double>(content.record.flops.training_per_sample);
     std::vector<Series> series;
     for (std::size_t group = 0; group < content.steps.size(); ++group) {
@@ -155,7 +150,7 @@ Markup speed_plot(const PageContent& content) {
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
     plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
-    if (series.size() > kLines) {
+    if (series.size() > kMaximumPlotSeries) {
         Spread spread = spread_of(series, bins);
         plot.bands.push_back(std::move(spread.band));
         plot.series.push_back(std::move(spread.median));
@@ -189,10 +184,10 @@ Markup utilization_section(const PageContent& content) {
             ? speed_plot(content)
             : note("There is no curve over time: the groups left no records of their steps.");
     const Quantity share{
-        is_there(used.fraction) ? std::optional(100 * *used.fraction.value) : std::nullopt,
+        is_finite(used.fraction) ? std::optional(100 * *used.fraction.value) : std::nullopt,
         used.fraction.reason};
     const std::string which =
-        is_there(ceiling.ceiling_flops)
+        is_finite(ceiling.ceiling_flops)
             ? fmt::format(
                   "The ceiling is the fastest of large matrix products and the model\xE2\x80\x99s "
                   "own convolutions in {}: {}; {}.",

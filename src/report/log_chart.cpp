@@ -12,7 +12,7 @@ namespace hpcai::report {
 namespace {
 
 constexpr double kLeft = 116, kRight = 40, kTop = 44, kBottom = 84;
-constexpr const char* kColors =
+constexpr const char* kColorRules =
     "<style>.chart{--c0:#1f5fbf;--c1:#c2410c;--c2:#15803d;--c3:#7e22ce;--c4:#a16207;--c5:#be123c;"
     "--ink:#1f2937;--faint:#d1d5db;--page:#ffffff}"
     "@media (prefers-color-scheme:dark){.chart{--c0:#7db4ff;--c1:#fb923c;--c2:#4ade80;--c3:#d8b4fe;"
@@ -122,7 +122,7 @@ std::string LogChart::svg() const {
         "<text x=\"{6:.0f}\" y=\"{7}\" text-anchor=\"middle\">{8}</text>\n"
         "<text transform=\"translate(16 {9:.0f}) rotate(-90)\" text-anchor=\"middle\">{10}</text>\n"
         "{11}</svg>\n",
-        kWidth, kHeight, kColors, kLeft, xml_text(title_), grid(),
+        kWidth, kHeight, kColorRules, kLeft, xml_text(title_), grid(),
         kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, xml_text(x_.label), middle,
         xml_text(y_.label), body_);
 }

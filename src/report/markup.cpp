@@ -165,26 +165,13 @@ Markup folded(std::string_view summary, const Markup& content) {
     return element("details", {element("summary", {text(summary)}), content});
 }
 
-std::string number(const Quantity& quantity, std::string_view format) {
-    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
-    return fmt::format(fmt::runtime(format), *quantity.value);
-}
-
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit) {
-    const bool there = quantity.value && std::isfinite(*quantity.value);
+    const bool there = is_finite(quantity);
     Markup result = text(number(quantity, format));
     if (there && !unit.empty()) result += text(std::string("\xC2\xA0") + std::string(unit));
     if (there) return result;
     const std::string why = quantity.reason.empty() ? "not measured" : quantity.reason;
     return result + Markup{" "} + element(R"(span class="reason")", {text(why)});
-}
-
-std::string flops_text(const Quantity& quantity) {
-    return number(quantity, "{:.3e}");
-}
-
-std::string quality_text(const Quantity& quantity) {
-    return number(quantity, "{:.4f}");
 }
 
 std::string bytes_text(std::int64_t bytes) {

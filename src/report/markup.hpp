@@ -9,6 +9,8 @@
 
 #include <hpcai/base/run_record.hpp>
 
+#include "quantity_text.hpp"
+
 /// What a page is put together from. Text becomes Markup by text() alone, which escapes it.
 namespace hpcai::report {
 
@@ -64,15 +66,8 @@ Markup paragraph(std::string_view text);
 Markup note(std::string_view text);
 Markup folded(std::string_view summary, const Markup& content);
 
-/// The number, printed as `format` (of fmt) says, or "n/a".
-std::string number(const Quantity& quantity, std::string_view format);
-
-/// The same followed by `unit`; where there is no number, by the reason.
+/// number() followed by `unit`; where there is no number, by the reason.
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");
-
-/// As the table of `summary` has them.
-std::string flops_text(const Quantity& quantity);
-std::string quality_text(const Quantity& quantity);
 
 /// Bytes for people; "n/a" with the reason where there are none.
 Markup bytes_quantity(const Quantity& quantity);

@@ -14,7 +14,7 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kColors = 6;
+constexpr int kColorCount = 6;
 
 /// From the power of ten below the least to the one above the greatest of what was seen.
 class Extent {
@@ -55,7 +55,7 @@ std::vector<std::string> kinds_of(const std::vector<PlottedOperation>& operation
     std::ranges::stable_sort(kinds, std::ranges::greater{}, &std::pair<double, std::string>::first);
     std::vector<std::string> names;
     for (const auto& [seconds, name] : kinds) {
-        if (names.size() + 1 == kColors && kinds.size() > kColors) {
+        if (names.size() + 1 == kColorCount && kinds.size() > kColorCount) {
             names.emplace_back("other");
             break;
         }
@@ -73,7 +73,7 @@ void draw_ceilings(LogChart& chart, const RooflinePlot& plot, const LogAxis& x) 
                 std::clamp(ceiling.flops_per_second / *plot.memory_bytes_per_second.value, x.lowest,
                            x.highest);
         }
-        chart.line(points, {.color = kColors - 1, .is_dashed = true});
+        chart.line(points, {.color = kColorCount - 1, .is_dashed = true});
         chart.label(
             x.highest, ceiling.flops_per_second,
             fmt::format("{} {}", ceiling.name, format_flops_human(ceiling.flops_per_second)), true);
@@ -87,7 +87,7 @@ void draw_memory(LogChart& chart, const RooflinePlot& plot, const LogAxis& x, co
     for (const PlottedCeiling& one : plot.ceilings) top = std::max(top, one.flops_per_second);
     const double start = std::max(x.lowest, y.lowest / rate);
     chart.line({{start, start * rate}, {std::min(x.highest, top / rate), top}},
-               {.color = kColors - 1, .is_dashed = true});
+               {.color = kColorCount - 1, .is_dashed = true});
     chart.label(start, start * rate, fmt::format("  memory {}", format_si(rate, "B/s")), false);
 }
 
@@ -114,7 +114,7 @@ std::string roofline_svg(const RooflinePlot& plot) {
     for (const PlottedOperation& one : plot.operations) {
         if (!can_be_drawn(one)) continue;
         const auto kind = std::ranges::find(kinds, one.kind);
-        const auto color = std::min<std::ptrdiff_t>(kind - kinds.begin(), kColors - 1);
+        const auto color = std::min<std::ptrdiff_t>(kind - kinds.begin(), kColorCount - 1);
         const double speed = one.flops / one.seconds;
         chart.dot(one.flops / one.bytes, speed, 2 + 8 * std::sqrt(one.seconds / longest),
                   static_cast<int>(color),

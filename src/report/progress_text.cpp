@@ -9,20 +9,16 @@
 #include <hpcai/report/progress.hpp>
 
 #include "progress_fields.hpp"
+#include "quantity_text.hpp"
 
 namespace hpcai::report {
 namespace {
 
-std::string number(const Quantity& quantity, fmt::string_view format) {
-    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
-    return fmt::format(fmt::runtime(format), *quantity.value);
-}
-
-struct Row {
+struct ProgressRow {
     std::string group, state, epoch, step, loss, speed, left, sign, host;
 };
 
-std::string line_of(const Row& row) {
+std::string progress_line(const ProgressRow& row) {
     return fmt::format("{:<8}{:<12}{:>9}{:>16}{:>10}{:>12}{:>14}{:>16}  {}\n", row.group, row.state,
                        row.epoch, row.step, row.loss, row.speed, row.left, row.sign, row.host);
 }
@@ -38,8 +34,8 @@ bool is_at_work(const ProgressRecord& progress) {
     return progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
 }
 
-Row row_of(const GroupProgress& group, std::int64_t now) {
-    Row row;
+ProgressRow row_of(const GroupProgress& group, std::int64_t now) {
+    ProgressRow row;
     row.group = std::to_string(group.group);
     if (!group.progress) {
         row.state = group.trouble.empty() ? "not begun" : "unreadable";
@@ -133,11 +129,11 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
 }
 
 std::string progress_table(const RunProgress& run) {
-    std::string text = line_of(
+    std::string text = progress_line(
         {"group", "state", "epoch", "step", "loss", "images/s", "left", "sign of life", "host"});
     std::string reasons;
     for (const GroupProgress& group : run.groups) {
-        text += line_of(row_of(group, run.now_unix_seconds));
+        text += progress_line(row_of(group, run.now_unix_seconds));
         const std::string& reason = group.progress ? group.progress->reason : group.trouble;
         if (reason.empty()) continue;
         reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 
+#include "quantity_text.hpp"
+
 namespace hpcai::report {
 namespace {
 
-std::string number(const Quantity& quantity, fmt::string_view format) {
-    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
-    return fmt::format(fmt::runtime(format), *quantity.value);
-}
-
-struct Row {
+struct RepetitionRow {
     std::string name, seed, verdict;
     const Quantity &seconds, &flops, &vflops, &quality;
 };
 
-std::string line_of(const Row& row) {
+std::string repetition_line(const RepetitionRow& row) {
     return fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", row.name, row.seed,
                        row.verdict, number(row.seconds, "{:.2f}"), number(row.flops, "{:.3e}"),
                        number(row.vflops, "{:.3e}"), number(row.quality, "{:.4f}"));
@@ -45,14 +40,14 @@ std::string repetitions_table(const RepetitionsRecord& record, std::string_view 
             rule;
     for (const RepetitionRecord& one : record.repetitions) {
         const std::string word(word_of(one.status));
-        text += line_of({printable(one.directory), std::to_string(one.seed), word,
-                         one.training_seconds, one.flops, one.vflops, one.quality});
+        text += repetition_line({printable(one.directory), std::to_string(one.seed), word,
+                                 one.training_seconds, one.flops, one.vflops, one.quality});
     }
     text += rule;
     using Spread = RepetitionSpreadRecord;
     const auto spread = [&](const char* name, Quantity Spread::*of) {
-        text += line_of({name, "", "", record.training_seconds.*of, record.flops.*of,
-                         record.vflops.*of, record.quality.*of});
+        text += repetition_line({name, "", "", record.training_seconds.*of, record.flops.*of,
+                                 record.vflops.*of, record.quality.*of});
     };
     spread("median", &Spread::median);
     spread("minimum", &Spread::minimum);

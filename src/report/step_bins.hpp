@@ -24,6 +24,9 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
+/// Lines of one plot; where there are more groups, the plot shows their spread.
+inline constexpr std::size_t kMaximumPlotSeries = 8;
+
 /// Median, least and greatest of `series` over their common range of x; series of other lengths
 /// take part where they are.
 struct Spread {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -13,24 +12,18 @@
 #include <hpcai/report/summary.hpp>
 
 #include "fields.hpp"
+#include "lines.hpp"
+#include "quantity_text.hpp"
 
 namespace hpcai::report {
 namespace {
 
-constexpr int kWidth = 84;
+constexpr int kLineWidth = 84;
 
 const StatusRow& row_of(Status status) {
     const auto* row = std::ranges::find(kStatuses, status, &StatusRow::status);
     ensure(row != kStatuses.end(), "status {} is not in the table", static_cast<int>(status));
     return *row;
-}
-
-std::string one_line(std::string_view text) {
-    std::string result(text);
-    std::ranges::replace_if(
-        result,
-        [](char letter) { return static_cast<unsigned char>(letter) < 32 || letter == 127; }, ' ');
-    return result;
 }
 
 std::string or_none(std::string_view text) {
@@ -42,45 +35,21 @@ std::string bytes(const Quantity& quantity) {
     return format_bytes(static_cast<std::uint64_t>(*quantity.value));
 }
 
-std::string number(const Quantity& quantity, fmt::string_view format) {
-    if (!quantity.value || !std::isfinite(*quantity.value)) return "n/a";
-    return fmt::format(fmt::runtime(format), *quantity.value);
+void print_rule(Page& page, char letter) {
+    page.line("{}", std::string(kLineWidth, letter));
 }
-
-std::string flops(const Quantity& quantity) {
-    return quantity.value ? format_flops(*quantity.value) : "n/a";
-}
-std::string quality(const Quantity& quantity) {
-    return number(quantity, "{:.4f}");
-}
-
-/// A table that grows at its end, line by line.
-class Page {
-public:
-    template <typename... Arguments>
-    void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-        fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-        text_.erase(text_.find_last_not_of(' ') + 1);
-        text_ += '\n';
-    }
-    void rule(char letter) { line("{}", std::string(kWidth, letter)); }
-    std::string take() { return std::move(text_); }
-
-private:
-    std::string text_;
-};
 
 /// The cells of one row of the table, or of its header.
-struct Row {
+struct SummaryRow {
     std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
 };
 
-void print(Page& page, const Row& row) {
+void print(Page& page, const SummaryRow& row) {
     page.line("{:<10}{:>7}{:>7}{:>13}{:>12}{:>13}{:>12}{:>10}", row.name, row.ranks, row.hosts,
               row.samples, row.seconds, row.images_per_second, row.flops, row.quality);
 }
 
-Row row_of_group(const RunRecord& record, std::size_t index) {
+SummaryRow row_of_group(const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
     const auto& members = record.quality.members;
     const bool failed = !group.failure.empty();
@@ -90,11 +59,11 @@ Row row_of_group(const RunRecord& record, std::size_t index) {
             std::to_string(group.samples_trained),
             number(group.training_seconds, "{:.2f}"),
             number(group.images_per_second, "{:.2f}"),
-            flops(group.flops),
-            failed ? "failed" : quality(index < members.size() ? members[index] : Quantity{})};
+            flops_text(group.flops),
+            failed ? "failed" : quality_text(index < members.size() ? members[index] : Quantity{})};
 }
 
-Row row_of_ensemble(const RunRecord& record) {
+SummaryRow row_of_ensemble(const RunRecord& record) {
     int ranks = 0;
     std::set<std::string> hosts;
     for (const GroupRecord& group : record.work.groups) {
@@ -108,19 +77,19 @@ Row row_of_ensemble(const RunRecord& record) {
             std::to_string(record.work.samples_trained),
             number(record.time.training_seconds, "{:.2f}"),
             number(record.throughput.images_per_second, "{:.2f}"),
-            flops(record.scores.flops),
-            quality(record.quality.ensemble)};
+            flops_text(record.scores.flops),
+            quality_text(record.quality.ensemble)};
 }
 
 void print_parameters(Page& page, const RunRecord& record) {
-    page.rule('=');
+    print_rule(page, '=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
     const SubmissionRecord& by = record.submission;
     if (!by.system_name.empty() || !by.organization.empty()) {
         page.line("system {}, organization {}", or_none(by.system_name), or_none(by.organization));
     }
-    page.rule('-');
+    print_rule(page, '-');
     page.line("The following parameter values were used:");
     page.line("");
     std::size_t key_width = 0;
@@ -136,14 +105,14 @@ void print_parameters(Page& page, const RunRecord& record) {
 }
 
 void print_table(Page& page, const RunRecord& record) {
-    page.rule('-');
+    print_rule(page, '-');
     print(page, {"group", "ranks", "hosts", "samples", "seconds", "images/s", "FLOPS", "quality"});
-    page.rule('-');
+    print_rule(page, '-');
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         print(page, row_of_group(record, index));
     }
     print(page, row_of_ensemble(record));
-    page.rule('-');
+    print_rule(page, '-');
 }
 
 void print_scores(Page& page, const RunRecord& record) {
@@ -152,12 +121,13 @@ void print_scores(Page& page, const RunRecord& record) {
               one_line(record.flops.convention));
     page.line("quality   {} on the test data, weights of the last epoch", one_line(result.metric));
     page.line("");
-    page.line("members mean        : {}", quality(result.members_mean));
+    page.line("members mean        : {}", quality_text(result.members_mean));
     page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
     const IntervalRecord& interval = result.confidence_interval;
     if (interval.low.value) {
         page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
-                  quality(interval.low), quality(interval.high), one_line(interval.method));
+                  quality_text(interval.low), quality_text(interval.high),
+                  one_line(interval.method));
     }
     const auto print_interval = [&](const char* name, const IntervalRecord& one, auto format) {
         if (!one.low.value) return;
@@ -166,14 +136,14 @@ void print_scores(Page& page, const RunRecord& record) {
     };
     print_interval("with members", result.members_interval, "{:.4f}");
     print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
-    page.line("out of bag          : {} of {}", quality(result.out_of_bag),
+    page.line("out of bag          : {} of {}", quality_text(result.out_of_bag),
               counted(result.out_of_bag_samples, "sample"));
     if (record.time.time_to_quality_seconds.value) {
         page.line("time to quality     : {} s of training, until every model had the target",
                   number(record.time.time_to_quality_seconds, "{:.2f}"));
     }
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
-              quality(record.scores.penalty_coefficient), result.target, result.exponent);
+              quality_text(record.scores.penalty_coefficient), result.target, result.exponent);
 }
 
 /// What the ensemble finds of each kind of object.
@@ -182,15 +152,15 @@ void print_categories(Page& page, const RunRecord& record) {
     if (result.categories.empty()) return;
     page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
               "AP50", "VOC AP50", "AP10");
-    page.rule('-');
+    print_rule(page, '-');
     for (const CategoryRecord& row : result.categories) {
         page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", one_line(row.name), row.boxes,
-                  row.detections, row.hits, quality(row.ap50), quality(row.voc_ap50),
-                  quality(row.ap10));
+                  row.detections, row.hits, quality_text(row.ap50), quality_text(row.voc_ap50),
+                  quality_text(row.ap10));
     }
-    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality(result.ensemble),
-              quality(result.ensemble_voc_ap50), quality(result.ensemble_ap10));
-    page.rule('-');
+    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality_text(result.ensemble),
+              quality_text(result.ensemble_voc_ap50), quality_text(result.ensemble_ap10));
+    print_rule(page, '-');
 }
 
 /// What the ensemble says of each class of cells.
@@ -198,14 +168,14 @@ void print_segments(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
     if (result.segments.empty()) return;
     page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", "class", "cells", "predicted", "hits", "IoU");
-    page.rule('-');
+    print_rule(page, '-');
     for (const SegmentRecord& row : result.segments) {
         page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", one_line(row.name), row.cells, row.predicted,
-                  row.hits, quality(row.iou));
+                  row.hits, quality_text(row.iou));
     }
-    page.line("{:<66}{:>10}", "mean", quality(result.ensemble));
-    page.line("{:<66}{:>10}", "pixel accuracy", quality(result.ensemble_pixel_accuracy));
-    page.rule('-');
+    page.line("{:<66}{:>10}", "mean", quality_text(result.ensemble));
+    page.line("{:<66}{:>10}", "pixel accuracy", quality_text(result.ensemble_pixel_accuracy));
+    print_rule(page, '-');
 }
 
 /// Of the group that took longest, whose time is that of the run.
@@ -265,8 +235,8 @@ void print_utilization(Page& page, const RunRecord& record) {
     const UtilizationRecord& used = record.utilization;
     if (!used.fraction.value) return;
     page.line("utilization         : {}  {} a rank of {} ({} in {})",
-              format_percent(*used.fraction.value), flops(used.flops_per_rank),
-              flops(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
+              format_percent(*used.fraction.value), flops_text(used.flops_per_rank),
+              flops_text(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
               one_line(record.roofline.precision));
 }
 
@@ -276,7 +246,7 @@ void print_counters(Page& page, const RunRecord& record) {
     if (energy.joules.value) {
         page.line("energy              : {} J, {} W by {}, components only; VFLOPS per watt {}",
                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
-                  one_line(energy.source), flops(record.scores.vflops_per_watt));
+                  one_line(energy.source), flops_text(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
         page.line("energy              : not known: {}", one_line(energy.joules.reason));
     }
@@ -337,7 +307,7 @@ void print_models(Page& page, const RunRecord& record) {
         page.line("model digest {:<6} : {}  (first digits of SHA-256)", group,
                   one_line(digest.substr(0, 16)));
     }
-    page.rule('=');
+    print_rule(page, '=');
 }
 
 }  // namespace
@@ -347,11 +317,11 @@ std::string_view word_of(Status status) {
 }
 
 std::string result_line(const RunRecord& record) {
-    return fmt::format("RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
-                       word_of(record.verdict.status), one_line(record.workload.kind),
-                       record.topology.groups, record.topology.degree, flops(record.scores.flops),
-                       flops(record.scores.vflops), quality(record.quality.ensemble),
-                       quality({record.quality.target, ""}));
+    return fmt::format(
+        "RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
+        word_of(record.verdict.status), one_line(record.workload.kind), record.topology.groups,
+        record.topology.degree, flops_text(record.scores.flops), flops_text(record.scores.vflops),
+        quality_text(record.quality.ensemble), quality_text({record.quality.target, ""}));
 }
 
 std::string result_line(const RunRecord& record, std::string_view manifest) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantity_text.hpp"
+
+#include <cmath>
+
+#include <fmt/core.h>
+
+namespace hpcai::report {
+
+bool is_finite(const Quantity& quantity) {
+    return quantity.value && std::isfinite(*quantity.value);
+}
+
+std::string number(const Quantity& quantity, std::string_view format) {
+    if (!is_finite(quantity)) return "n/a";
+    return fmt::format(fmt::runtime(format), *quantity.value);
+}
+
+std::string flops_text(const Quantity& quantity) {
+    return number(quantity, "{:.3e}");
+}
+
+std::string quality_text(const Quantity& quantity) {
+    return number(quantity, "{:.4f}");
+}
+
+}  // namespace hpcai::report
