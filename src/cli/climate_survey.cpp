@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "climate_survey.hpp"
 
-#include <array>
 #include <filesystem>
 #include <ostream>
 #include <system_error>
-#include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
+#include "json_text.hpp"
+
 namespace hpcai::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::pair<const char*, data::BoxOrder>, 3> kBoxOrders{
-    {{"detect", data::BoxOrder::detect},
-     {"corners", data::BoxOrder::corners},
-     {"ranges", data::BoxOrder::ranges}}};
 
 bool is_hdf5_name(const fs::path& path) {
     return path.extension() == ".h5" || path.extension() == ".hdf5";
@@ -35,7 +31,7 @@ std::string describe_box_orders(const data::ClimateReport& report) {
                        report.files_with_ranges);
 }
 
-std::string describe(const data::ClimateReport& report) {
+std::string describe_climate(const data::ClimateReport& report) {
     std::string text =
         fmt::format("{} samples of {} channels, {} x {} pixels", format_count(report.samples),
                     report.channel_names.size(), report.height, report.width);
@@ -48,7 +44,7 @@ std::string describe(const data::ClimateReport& report) {
                               format_count(report.dropped_boxes));
 }
 
-nlohmann::ordered_json json_of(const data::ClimateReport& report, const std::string& path) {
+nlohmann::ordered_json climate_json(const data::ClimateReport& report, const std::string& path) {
     nlohmann::ordered_json boxes;
     for (std::size_t i = 0; i < report.boxes_per_category.size(); ++i) {
         boxes[data::kClimateCategoryNames[i]] = report.boxes_per_category[i];
@@ -100,32 +96,23 @@ DataKind kind_of(const std::string& path) {
     return DataKind::pictures;
 }
 
-void add_box_order(CLI::App& command, data::ClimateFileSettings& settings) {
-    const auto store = [&command, &settings](const std::string& given) {
-        for (const auto& [name, order] : kBoxOrders) {
-            if (given != name) continue;
-            settings.box_order = order;
-            return;
-        }
-        throw Error(ExitCode::usage,
-                    fmt::format("{}: --box-order: expected detect, corners or ranges, got {}",
-                                full_name(command), in_quotes(given)));
-    };
-    command
-        .add_option_function<std::string>(
-            "--box-order", store,
-            "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
-            "ymin,ymax,xmin,xmax (detect)")
-        ->type_name("ORDER");
+void add_box_order(Command command, data::ClimateFileSettings& settings) {
+    command.add_choice("--box-order", settings.box_order,
+                       {{"detect", data::BoxOrder::detect},
+                        {"corners", data::BoxOrder::corners},
+                        {"ranges", data::BoxOrder::ranges}},
+                       "ORDER",
+                       "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
+                       "ymin,ymax,xmin,xmax (detect)");
 }
 
 ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSettings& settings,
                        std::ostream& out) {
     const data::ClimateReport report = survey_files(options, settings);
     if (options.json) {
-        out << json_text(json_of(report, options.path));
+        out << json_text(climate_json(report, options.path));
     } else {
-        out << printable(options.path) << ": " << describe(report) << '\n';
+        out << printable(options.path) << ": " << describe_climate(report) << '\n';
         print_bad(report.bad_samples, out);
     }
     require_none(report.bad_samples, report.samples, options.path);
@@ -161,7 +148,7 @@ ExitCode print_climate_statistics(const SurveyOptions& options,
                                   const data::ClimateFileSettings& settings, std::ostream& out) {
     const data::ClimateReport report = survey_files(options, settings);
     if (options.json) {
-        nlohmann::ordered_json document = json_of(report, options.path);
+        nlohmann::ordered_json document = climate_json(report, options.path);
         document["mean"] = report.statistics.mean;
         document["standard_deviation"] = report.statistics.standard_deviation;
         document["minimum"] = report.minimum;
@@ -169,7 +156,8 @@ ExitCode print_climate_statistics(const SurveyOptions& options,
         out << json_text(document);
     } else {
         out << fmt::format("# {}: {}\n{:<8} {:>14} {:>14} {:>14} {:>14}\n", printable(options.path),
-                           describe(report), "channel", "mean", "deviation", "minimum", "maximum");
+                           describe_climate(report), "channel", "mean", "deviation", "minimum",
+                           "maximum");
         for (std::size_t c = 0; c < report.channel_names.size(); ++c) {
             out << fmt::format("{:<8} {:>14.7g} {:>14.7g} {:>14.7g} {:>14.7g}\n",
                                report.channel_names[c], report.statistics.mean[c],

@@ -9,7 +9,7 @@
 #include "command.hpp"
 #include "picture_survey.hpp"
 
-/// What commands on data do with ExtremeWeather files and records of them.
+/// What commands on data do with ExtremeWeather files and with records made from them.
 namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };
@@ -18,7 +18,7 @@ enum class DataKind : std::uint8_t { pictures, climate, records };
 DataKind kind_of(const std::string& path);
 
 /// --box-order detect|corners|ranges.
-void add_box_order(CLI::App& command, data::ClimateFileSettings& settings);
+void add_box_order(Command command, data::ClimateFileSettings& settings);
 
 /// `data check`: reads every value. Throws Error(data) after printing when samples are bad.
 ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSettings& settings,

@@ -2,6 +2,8 @@
 #include <memory>
 #include <ostream>
 
+#include <nlohmann/json.hpp>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/meters/external_readings.hpp>
@@ -12,6 +14,7 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "commands.hpp"
+#include "json_text.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -19,13 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
-constexpr double kDay = 86400;
-constexpr const char* kLevel =
+constexpr double kDaySeconds = 86400;
+constexpr const char* kMeterLevel =
     "what the meter covers decides: every node with its power supplies and the network, metered "
     "through the whole core phase at least once a second, may meet Level 1 of the EE HPC WG's "
     "methodology or more; a part of them does not by itself";
 
-struct Options {
+struct EnergyOptions {
     std::string directory;
     std::string readings;
     meters::IntegrationSettings settings;
@@ -51,7 +54,7 @@ RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
     return record;
 }
 
-double core_time(const Options& options, const char* key, const std::string& text) {
+double core_time(const EnergyOptions& options, const char* key, const std::string& text) {
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
             "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
@@ -61,7 +64,7 @@ double core_time(const Options& options, const char* key, const std::string& tex
     return *seconds;
 }
 
-Account account_for(const Options& options) {
+Account account_for(const EnergyOptions& options) {
     Account account;
     account.record = sealed_result(options.directory, account.manifest);
     const EnergyRecord& own = account.record.energy;
@@ -85,7 +88,7 @@ std::string number_or_reason(const Quantity& quantity, const char* unit) {
     return "n/a: " + printable(quantity.reason);
 }
 
-std::string text_of(const Options& options, const Account& account) {
+std::string energy_text(const EnergyOptions& options, const Account& account) {
     const EnergyRecord& own = account.record.energy;
     const meters::MeteredEnergy& energy = account.energy;
     std::string text;
@@ -105,11 +108,11 @@ std::string text_of(const Options& options, const Account& account) {
     line("own meters", own.source.empty() ? "none"
                                           : number_or_reason(own.average_watts, "W") + " by " +
                                                 printable(own.source));
-    line("level", kLevel);
+    line("level", kMeterLevel);
     return text;
 }
 
-nlohmann::ordered_json json_of(const Options& options, const Account& account) {
+nlohmann::ordered_json energy_json(const EnergyOptions& options, const Account& account) {
     const EnergyRecord& own = account.record.energy;
     const meters::MeteredEnergy& energy = account.energy;
     const auto number = [](const Quantity& one) {
@@ -131,43 +134,43 @@ nlohmann::ordered_json json_of(const Options& options, const Account& account) {
     }
     json["own_average_watts"] = number(own.average_watts);
     if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
-    json["level"] = kLevel;
+    json["level"] = kMeterLevel;
     return json;
 }
 
-ExitCode account(const Options& options, std::ostream& out) {
+ExitCode energy(const EnergyOptions& options, const Context& context) {
     const Account account = account_for(options);
-    out << (options.json ? json_text(json_of(options, account)) : text_of(options, account));
+    context.out << (options.json ? json_text(energy_json(options, account))
+                                 : energy_text(options, account));
     return ExitCode::ok;
 }
 
 }  // namespace
 
-void add_energy_command(CLI::App& parent, Context& context) {
-    auto options = std::make_shared<Options>();
-    CLI::App& command = add_command(
-        parent, {"energy",
-                 "Energy of a result's core phase by the readings of a meter beside the machine: a "
-                 "CSV file whose header is time,watts or time,joules. Changes no file.",
-                 {"hpcai500 energy results/run-17 --readings rack7.csv",
-                  "hpcai500 energy results/run-17 --readings pdu.csv --clock-offset -1.5 --json"}});
-    add_text(command, "DIR", options->directory, "", "result directory of a run").required();
-    add_text(command, "--readings", options->readings, "FILE",
-             "readings, a line each: UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, and "
-             "watts, or joules of a counter")
-        .required();
-    add_number_within(
-        command, "--clock-offset",
-        [options](double seconds) { options->settings.clock_offset_seconds = seconds; },
-        {-kDay, kDay}, "seconds to add to the meter's times (default 0)");
-    add_number_within(
-        command, "--longest-gap",
-        [options](double seconds) { options->settings.longest_gap_seconds = seconds; },
-        {1e-3, kDay},
+void add_energy_command(Command parent) {
+    const auto options = std::make_shared<EnergyOptions>();
+    const Command command = parent.add_command(
+        {"energy",
+         "Energy of a result's core phase by the readings of a meter beside the machine: a "
+         "CSV file whose header is time,watts or time,joules. Changes no file.",
+         {"hpcai500 energy results/run-17 --readings rack7.csv",
+          "hpcai500 energy results/run-17 --readings pdu.csv --clock-offset -1.5 --json"}});
+    command.add_text("DIR", options->directory, "", "result directory of a run",
+                     Presence::required);
+    command.add_text(
+        "--readings", options->readings, "FILE",
+        "readings, a line each: UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, and "
+        "watts, or joules of a counter",
+        Presence::required);
+    command.add_number("--clock-offset", options->settings.clock_offset_seconds,
+                       between(-kDaySeconds, kDaySeconds),
+                       "seconds to add to the meter's times (default 0)");
+    command.add_number(
+        "--longest-gap", options->settings.longest_gap_seconds, between(1e-3, kDaySeconds),
         "seconds between two readings of the core phase beyond which they are refused (default "
         "10)");
     add_json_flag(command, options->json);
-    set_action(command, context, [options, &context] { return account(*options, context.out); });
+    command.set_action(options, energy);
 }
 
 }  // namespace hpcai::cli

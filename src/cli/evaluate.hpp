@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 /// What `evaluate` does with each kind of prediction.
 namespace hpcai::cli {
 
@@ -24,10 +22,10 @@ struct EvaluateOptions {
     bool json = false;
 };
 
-/// The same for people and for programs.
+/// One finding for people and for programs, each as the command prints it.
 struct EvaluationReport {
     std::string text;
-    nlohmann::ordered_json json;
+    std::string json;
 };
 
 /// Average precision of `detections`, of several also that of their fusion. Throws Error(data) for

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
@@ -12,6 +13,7 @@
 
 #include "command.hpp"
 #include "evaluate.hpp"
+#include "json_text.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -68,7 +70,7 @@ std::optional<double> coco_mean(const evaluation::DetectionQuality& quality) {
     return quality.mean ? std::optional(quality.mean->coco) : std::nullopt;
 }
 
-Findings find(const EvaluateOptions& options) {
+Findings findings_of(const EvaluateOptions& options) {
     fusion(options);
     check_weights(options);
     Findings findings{.annotations = evaluation::read_coco_annotations(options.annotations)};
@@ -117,14 +119,14 @@ std::string means_text(const std::optional<AveragePrecision>& half,
                        of(tolerant, &AveragePrecision::coco));
 }
 
-std::string name_of(const evaluation::Category& category) {
+std::string category_name(const evaluation::Category& category) {
     return category.name.empty() ? std::to_string(category.id) : printable(category.name);
 }
 
 std::string table_of(const Findings& findings) {
     std::size_t width = 8;
     for (const auto& category : findings.annotations.categories) {
-        width = std::max(width, name_of(category).size());
+        width = std::max(width, category_name(category).size());
     }
     std::string text =
         fmt::format("{:{}}  {:>9}  {:>10}  {:>9}  {:>7}  {:>8}  {:>8}  {:>7}\n", "category", width,
@@ -132,7 +134,7 @@ std::string table_of(const Findings& findings) {
     for (std::size_t index = 0; index < findings.annotations.categories.size(); ++index) {
         const evaluation::CategoryQuality& one = findings.quality.categories[index];
         text += fmt::format("{:{}}  {:>9}  {:>10}  {:>9}",
-                            name_of(findings.annotations.categories[index]), width,
+                            category_name(findings.annotations.categories[index]), width,
                             format_count(one.boxes), format_count(one.detections),
                             format_count(one.hits)) +
                 means_text(one.precision, findings.tolerant.categories[index].precision);
@@ -150,7 +152,7 @@ std::string members_text(const EvaluateOptions& options, const Findings& finding
     return text + fmt::format("{:>6}  {:>6}\n", "mean", number_text(members_mean(findings)));
 }
 
-std::string text_of(const EvaluateOptions& options, const Findings& findings) {
+std::string detections_text(const EvaluateOptions& options, const Findings& findings) {
     const evaluation::DetectionTruth& truth = findings.annotations.truth;
     std::string text = fmt::format(
         "{} images, {} categories, {} boxes, {}\n"
@@ -202,7 +204,7 @@ ordered_json categories_json(const Findings& findings) {
     return list;
 }
 
-ordered_json json_of(const EvaluateOptions& options, const Findings& findings) {
+ordered_json detections_json(const EvaluateOptions& options, const Findings& findings) {
     const evaluation::DetectionTruth& truth = findings.annotations.truth;
     ordered_json members = ordered_json::array();
     for (std::size_t index = 0; index < findings.members.size(); ++index) {
@@ -231,8 +233,8 @@ ordered_json json_of(const EvaluateOptions& options, const Findings& findings) {
 }  // namespace
 
 EvaluationReport evaluate_detections(const EvaluateOptions& options) {
-    const Findings findings = find(options);
-    return {text_of(options, findings), json_of(options, findings)};
+    const Findings findings = findings_of(options);
+    return {detections_text(options, findings), json_text(detections_json(options, findings))};
 }
 
 }  // namespace hpcai::cli

@@ -2,36 +2,96 @@
 #include "picture_survey.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <ostream>
+#include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/device/cpu_device.hpp>
+
+#include "json_text.hpp"
 
 namespace hpcai::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string range_text(std::int64_t low, std::int64_t high) {
     if (low == high) return format_count(low);
     return fmt::format("{} to {}", format_count(low), format_count(high));
 }
 
-}  // namespace
-
-std::shared_ptr<SurveyOptions> add_survey_options(CLI::App& command) {
-    auto options = std::make_shared<SurveyOptions>();
-    add_text(command, "PATH", options->path, "", "folder of class folders, or an index file")
-        .required();
-    add_threads(command, options->threads);
-    add_json_flag(command, options->json);
-    return options;
+std::string split_of(const AnnotationSource& source) {
+    return source.split.empty() ? "train" : source.split;
 }
 
-void add_threads(CLI::App& command, int& threads) {
-    add_integer(
-        command, "--threads", [&threads](std::int64_t count) { threads = static_cast<int>(count); },
-        {1, 1024}, "threads (as many as there are cores to use)");
+data::AnnotatedPictures read_annotations(const std::string& path, const AnnotationSource& source) {
+    if (is_voc(path)) return data::read_voc(path, split_of(source), {});
+    const fs::path beside = fs::path(path).parent_path();
+    return data::read_coco(path, source.pictures.empty() ? beside : fs::path(source.pictures), {});
+}
+
+std::int64_t boxes_of(const data::AnnotationReport& report) {
+    std::int64_t boxes = 0;
+    for (const std::int64_t of_class : report.boxes_per_class) boxes += of_class;
+    return boxes;
+}
+
+void print_annotations(const data::AnnotatedPictures& set, const data::AnnotationReport& report,
+                       const std::string& name, std::ostream& out) {
+    const auto pictures = static_cast<std::int64_t>(set.pictures.size());
+    out << fmt::format(
+        "{}: {} pictures, {} without a box; {} boxes of {} classes, {} of them clipped; dropped: "
+        "{} without area, {} crowds\n",
+        printable(name), format_count(pictures), format_count(report.pictures_without_box),
+        format_count(boxes_of(report)), set.classes.size(), format_count(set.clipped_boxes),
+        format_count(set.left_out.without_area), format_count(set.left_out.crowds));
+    for (std::size_t i = 0; i < set.classes.size(); ++i) {
+        out << fmt::format("boxes    {}: {}\n", printable(set.classes[i]),
+                           format_count(report.boxes_per_class[i]));
+    }
+    for (const data::BadSample& bad : report.bad) {
+        out << "bad      " << printable(bad.name) << ": " << printable(bad.reason) << '\n';
+    }
+}
+
+nlohmann::ordered_json annotations_json(const data::AnnotatedPictures& set,
+                                        const data::AnnotationReport& report,
+                                        const std::string& path) {
+    nlohmann::ordered_json classes = nlohmann::ordered_json::array(), bad = classes;
+    for (std::size_t i = 0; i < set.classes.size(); ++i) {
+        classes.push_back({{"name", set.classes[i]}, {"boxes", report.boxes_per_class[i]}});
+    }
+    for (const data::BadSample& one : report.bad) {
+        bad.push_back({{"name", one.name}, {"reason", one.reason}});
+    }
+    return {{"path", path},
+            {"samples", set.pictures.size()},
+            {"samples_without_box", report.pictures_without_box},
+            {"classes", classes},
+            {"clipped_boxes", set.clipped_boxes},
+            {"dropped_boxes", set.left_out.without_area},
+            {"crowds", set.left_out.crowds},
+            {"bad", bad}};
+}
+
+}  // namespace
+
+void add_survey_options(Command command, SurveyOptions& options) {
+    command.add_text("PATH", options.path, "", "folder of class folders, or an index file",
+                     Presence::required);
+    add_threads(command, options.threads);
+    add_json_flag(command, options.json);
+}
+
+void add_threads(Command command, int& threads) {
+    command.add_integer("--threads", threads, {1, 1024},
+                        "threads (as many as there are cores to use)");
 }
 
 int threads_or_all(int threads) {
@@ -79,6 +139,35 @@ void require_sound(const PictureSurvey& survey, const std::string& path) {
     const std::size_t bad = survey.report.bad.size();
     require(bad == 0, survey.report.exit_code(), "{}: {} of {} pictures {} bad", printable(path),
             bad, survey.index.samples.size(), bad == 1 ? "is" : "are");
+}
+
+bool is_voc(const std::string& path) {
+    std::error_code ignored;
+    return fs::is_directory(fs::path(path) / "ImageSets" / "Main", ignored) &&
+           fs::is_directory(fs::path(path) / "Annotations", ignored);
+}
+
+bool is_coco(const std::string& path) {
+    return fs::path(path).extension() == ".json";
+}
+
+ExitCode check_annotations(const SurveyOptions& options, const AnnotationSource& source,
+                           std::ostream& out) {
+    const data::AnnotatedPictures set = read_annotations(options.path, source);
+    const data::AnnotationReport report = data::survey(set, threads_or_all(options.threads));
+    if (options.json) {
+        nlohmann::ordered_json document = annotations_json(set, report, options.path);
+        if (is_voc(options.path)) document["split"] = split_of(source);
+        out << json_text(document);
+    } else {
+        const std::string list =
+            is_voc(options.path) ? fmt::format(" ({})", split_of(source)) : std::string();
+        print_annotations(set, report, options.path + list, out);
+    }
+    const std::size_t bad = report.bad.size();
+    require(bad == 0, ExitCode::data, "{}: {} of {} pictures {} bad", printable(options.path), bad,
+            set.pictures.size(), bad == 1 ? "is" : "are");
+    return ExitCode::ok;
 }
 
 }  // namespace hpcai::cli

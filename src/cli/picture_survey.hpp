@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <iosfwd>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/survey.hpp>
 
 #include "command.hpp"
 
-/// What `data check` and `data stats` share: both decode every picture.
+/// What `data check` and `data stats` do with pictures: both decode every one.
 namespace hpcai::cli {
 
 struct SurveyOptions {
@@ -25,11 +25,11 @@ struct PictureSurvey {
     data::FolderReport report;
 };
 
-/// PATH, --threads and --json. The object lives as long as the command.
-std::shared_ptr<SurveyOptions> add_survey_options(CLI::App& command);
+/// PATH, --threads and --json.
+void add_survey_options(Command command, SurveyOptions& options);
 
 /// --threads N; 0, all cores this process may use, when it is not given.
-void add_threads(CLI::App& command, int& threads);
+void add_threads(Command command, int& threads);
 
 /// `threads`, or the cores that this process may use when it is 0.
 int threads_or_all(int threads);
@@ -45,5 +45,20 @@ nlohmann::ordered_json common_json(const PictureSurvey& survey, const std::strin
 
 /// Throws Error(data) with the number of bad pictures when there are any.
 void require_sound(const PictureSurvey& survey, const std::string& path);
+
+struct AnnotationSource {
+    std::string split;     // of Pascal VOC, a list in ImageSets/Main; empty: train
+    std::string pictures;  // of COCO, the folder of file_name; empty: the file's own
+};
+
+/// By names alone: a folder with ImageSets/Main and Annotations.
+bool is_voc(const std::string& path);
+/// *.json
+bool is_coco(const std::string& path);
+
+/// Reads every annotation, of the split alone, and decodes the pictures. Throws Error(data) for the
+/// first annotation that is not sound, naming its file, or after printing when pictures are bad.
+ExitCode check_annotations(const SurveyOptions& options, const AnnotationSource& source,
+                           std::ostream& out);
 
 }  // namespace hpcai::cli

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMostTasks = 1000;  // of an array, by Slurm's default
 
-struct Options {
+struct SbatchOptions {
     ConfigSource config;
     slurm::BatchJob job;
     std::string output;
@@ -82,7 +82,7 @@ void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
                       std::min(ranks, ranks_per_node));
 }
 
-/// Of each node, where `ranks` of it run; refused as the run would be.
+/// Throws, as the run would, where `ranks` ranks of a node would share its GPUs.
 void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ranks) {
     const bool may_share = config.run.level == config::Level::custom || job.gpus_per_node == 0 ||
                            config.device.kind == config::DeviceKind::cpu;
@@ -108,7 +108,7 @@ void warn_of_idle_gpus(const config::Config& config, const slurm::BatchJob& job)
         config::value_text(config, "device.kind"));
 }
 
-/// Of several runs the folder has no configuration that a restarted job could go on with.
+/// The folder of several runs holds no configuration that a restarted job could go on with.
 void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
     require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
             "sbatch: --requeue: expected 0 with run.repeat {}, got {}; several runs are not "
@@ -116,7 +116,7 @@ void require_resumable(const config::Config& config, const slurm::BatchJob& job)
             config.run.repeat, job.requeues);
 }
 
-/// Tasks may be spelled in two ways; of two that are the same one trains in vain.
+/// A task may be spelled in two ways. The second of two equal tasks would train in vain.
 class DifferentTasks {
 public:
     void add(const config::Config& config, const slurm::ArrayTask& task) {
@@ -132,7 +132,7 @@ private:
 };
 
 /// A task may leave ranks of the allocation idle.
-void fit_tasks(const Options& options, slurm::BatchJob& job) {
+void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
     DifferentTasks different;
     for (slurm::ArrayTask& task : job.array) {
@@ -150,7 +150,7 @@ void fit_tasks(const Options& options, slurm::BatchJob& job) {
     }
 }
 
-slurm::BatchJob job_of(const Options& options, const std::string& command_line) {
+slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_line) {
     slurm::BatchJob job = options.job;
     const config::Config config = load(options.config);
     require_resumable(config, job);
@@ -198,7 +198,7 @@ void check_output(const std::string& output) {
             in_quotes(output));
 }
 
-ExitCode sbatch(const Options& options, const Context& context) {
+ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     if (!options.output.empty()) check_output(options.output);
     const std::string& results = options.job.results;
     require(!results.starts_with('-'), ExitCode::usage,
@@ -216,64 +216,37 @@ ExitCode sbatch(const Options& options, const Context& context) {
     return ExitCode::ok;
 }
 
-void add_number_of(CLI::App& command, const std::string& name, int& target, IntegerRange range,
-                   const std::string& meaning) {
-    add_integer(
-        command, name, [&target](std::int64_t value) { target = static_cast<int>(value); }, range,
-        meaning);
-}
-
-void add_place_options(CLI::App& command, Options& options) {
+void add_place_options(Command command, SbatchOptions& options) {
     constexpr std::int64_t kMostNodes = 100'000;
     constexpr std::int64_t kMostOfANode = 1024;
-    add_integer(
-        command, "--nodes",
-        [&options](std::int64_t nodes) { options.job.nodes = static_cast<int>(nodes); },
-        {1, kMostNodes}, "nodes of the job")
-        .required();
-    add_number_of(command, "--ranks-per-node", options.ranks_per_node, {1, kMostOfANode},
-                  "ranks of each; default: its GPUs, or one");
-    add_number_of(command, "--gpus-per-node", options.job.gpus_per_node, {1, kMostOfANode},
-                  "GPUs of each; default: none");
-    add_number_of(command, "--cpus-per-rank", options.job.cpus_per_rank, {1, kMostOfANode},
-                  "cores of each rank, on nodes that others may share; default: whole nodes");
+    command.add_integer("--nodes", options.job.nodes, {1, kMostNodes}, "nodes of the job",
+                        Presence::required);
+    command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMostOfANode},
+                        "ranks of each; default: its GPUs, or one");
+    command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMostOfANode},
+                        "GPUs of each; default: none");
+    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMostOfANode},
+                        "cores of each rank, on nodes that others may share; default: whole nodes");
 }
 
-void add_launcher(CLI::App& command, slurm::Launcher& launcher) {
-    command
-        .add_option_function<std::string>(
-            "--launcher",
-            [&launcher](const std::string& text) {
-                require(text == "mpirun" || text == "srun", ExitCode::usage,
-                        "sbatch: --launcher: expected mpirun or srun, got {}", in_quotes(text));
-                launcher = text == "srun" ? slurm::Launcher::srun : slurm::Launcher::mpirun;
-            },
-            "what starts the ranks; default: mpirun")
-        ->type_name("mpirun|srun");
-}
-
-void add_time(CLI::App& command, std::string& time) {
-    command
-        .add_option_function<std::string>(
-            "--time",
-            [&time](const std::string& text) {
-                const auto seconds = slurm::time_limit_seconds(text);
-                require(seconds && *seconds > slurm::kNoticeSeconds, ExitCode::usage,
-                        "sbatch: --time: expected more than 2 minutes as Slurm writes them, such "
-                        "as 90, 12:00:00 or 2-12, got {}",
-                        in_quotes(text));
-                time = text;
-            },
-            "longest time of the job; default: the partition's")
-        ->type_name("[D-]H:M:S");
+void add_time(Command command, std::string& time) {
+    const auto read = [&time](const std::string& text) {
+        const auto seconds = slurm::time_limit_seconds(text);
+        require(seconds && *seconds > slurm::kNoticeSeconds, ExitCode::usage,
+                "sbatch: --time: expected more than 2 minutes as Slurm writes them, such "
+                "as 90, 12:00:00 or 2-12, got {}",
+                in_quotes(text));
+        time = text;
+    };
+    command.add_parsed("--time", read, "[D-]H:M:S",
+                       "longest time of the job; default: the partition's");
 }
 
 }  // namespace
 
-void add_sbatch_command(CLI::App& parent, Context& context) {
-    auto options = std::make_shared<Options>();
-    CLI::App& command = add_command(
-        parent,
+void add_sbatch_command(Command parent) {
+    const auto options = std::make_shared<SbatchOptions>();
+    const Command command = parent.add_command(
         {"sbatch",
          "Print a script for Slurm's sbatch: run, stop before the time ends, requeue, resume.",
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
@@ -282,17 +255,18 @@ void add_sbatch_command(CLI::App& parent, Context& context) {
           "--launcher srun --array M=1,2,4 --array P_degree=1,2"}});
     add_config_options(command, options->config, Presence::required);
     add_place_options(command, *options);
-    add_launcher(command, options->job.launcher);
+    command.add_choice("--launcher", options->job.launcher,
+                       {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
+                       "mpirun|srun", "what starts the ranks; default: mpirun");
     add_time(command, options->job.time);
-    command.add_option("--array", options->array, "a job for each combination; may be repeated")
-        ->type_name("KEY=A,B,...")
-        ->allow_extra_args(false);
-    add_number_of(command, "--requeue", options->job.requeues, {0, 1000},
-                  "restarts after stops at checkpoints, at most; default: 0");
-    add_text(command, "--results", options->job.results, "DIR",
-             "folder of the result directories; default: results");
-    add_text(command, "--output", options->output, "FILE", "write the script there");
-    set_action(command, context, [options, &context] { return sbatch(*options, context); });
+    command.add_texts("--array", options->array, "KEY=A,B,...",
+                      "a job for each combination; may be repeated");
+    command.add_integer("--requeue", options->job.requeues, {0, 1000},
+                        "restarts after stops at checkpoints, at most; default: 0");
+    command.add_text("--results", options->job.results, "DIR",
+                     "folder of the result directories; default: results");
+    command.add_text("--output", options->output, "FILE", "write the script there");
+    command.set_action(options, sbatch);
 }
 
 }  // namespace hpcai::cli

@@ -13,6 +13,7 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/flops_table.hpp>
 #include <hpcai/prediction/sweep.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/plots.hpp>
@@ -28,7 +29,7 @@ namespace {
 constexpr std::int64_t kMostRanks = 10'000'000;
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;
 
-struct Options {
+struct PlanOptions {
     ConfigSource config;
     prediction::EstimateRequest request;
     std::string roofline;
@@ -57,7 +58,7 @@ prediction::SweepRange sweep_range(const std::string& text) {
     return range;
 }
 
-void read_machine(const Options& options, prediction::EstimateRequest& request) {
+void read_machine(const PlanOptions& options, prediction::EstimateRequest& request) {
     constexpr std::size_t kLargestFile = std::size_t{16} << 20;
     if (!options.roofline.empty()) {
         const std::vector<std::byte> bytes =
@@ -71,7 +72,7 @@ void read_machine(const Options& options, prediction::EstimateRequest& request) 
         config::read_interconnect(config::read_file(options.interconnect), options.interconnect);
 }
 
-ExitCode sweep(const Options& options, const prediction::EstimateRequest& request,
+ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& request,
                std::ostream& out) {
     const SweepRecord record = prediction::sweep(load(options.config), request, *options.sweep);
     if (!options.svg.empty()) {
@@ -81,7 +82,7 @@ ExitCode sweep(const Options& options, const prediction::EstimateRequest& reques
     return ExitCode::ok;
 }
 
-/// Mean size of the files, of no more of them than a file system tells in a moment.
+/// Mean size of the files, or of a sample of them, since looking at millions takes long.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
     constexpr std::size_t kMostFiles = 10'000;
     const std::size_t step = 1 + index.samples.size() / kMostFiles;
@@ -116,16 +117,16 @@ void look_at_samples(const config::DataConfig& data, prediction::EstimateRequest
     if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
-ExitCode plan(const Options& options, std::ostream& out) {
+ExitCode plan(const PlanOptions& options, const Context& context) {
     const config::Config config = load(options.config);
     prediction::EstimateRequest request = options.request;
     read_machine(options, request);
-    if (options.sweep) return sweep(options, request, out);
+    if (options.sweep) return sweep(options, request, context.out);
     require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected --sweep beside it");
     look_at_samples(config.data, request);
     const prediction::Estimate estimate = prediction::estimate(config, request);
-    out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
+    context.out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {
         std::cerr << "the result will be INVALID: " << rule << '\n';
     }
@@ -134,46 +135,48 @@ ExitCode plan(const Options& options, std::ostream& out) {
     return ExitCode::ok;
 }
 
-void add_machine_options(CLI::App& command, Options& options) {
-    add_text(command, "--roofline", options.roofline, "FILE",
-             "what `hpcai500 roofline --output` measured, for the time");
-    add_text(command, "--interconnect", options.interconnect, "FILE",
-             "latency and bandwidth within and between nodes, in place of measured sums");
-    command
-        .add_option_function<std::string>(
-            "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
-            "predict bagging and one model on A, 2 A, ... B ranks")
-        ->type_name("ranks=A..B");
-    add_text(command, "--svg", options.svg, "FILE", "where to draw the sweep");
+void add_request_options(Command command, prediction::EstimateRequest& request) {
+    command.add_integer("--ranks", request.ranks, {1, kMostRanks},
+                        "ranks of the run; not with --sweep");
+    command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMostRanks},
+                        "ranks of each node");
+    command.add_integer("--samples", request.samples, {1, kMostSamples},
+                        "training samples, where data.path is not on this machine");
+    command.add_number("--flops-per-rank", request.flops_per_rank, above_zero(),
+                       "FLOP/s that a rank sustains in training, for the time");
+    command.add_number("--watts-per-rank", request.watts_per_rank, above_zero(),
+                       "watts of a rank in training, for the energy");
 }
 
-void add_request_options(CLI::App& command, prediction::EstimateRequest& request) {
-    add_integer(
-        command, "--ranks",
-        [&request](std::int64_t ranks) { request.ranks = static_cast<int>(ranks); },
-        {1, kMostRanks}, "ranks of the run; not with --sweep");
-    add_integer(
-        command, "--ranks-per-node",
-        [&request](std::int64_t ranks) { request.ranks_per_node = static_cast<int>(ranks); },
-        {1, kMostRanks}, "ranks of each node");
-    add_integer(
-        command, "--samples", [&request](std::int64_t samples) { request.samples = samples; },
-        {1, kMostSamples}, "training samples, where data.path is not on this machine");
-    add_number(
-        command, "--flops-per-rank", [&request](double rate) { request.flops_per_rank = rate; },
-        "FLOP/s that a rank sustains in training, for the time");
-    add_number(
-        command, "--watts-per-rank", [&request](double watts) { request.watts_per_rank = watts; },
-        "watts of a rank in training, for the energy");
+void add_machine_options(Command command, PlanOptions& options) {
+    command.add_text("--roofline", options.roofline, "FILE",
+                     "what `hpcai500 roofline --output` measured, for the time");
+    command.add_text("--interconnect", options.interconnect, "FILE",
+                     "latency and bandwidth within and between nodes, in place of measured sums");
+    command.add_parsed(
+        "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
+        "ranks=A..B", "predict bagging and one model on A, 2 A, ... B ranks");
+    command.add_text("--svg", options.svg, "FILE", "where to draw the sweep");
+}
+
+struct FlopsOptions {
+    ConfigSource config;
+    bool json = false;
+};
+
+ExitCode flops(const FlopsOptions& options, const Context& context) {
+    const config::Config config = load(options.config);
+    context.out << (options.json ? prediction::flops_json(config)
+                                 : prediction::flops_table(config));
+    return ExitCode::ok;
 }
 
 }  // namespace
 
-void add_plan_command(CLI::App& parent, Context& context) {
-    auto options = std::make_shared<Options>();
+void add_plan_command(Command parent) {
+    const auto options = std::make_shared<PlanOptions>();
     options->request.ranks = 0;
-    CLI::App& command = add_command(
-        parent,
+    const Command command = parent.add_command(
         {"plan",
          "Dry run for any number of ranks: groups and nodes, FLOPs, memory, traffic, time, energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
@@ -185,7 +188,20 @@ void add_plan_command(CLI::App& parent, Context& context) {
     add_request_options(command, options->request);
     add_machine_options(command, *options);
     add_json_flag(command, options->json);
-    set_action(command, context, [options, &context] { return plan(*options, context.out); });
+    command.set_action(options, plan);
+}
+
+void add_flops_command(Command parent) {
+    const auto options = std::make_shared<FlopsOptions>();
+    const Command command = parent.add_command(
+        {"flops",
+         "Count the model's FLOPs by layer and pass in three ledgers, parameters and activations.",
+         {"hpcai500 flops --config configs/imagenet_goyal.yaml",
+          "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
+          "workload.model=resnet50_v1 --json"}});
+    add_config_options(command, options->config, Presence::required);
+    add_json_flag(command, options->json);
+    command.set_action(options, flops);
 }
 
 }  // namespace hpcai::cli

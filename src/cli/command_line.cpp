@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <ostream>
+#include <system_error>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/nearest.hpp>
+
+namespace hpcai::cli {
+namespace {
+
+/// The number that is all of `text`, in decimal whatever the locale.
+template <typename Number>
+std::optional<Number> number_in(const std::string& text) {
+    Number value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || rest != end) return std::nullopt;
+    return value;
+}
+
+std::optional<double> number_in(const std::string& text, const NumberRange& range) {
+    const std::optional<double> value = number_in<double>(text);
+    return value && range.contains(*value) ? value : std::nullopt;
+}
+
+/// "a, b or c".
+std::string alternatives(const std::vector<std::string>& names) {
+    return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+bool is_program(const CLI::App& command) {
+    return command.get_parent() == nullptr;
+}
+
+/// "data check": the command's name after those above it, without the program's.
+std::string full_name(const CLI::App& command) {
+    const CLI::App* parent = command.get_parent();
+    if (parent == nullptr || is_program(*parent)) return command.get_name();
+    return full_name(*parent) + " " + command.get_name();
+}
+
+/// "data check: ", nothing for the program itself, which main() names.
+std::string prefix(const CLI::App& command) {
+    return is_program(command) ? "" : full_name(command) + ": ";
+}
+
+std::string see_help(const CLI::App& command) {
+    const std::string name = is_program(command) ? "" : " " + full_name(command);
+    return fmt::format("see `hpcai500{} --help`", name);
+}
+
+void append_option_names(const CLI::App& command, std::vector<std::string>& names) {
+    for (const CLI::Option* option : command.get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+}
+
+/// The program's are followed by those of `with_default`, which may stand without its name.
+std::vector<std::string> option_names(const CLI::App& command, const CLI::App& with_default) {
+    std::vector<std::string> names;
+    append_option_names(command, names);
+    if (is_program(command)) append_option_names(with_default, names);
+    return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; })) {
+        names.push_back(one->get_name());
+    }
+    return names;
+}
+
+/// The command furthest to the right among those given.
+const CLI::App& deepest_command(const CLI::App& program) {
+    const CLI::App* command = &program;
+    while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+    return *command;
+}
+
+[[noreturn]] void refuse(const CLI::App& command, const std::string& argument,
+                         const CLI::App& with_default) {
+    const bool is_option = argument.size() > 1 && argument.front() == '-';
+    const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
+    const std::vector<std::string> commands = subcommand_names(command);
+    const char* kind = is_option ? "option" : commands.empty() ? "argument" : "command";
+    std::string hint =
+        config::did_you_mean(name, is_option ? option_names(command, with_default) : commands);
+    if (hint.empty() && !is_option && !commands.empty()) {
+        hint = fmt::format("; expected one of {}", fmt::join(commands, ", "));
+    }
+    if (hint.empty()) hint = "; " + see_help(command);
+    throw Error(ExitCode::usage,
+                fmt::format("{}unknown {} {}{}", prefix(command), kind, in_quotes(name), hint));
+}
+
+/// Throws for the first argument that no command took, and for a command without its subcommand.
+void require_known_arguments(const CLI::App& program, const CLI::App& with_default) {
+    const CLI::App* command = &program;
+    while (true) {
+        const std::vector<std::string> unknown = command->remaining();
+        if (!unknown.empty()) refuse(*command, unknown.front(), with_default);
+        if (command->get_subcommands().empty()) break;
+        command = command->get_subcommands().back();
+    }
+    const std::vector<std::string> commands = subcommand_names(*command);
+    require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}",
+            prefix(*command), fmt::join(commands, ", "), see_help(*command));
+}
+
+/// What else the library found wrong, as an error of ours.
+Error misuse(const CLI::App& program, const CLI::ParseError& error) {
+    const CLI::App& command = deepest_command(program);
+    return {ExitCode::usage,
+            fmt::format("{}{}; {}", prefix(command), printable(error.what()), see_help(command))};
+}
+
+/// True for an option, with or without "=value", of `command` and not of the program.
+bool is_option_of(const CLI::App& command, const std::string& argument) {
+    const std::string name = argument.substr(0, argument.find('='));
+    return name.starts_with("--") && command.get_parent()->get_option_no_throw(name) == nullptr &&
+           command.get_option_no_throw(name) != nullptr;
+}
+
+/// What the library is to read: a bare `hpcai500 --config F` is the default command's, and
+/// `--config=` gives an empty text, where the library would take the next argument.
+std::vector<std::string> completed(const std::vector<std::string>& arguments,
+                                   const CLI::App& with_default) {
+    std::vector<std::string> result;
+    if (!arguments.empty() && is_option_of(with_default, arguments.front())) {
+        result.push_back(with_default.get_name());
+    }
+    for (const std::string& argument : arguments) {
+        if (argument.starts_with("--") && argument.ends_with('=')) {
+            result.push_back(argument.substr(0, argument.size() - 1));
+            result.emplace_back();
+        } else {
+            result.push_back(argument);
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+Command Command::add_command(const CommandText& text) const {
+    app_->require_subcommand(0, 1);
+    CLI::App& command = *app_->add_subcommand(text.name, text.summary);
+    std::string footer = "Examples:";
+    for (const std::string& example : text.examples) footer += "\n  " + example;
+    command.footer(footer);
+    return {command, *chosen_};
+}
+
+void Command::add_flag(const std::string& name, bool& target, const std::string& meaning) const {
+    app_->add_flag(name, target, meaning);
+}
+
+void Command::add_parsed(const std::string& name,
+                         const std::function<void(const std::string&)>& read,
+                         const std::string& type, const std::string& meaning,
+                         Presence presence) const {
+    app_->add_option_function<std::string>(name, read, meaning)
+        ->type_name(type)
+        ->required(presence == Presence::required);
+}
+
+void Command::add_text(const std::string& name, std::string& target, const std::string& type,
+                       const std::string& meaning, Presence presence) const {
+    const auto read = [app = app_, &target, name](const std::string& text) {
+        require(!text.empty(), ExitCode::usage, "{}: {}: expected a text, got none",
+                full_name(*app), name);
+        target = text;
+    };
+    add_parsed(name, read, type, meaning, presence);
+}
+
+void Command::add_texts(const std::string& name, std::vector<std::string>& target,
+                        const std::string& type, const std::string& meaning,
+                        Presence presence) const {
+    app_->add_option(name, target, meaning)
+        ->type_name(type)
+        ->allow_extra_args(!name.starts_with('-'))
+        ->required(presence == Presence::required);
+}
+
+void Command::add_files(const std::string& name, std::vector<std::string>& target,
+                        const std::string& meaning) const {
+    const auto check = [app = app_, name](const std::string& file) {
+        require(!file.empty(), ExitCode::usage, "{}: {}: expected a file, got none",
+                full_name(*app), name);
+    };
+    app_->add_option(name, target, meaning)->type_name("FILE")->each(check);
+}
+
+void Command::add_integer_option(const std::string& name, std::function<void(std::int64_t)> store,
+                                 IntegerRange range, const std::string& meaning,
+                                 Presence presence) const {
+    const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
+        const std::optional<std::int64_t> value = number_in<std::int64_t>(text);
+        require(value && *value >= range.minimum && *value <= range.maximum, ExitCode::usage,
+                "{}: {}: expected an integer from {} to {}, got {}", full_name(*app), name,
+                range.minimum, range.maximum, in_quotes(text));
+        store(*value);
+    };
+    add_parsed(name, read, "N", meaning, presence);
+}
+
+void Command::add_number_option(const std::string& name, std::function<void(double)> store,
+                                const NumberRange& range, const std::string& meaning) const {
+    const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
+        const std::optional<double> value = number_in(text, range);
+        require(value.has_value(), ExitCode::usage, "{}: {}: expected a number {}, got {}",
+                full_name(*app), name, range.text, in_quotes(text));
+        store(*value);
+    };
+    add_parsed(name, read, "X", meaning);
+}
+
+void Command::add_numbers(const std::string& name, std::vector<double>& target,
+                          const NumberRange& range, const std::string& meaning) const {
+    const auto why_not = [range](const std::string& text) {
+        return number_in(text, range)
+                   ? std::string()
+                   : fmt::format("expected a number {}, got {}", range.text, in_quotes(text));
+    };
+    app_->add_option(name, target, meaning)->type_name("X")->check(CLI::Validator(why_not, ""));
+}
+
+void Command::add_choice_option(const std::string& name, const std::vector<std::string>& names,
+                                std::function<void(std::size_t)> store, const std::string& type,
+                                const std::string& meaning) const {
+    const auto read = [app = app_, name, names, store = std::move(store)](const std::string& text) {
+        const auto found = std::ranges::find(names, text);
+        require(found != names.end(), ExitCode::usage, "{}: {}: expected {}, got {}",
+                full_name(*app), name, alternatives(names), in_quotes(text));
+        store(static_cast<std::size_t>(found - names.begin()));
+    };
+    add_parsed(name, read, type, meaning);
+}
+
+void Command::exclude(const std::string& option, const std::string& other) const {
+    app_->get_option(option)->excludes(app_->get_option(other));
+}
+
+void Command::set_action(Action action) const {
+    app_->callback([chosen = chosen_, action = std::move(action)] { *chosen = action; });
+}
+
+CommandLine::CommandLine(const ProgramText& text)
+    : app_(std::make_unique<CLI::App>(text.summary, text.name)),
+      default_command_(text.default_command) {
+    app_->footer(text.footer);
+    app_->set_help_flag("-h,--help", "print this help");
+    app_->set_version_flag("--version", text.version, "print the version");
+}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::program() {
+    return {*app_, chosen_};
+}
+
+Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostream& out) {
+    const CLI::App& with_default = *app_->get_subcommand(default_command_);
+    std::vector<std::string> rest = completed(arguments, with_default);
+    std::reverse(rest.begin(), rest.end());  // as the library wants them
+    try {
+        app_->parse(rest);
+    } catch (const CLI::CallForHelp&) {
+        out << app_->help();
+        return nullptr;
+    } catch (const CLI::CallForVersion& version) {
+        out << version.what() << '\n';
+        return nullptr;
+    } catch (const CLI::ParseError& error) {
+        require_known_arguments(*app_, with_default);
+        throw misuse(*app_, error);
+    }
+    require_known_arguments(*app_, with_default);
+    return chosen_;
+}
+
+}  // namespace hpcai::cli

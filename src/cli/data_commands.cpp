@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <ostream>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/config/nearest.hpp>
+#include <hpcai/data/field_picture.hpp>
+#include <hpcai/data/png.hpp>
+#include <hpcai/data/sample_index.hpp>
+#include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "climate_survey.hpp"
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+struct IndexOptions {
+    std::string folder;
+    std::string output;
+};
+
+ExitCode index_folder(const IndexOptions& options, const Context& context) {
+    const data::SampleIndex index = data::scan_image_folder(options.folder);
+    data::write_index(index, options.output);
+    context.out << fmt::format("wrote {}: {} pictures of {} classes\n", printable(options.output),
+                               format_count(static_cast<std::int64_t>(index.samples.size())),
+                               format_count(static_cast<std::int64_t>(index.classes.size())));
+    return ExitCode::ok;
+}
+
+void add_data_index_command(Command parent) {
+    const auto options = std::make_shared<IndexOptions>();
+    const Command command = parent.add_command(
+        {"index",
+         "List a folder's pictures in a file; data.path may name it and so spare the listing.",
+         {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
+          "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}});
+    command.add_text("FOLDER", options->folder, "", "folder of class folders", Presence::required);
+    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
+    command.set_action(options, index_folder);
+}
+
+struct TranscodeOptions {
+    std::string input;
+    std::string output;
+    std::string statistics_from;
+    data::TranscodeOptions set;
+    int threads = 0;
+};
+
+ExitCode transcode(const TranscodeOptions& options, const Context& context) {
+    data::TranscodeOptions set = options.set;
+    set.files = data::climate_files_at(options.input);
+    set.output = options.output;
+    set.statistics_from = options.statistics_from;
+    set.threads = threads_or_all(options.threads);
+    const data::TranscodeReport report = data::transcode(set);
+    context.out << fmt::format("{}: {} records, {}; {} bad samples skipped, {} boxes dropped\n",
+                               printable(options.output), format_count(report.samples),
+                               format_bytes(report.bytes), format_count(report.skipped_samples),
+                               format_count(report.dropped_boxes));
+    return ExitCode::ok;
+}
+
+void add_data_transcode_command(Command parent) {
+    const auto options = std::make_shared<TranscodeOptions>();
+    const Command command = parent.add_command(
+        {"transcode",
+         "Convert ExtremeWeather HDF5 files to normalized records, one block of memory a sample, "
+         "which training maps instead of unpacking chunks.",
+         {"hpcai500 data transcode /data/extreme_weather/train --output train-records",
+          "hpcai500 data transcode climo_1984.h5 --output test-records --statistics-from "
+          "train-records"}});
+    command.add_text("PATH", options->input, "", "HDF5 file, or folder of such files",
+                     Presence::required);
+    command.add_text("--output", options->output, "DIR", "new or empty folder", Presence::required);
+    command.add_text(
+        "--statistics-from", options->statistics_from, "DIR",
+        "records whose mean and deviation are used, as a test set uses the training set's");
+    command.add_choice(
+        "--precision", options->set.dtype,
+        {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
+        "NAME", "of a record: fp32, fp16 or bf16 (fp16)");
+    add_box_order(command, options->set.source);
+    command.add_flag("--skip-bad-samples", options->set.skip_bad_samples,
+                     "leave out samples with values that are not finite");
+    add_threads(command, options->threads);
+    command.set_action(options, transcode);
+}
+
+struct ShowOptions {
+    std::string path;
+    std::string output;
+    std::string channel = "TMQ";
+    std::int64_t sample = 0;
+    data::ClimateFileSettings source;
+};
+
+int channel_number(const std::vector<std::string>& names, const std::string& wanted) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (names[i] == wanted) return static_cast<int>(i);
+    }
+    throw Error(ExitCode::usage, fmt::format("data show: --channel: expected one of {}, got {}{}",
+                                             fmt::join(names, ", "), in_quotes(wanted),
+                                             config::did_you_mean(wanted, names)));
+}
+
+void require_sample(const ShowOptions& options, std::int64_t samples) {
+    require(options.sample < samples, ExitCode::usage,
+            "data show: --sample: expected 0 to {}, got {}", samples - 1, options.sample);
+}
+
+data::ShownField field_at(const ShowOptions& options) {
+    const DataKind kind = kind_of(options.path);
+    require(kind != DataKind::pictures, ExitCode::usage,
+            "data show: {}: expected an HDF5 file or a folder of records", printable(options.path));
+    if (kind == DataKind::records) {
+        const data::RecordSet records(options.path);
+        require_sample(options, records.samples());
+        return data::field_of(records, options.sample,
+                              channel_number(records.channel_names(), options.channel));
+    }
+    const data::ClimateFile file(options.path, options.source);
+    require_sample(options, file.samples());
+    return data::field_of(file, options.sample,
+                          channel_number(data::channel_names(file.level()), options.channel));
+}
+
+ExitCode show(const ShowOptions& options, const Context& context) {
+    const data::ShownField field = field_at(options);
+    const data::Image image = data::draw_field(field);
+    const std::vector<std::uint8_t> png = data::encode_png(image.view());
+    const storage::Bytes bytes = std::as_bytes(std::span(png));
+    storage::write_file_durably(options.output, {&bytes, 1});
+    context.out << fmt::format("wrote {}: {} of sample {}, {} x {} pixels\n",
+                               printable(options.output), options.channel, options.sample,
+                               field.height, field.width);
+    for (const data::Box& box : field.boxes) {
+        const auto category = static_cast<std::size_t>(box.category) - 1;
+        context.out << fmt::format("{:<22} x {} to {}, y {} to {}\n",
+                                   category < data::kClimateCategories
+                                       ? data::kClimateCategoryNames[category]
+                                       : "category " + std::to_string(box.category),
+                                   box.x1, box.x2, box.y1, box.y2);
+    }
+    return ExitCode::ok;
+}
+
+void add_data_show_command(Command parent) {
+    const auto options = std::make_shared<ShowOptions>();
+    const Command command = parent.add_command(
+        {"show",
+         "Draw one channel of one sample with its boxes as a PNG, north at the top.",
+         {"hpcai500 data show climo_1984.h5 --sample 17 --output 17.png",
+          "hpcai500 data show train-records --channel PSL --output psl.png"}});
+    command.add_text("PATH", options->path, "", "HDF5 file, or folder of records",
+                     Presence::required);
+    command.add_text("--output", options->output, "FILE", "PNG to write", Presence::required);
+    command.add_integer("--sample", options->sample, {0, 1'000'000'000},
+                        "number of the sample (0)");
+    command.add_text("--channel", options->channel, "NAME", "name of the channel (TMQ)");
+    add_box_order(command, options->source);
+    command.set_action(options, show);
+}
+
+}  // namespace
+
+void add_data_command(Command parent) {
+    const Command command = parent.add_command(
+        {"data",
+         "Make, check, measure, convert and show data sets.",
+         {"hpcai500 data generate photographs --output quickstart-data --classes 8",
+          "hpcai500 data check quickstart-data/train"}});
+    add_data_generate_command(command);
+    add_data_check_command(command);
+    add_data_stats_command(command);
+    add_data_index_command(command);
+    add_data_transcode_command(command);
+    add_data_show_command(command);
+}
+
+}  // namespace hpcai::cli

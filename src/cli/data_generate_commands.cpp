@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <memory>
+#include <ostream>
+
+#include <fmt/core.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/data/generate.hpp>
+#include <hpcai/data/generate_climate.hpp>
+#include <hpcai/data/photograph.hpp>
+
+#include "commands.hpp"
+#include "picture_survey.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+constexpr IntegerRange kSeeds{0, 9007199254740991};
+
+struct PhotographsOptions {
+    std::string output;
+    data::GenerateOptions set;
+    int threads = 0;
+};
+
+ExitCode generate_photographs(const PhotographsOptions& options, const Context& context) {
+    data::GenerateOptions set = options.set;
+    set.directory = options.output;
+    const bool made = data::generate_photographs(set, threads_or_all(options.threads));
+    context.out << fmt::format(
+        "{}: {}{} classes, for each {} pictures to train on and {} to test with\n",
+        printable(options.output), made ? "" : "there already: ", set.classes,
+        format_count(set.training_per_class), format_count(set.validation_per_class));
+    return ExitCode::ok;
+}
+
+void add_count(Command command, const std::string& name, int& target, IntegerRange range,
+               const std::string& meaning) {
+    command.add_integer(name, target, range, fmt::format("{} ({})", meaning, target));
+}
+
+void add_set_options(Command command, data::GenerateOptions& set) {
+    add_count(command, "--classes", set.classes, {1, data::kMaximumPhotographClasses}, "classes");
+    add_count(command, "--training-per-class", set.training_per_class, {1, 1'000'000},
+              "pictures of a class in train/");
+    add_count(command, "--validation-per-class", set.validation_per_class, {1, 1'000'000},
+              "pictures of a class in val/");
+    add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
+    add_count(command, "--quality", set.quality, {1, 100}, "of the JPEG files");
+    command.add_integer("--seed", set.seed, kSeeds,
+                        fmt::format("what is drawn follows from it ({})", set.seed));
+}
+
+void add_data_generate_photographs_command(Command parent) {
+    const auto options = std::make_shared<PhotographsOptions>();
+    const Command command = parent.add_command(
+        {"photographs",
+         "Make synthetic photographs in the ImageNet layout: DIR/train/<class>/*.jpg and "
+         "DIR/val/<class>/*.jpg. A set that is there already with the same options is kept.",
+         {"hpcai500 data generate photographs --output quickstart-data --classes 8 --size 48",
+          "hpcai500 data generate photographs --output /tmp/set --training-per-class 500 --seed "
+          "7"}});
+    command.add_text("--output", options->output, "DIR", "new or empty folder", Presence::required);
+    add_set_options(command, options->set);
+    add_threads(command, options->threads);
+    command.set_action(options, generate_photographs);
+}
+
+struct ClimateOptions {
+    std::string output;
+    data::GenerateClimateOptions set;
+    int threads = 0;
+};
+
+struct Knob {
+    const char* name;
+    double data::ClimateSettings::*setting;
+    double largest;
+    const char* meaning;
+};
+constexpr std::array<Knob, 8> kKnobs{{
+    {"--amplitude", &data::ClimateSettings::amplitude, 10, "of what storms do to the fields"},
+    {"--event-rate", &data::ClimateSettings::event_rate, 10, "times the usual storms"},
+    {"--distractor-rate", &data::ClimateSettings::distractor_rate, 10,
+     "times the usual unlabelled look-alikes"},
+    {"--intensity-spread", &data::ClimateSettings::intensity_spread, 2,
+     "of what a snapshot shows of a storm's strength, standard deviation of the logarithm"},
+    {"--extent-spread", &data::ClimateSettings::extent_spread, 2,
+     "of a box's sides around what is visible, likewise"},
+    {"--label-dropout", &data::ClimateSettings::label_dropout, 1, "chance that a storm has no box"},
+    {"--event-windows", &data::ClimateSettings::event_windows, 1,
+     "share of windows that are laid around a storm"},
+    {"--kept-share", &data::ClimateSettings::kept_share, 1,
+     "of a box that a window must hold for the box to stay"},
+}};
+
+void add_knobs(Command command, data::ClimateSettings& settings) {
+    for (const Knob& knob : kKnobs) {
+        double& target = settings.*knob.setting;
+        command.add_number(knob.name, target, between(0, knob.largest),
+                           fmt::format("{}, 0 to {} ({})", knob.meaning, knob.largest, target));
+    }
+}
+
+ExitCode generate_climate(const ClimateOptions& options, const Context& context) {
+    data::GenerateClimateOptions set = options.set;
+    set.file = options.output;
+    data::generate_climate(set, threads_or_all(options.threads));
+    context.out << fmt::format("{}: {} samples of {} channels, {} x {} pixels\n",
+                               printable(options.output), format_count(set.samples),
+                               data::kClimateChannels, set.settings.height, set.settings.width);
+    return ExitCode::ok;
+}
+
+void add_size(Command command, const std::string& name, int& target, int largest) {
+    command.add_integer(name, target, {data::kSmallestClimateSide, largest},
+                        fmt::format("pixels of the grid; less than {}: a window cut from it ({})",
+                                    largest, target));
+}
+
+void add_data_generate_climate_command(Command parent) {
+    const auto options = std::make_shared<ClimateOptions>();
+    const Command command = parent.add_command(
+        {"climate",
+         "Make synthetic weather with labelled storms: an HDF5 file in the layout of the "
+         "ExtremeWeather data.",
+         {"hpcai500 data generate climate --output train.h5 --samples 64 --height 128 --width 192",
+          "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}});
+    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
+    data::GenerateClimateOptions& set = options->set;
+    command.add_integer("--samples", set.samples, {1, data::kMostGeneratedSamples},
+                        fmt::format("snapshots ({})", set.samples));
+    add_size(command, "--height", set.settings.height, data::kClimateRows);
+    add_size(command, "--width", set.settings.width, data::kClimateColumns);
+    command.add_integer("--seed", set.settings.seed, kSeeds,
+                        fmt::format("what is drawn follows from it ({})", set.settings.seed));
+    command.add_choice(
+        "--split", set.split,
+        {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
+        "training or validation: no sample is in both (training)");
+    add_knobs(command, set.settings);
+    add_threads(command, options->threads);
+    command.set_action(options, generate_climate);
+}
+
+}  // namespace
+
+void add_data_generate_command(Command parent) {
+    const Command command =
+        parent.add_command({"generate",
+                            "Make synthetic data in the formats of the real ones.",
+                            {"hpcai500 data generate photographs --output quickstart-data",
+                             "hpcai500 data generate climate --output train.h5 --samples 64"}});
+    add_data_generate_photographs_command(command);
+    add_data_generate_climate_command(command);
+}
+
+}  // namespace hpcai::cli

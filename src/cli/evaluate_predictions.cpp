@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/evaluation/ballot.hpp>
+#include <hpcai/evaluation/segmentation.hpp>
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/storage/npy.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "command.hpp"
+#include "evaluate.hpp"
+#include "json_text.hpp"
+
+/// Quality of files of labels and probabilities.
+namespace hpcai::cli {
+namespace {
+
+using evaluation::TopK;
+using nlohmann::ordered_json;
+
+struct PredictionFiles {
+    std::vector<std::int32_t> labels;
+    std::vector<storage::NpyArray> members;  // (labels, classes) f32
+    std::int64_t classes = 0;
+};
+
+std::vector<std::int32_t> read_labels(const std::string& path) {
+    const storage::NpyArray array = storage::read_npy(path);
+    require(array.dtype() == tensor::DType::s32 && array.shape().rank() == 1, ExitCode::data,
+            "{}: expected labels, int32 of one dimension, got {} {}", in_quotes(path),
+            tensor::name_of(array.dtype()), tensor::to_string(array.shape()));
+    const auto labels = array.as<std::int32_t>();
+    return {labels.begin(), labels.end()};
+}
+
+/// (samples, classes) f32, as many samples as labels.
+storage::NpyArray read_predictions(const std::string& path, std::size_t samples) {
+    storage::NpyArray array = storage::read_npy(path);
+    require(array.dtype() == tensor::DType::f32 && array.shape().rank() == 2 &&
+                array.shape()[0] == static_cast<std::int64_t>(samples) && array.shape()[1] > 0,
+            ExitCode::data, "{}: expected float32 of shape ({}, classes) as the labels, got {} {}",
+            in_quotes(path), samples, tensor::name_of(array.dtype()),
+            tensor::to_string(array.shape()));
+    return array;
+}
+
+void check_labels(const std::vector<std::int32_t>& labels, std::int64_t classes,
+                  const std::string& path) {
+    for (std::size_t index = 0; index < labels.size(); ++index) {
+        const std::int32_t label = labels[index];
+        require(label >= evaluation::kPaddingLabel && label < classes, ExitCode::data,
+                "{}: label {} of sample {}: expected {} (not counted) to {}", in_quotes(path),
+                label, index, evaluation::kPaddingLabel, classes - 1);
+    }
+}
+
+std::string name_of_vote(const EvaluateOptions& options) {
+    return options.aggregation.empty() ? "soft_vote" : options.aggregation;
+}
+
+/// Throws Error(data) naming the file for types, shapes and labels that do not fit together.
+PredictionFiles read_files(const EvaluateOptions& options) {
+    PredictionFiles files;
+    files.labels = read_labels(options.labels);
+    for (const std::string& path : options.predictions) {
+        files.members.push_back(read_predictions(path, files.labels.size()));
+        const std::int64_t classes = files.members.back().shape()[1];
+        if (files.members.size() == 1) {
+            files.classes = classes;
+            check_labels(files.labels, classes, options.labels);
+        }
+        require(classes == files.classes, ExitCode::data, "{}: expected {} classes as {}, got {}",
+                in_quotes(path), files.classes, in_quotes(options.predictions.front()), classes);
+    }
+    return files;
+}
+
+/// Throws Error(usage) for a name that is none of a vote.
+evaluation::Vote vote_of(const EvaluateOptions& options) {
+    const std::string name = name_of_vote(options);
+    require(name == "soft_vote" || name == "majority", ExitCode::usage,
+            "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
+    return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
+}
+
+/// "one model", "3 models by soft_vote".
+std::string voters_of(const EvaluateOptions& options) {
+    if (options.predictions.size() == 1) return "one model";
+    return fmt::format("{} models by {}", options.predictions.size(), name_of_vote(options));
+}
+
+/// Null of one model.
+ordered_json aggregation_of(const EvaluateOptions& options) {
+    if (options.predictions.size() == 1) return nullptr;
+    return name_of_vote(options);
+}
+
+/// Hits of each model and of their vote.
+struct Tally {
+    std::vector<TopK> members;
+    TopK ensemble;
+    std::int64_t classes = 0;
+};
+
+Tally tally_of(const EvaluateOptions& options) {
+    const evaluation::Vote vote = vote_of(options);
+    const PredictionFiles files = read_files(options);
+    Tally tally;
+    tally.classes = files.classes;
+    evaluation::Ballot ballot(vote, files.classes);
+    for (const storage::NpyArray& member : files.members) {
+        tally.members.push_back(evaluation::top_k(member.as<float>(), files.labels, files.classes));
+        ballot.add(member.as<float>());
+    }
+    tally.ensemble = tally.members.size() == 1
+                         ? tally.members.front()
+                         : evaluation::top_k(ballot.result(), files.labels, files.classes);
+    return tally;
+}
+
+std::string measure_text(const std::optional<double>& number) {
+    return number ? fmt::format("{:.4f}", *number) : "none";
+}
+
+ordered_json measure_json(const std::optional<double>& number) {
+    return number ? ordered_json(*number) : ordered_json(nullptr);
+}
+
+std::string share_text(std::int64_t correct, std::int64_t samples) {
+    return measure_text(evaluation::accuracy(correct, samples));
+}
+
+ordered_json share_json(std::int64_t correct, std::int64_t samples) {
+    return measure_json(evaluation::accuracy(correct, samples));
+}
+
+std::string classification_text(const EvaluateOptions& options, const Tally& tally) {
+    const TopK& best = tally.ensemble;
+    const evaluation::Interval interval =
+        evaluation::wilson_interval_95(best.correct_1, best.samples);
+    std::string text = fmt::format(
+        "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
+        "top_5   {}\n",
+        format_count(best.samples), format_count(tally.classes), voters_of(options),
+        share_text(best.correct_1, best.samples), interval.low, interval.high,
+        share_text(best.correct_5, best.samples));
+    if (tally.members.size() == 1) return text;
+    text += "\nmember   top_1   top_5  file\n";
+    for (std::size_t index = 0; index < tally.members.size(); ++index) {
+        const TopK& one = tally.members[index];
+        text += fmt::format(
+            "{:6}  {:>6}  {:>6}  {}\n", index, share_text(one.correct_1, one.samples),
+            share_text(one.correct_5, one.samples), printable(options.predictions[index]));
+    }
+    return text;
+}
+
+ordered_json classification_json(const EvaluateOptions& options, const Tally& tally) {
+    const TopK& best = tally.ensemble;
+    const evaluation::Interval interval =
+        evaluation::wilson_interval_95(best.correct_1, best.samples);
+    ordered_json members = ordered_json::array();
+    for (std::size_t index = 0; index < tally.members.size(); ++index) {
+        const TopK& one = tally.members[index];
+        members.push_back({{"file", options.predictions[index]},
+                           {"top_1", share_json(one.correct_1, one.samples)},
+                           {"top_5", share_json(one.correct_5, one.samples)}});
+    }
+    return {{"schema", "hpcai500-evaluate/1"},
+            {"task", "image_classification"},
+            {"metric", "top_1"},
+            {"samples", best.samples},
+            {"classes", tally.classes},
+            {"aggregation", aggregation_of(options)},
+            {"quality", share_json(best.correct_1, best.samples)},
+            {"confidence_interval", {interval.low, interval.high}},
+            {"top_5", share_json(best.correct_5, best.samples)},
+            {"members", members}};
+}
+
+/// Mean IoU of each model and of their vote.
+struct CellQuality {
+    std::vector<std::optional<double>> members;
+    std::optional<double> ensemble, pixel_accuracy;
+    std::optional<evaluation::Interval> interval;
+};
+
+CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& files) {
+    CellQuality quality;
+    const auto counts_of = [&](std::span<const float> said) {
+        return evaluation::count_cells(said, files.labels, files.classes);
+    };
+    evaluation::Ballot ballot(vote_of(options), files.classes);
+    for (const storage::NpyArray& member : files.members) {
+        quality.members.push_back(evaluation::mean_iou(counts_of(member.as<float>())));
+        ballot.add(member.as<float>());
+    }
+    const std::vector<float> voted = ballot.result();
+    const bool is_one = files.members.size() == 1;
+    const std::span<const float> said = is_one ? files.members.front().as<float>() : voted;
+    const evaluation::CellCounts counts = counts_of(said);
+    quality.ensemble = evaluation::mean_iou(counts);
+    quality.pixel_accuracy = evaluation::pixel_accuracy(counts);
+    quality.interval =
+        verification::cell_interval_95({said, files.labels, files.classes}, options.cells, nullptr);
+    return quality;
+}
+
+}  // namespace
+
+EvaluationReport evaluate_classification(const EvaluateOptions& options) {
+    const Tally tally = tally_of(options);
+    return {classification_text(options, tally), json_text(classification_json(options, tally))};
+}
+
+EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
+    const PredictionFiles files = read_files(options);
+    const auto rows = static_cast<std::int64_t>(files.labels.size());
+    require(rows % options.cells == 0, ExitCode::data,
+            "evaluate: --cells: expected a divisor of the {} labels, got {}", rows, options.cells);
+    const CellQuality quality = quality_of(options, files);
+    const std::string voters = voters_of(options);
+    std::string text = fmt::format(
+        "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
+        "(bootstrap over samples)\npixels  {}  of the cells are right\n",
+        format_count(rows / options.cells), format_count(options.cells),
+        format_count(files.classes), voters, measure_text(quality.ensemble),
+        quality.interval ? measure_text(quality.interval->low) : "none",
+        quality.interval ? measure_text(quality.interval->high) : "none",
+        measure_text(quality.pixel_accuracy));
+    ordered_json members = ordered_json::array();
+    for (std::size_t index = 0; index < quality.members.size(); ++index) {
+        members.push_back({{"file", options.predictions[index]},
+                           {"mean_iou", measure_json(quality.members[index])}});
+        if (quality.members.size() == 1) continue;
+        text += fmt::format("member {:3}  {}  {}\n", index, measure_text(quality.members[index]),
+                            printable(options.predictions[index]));
+    }
+    return {text, json_text({{"schema", "hpcai500-evaluate/1"},
+                             {"task", "climate_segmentation"},
+                             {"metric", "mean_iou"},
+                             {"samples", rows / options.cells},
+                             {"cells", options.cells},
+                             {"classes", files.classes},
+                             {"aggregation", aggregation_of(options)},
+                             {"quality", measure_json(quality.ensemble)},
+                             {"confidence_interval",
+                              quality.interval
+                                  ? ordered_json{quality.interval->low, quality.interval->high}
+                                  : ordered_json(nullptr)},
+                             {"pixel_accuracy", measure_json(quality.pixel_accuracy)},
+                             {"members", members}})};
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include <hpcai/benchmark/bench.hpp>
+#include <hpcai/benchmark/doctor.hpp>
+#include <hpcai/benchmark/roofline.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/roofline.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+struct BenchOptions {
+    ConfigSource config;
+    std::int64_t steps = 10;
+    std::string roofline;
+    std::string svg;
+    bool json = false;
+};
+
+std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
+    constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+    require(options.roofline.empty() == options.svg.empty(), ExitCode::usage,
+            "bench: --roofline and --svg: expected both or neither, got one");
+    if (options.roofline.empty()) return std::nullopt;
+    const std::vector<std::byte> bytes = storage::read_file_bytes(options.roofline, kLargestFile);
+    return report::roofline_from_json(storage::text_of(bytes), options.roofline);
+}
+
+ExitCode bench(const BenchOptions& options, const Context& context) {
+    const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
+    const benchmark::BenchReport report = benchmark::run_bench(load(options.config), options.steps);
+    if (roofline) {
+        storage::write_file_durably(options.svg, benchmark::bench_svg(report, *roofline));
+    }
+    context.out << (options.json ? benchmark::bench_json(report) : benchmark::bench_text(report));
+    return ExitCode::ok;
+}
+
+constexpr double kMostSeconds = 3600;
+
+struct RooflineOptions {
+    benchmark::RooflineRequest request;
+    ConfigSource config;
+    std::string device;
+    std::string precision;
+    std::string output;
+    bool json = false;
+};
+
+ExitCode roofline(const RooflineOptions& options, const Context& context) {
+    benchmark::RooflineRequest request = options.request;
+    request.config_path = options.config.path;
+    request.overrides = options.config.overrides;
+    if (!options.device.empty()) request.overrides.push_back("device.kind=" + options.device);
+    if (!options.precision.empty()) {
+        request.overrides.push_back("training.precision=" + options.precision);
+        request.one_precision = true;
+    }
+    request.command_line = context.command_line;
+    return benchmark::run_roofline(request, [&](const RooflineRecord& record) {
+        const std::string json = report::to_json(record);
+        if (!options.output.empty()) storage::write_file_durably(options.output, json);
+        context.out << (options.json ? json : report::roofline_text(record)) << std::flush;
+    });
+}
+
+struct DoctorOptions {
+    benchmark::DoctorRequest request;
+    ConfigSource config;
+};
+
+ExitCode doctor(const DoctorOptions& options, const Context& context) {
+    benchmark::DoctorRequest request = options.request;
+    request.config_path = options.config.path;
+    request.overrides = options.config.overrides;
+    request.command_line = context.command_line;
+    return benchmark::run_doctor(request, context.out);
+}
+
+}  // namespace
+
+void add_bench_command(Command parent) {
+    const auto options = std::make_shared<BenchOptions>();
+    const Command command = parent.add_command(
+        {"bench",
+         "Measure the training step of one rank, which takes the whole batch at once whatever "
+         "`parallel` says, on random data in memory, and each of its operations alone.",
+         {"hpcai500 bench --config configs/imagenet_goyal.yaml --set training.batch_size=32",
+          "hpcai500 bench --config configs/ucmerced.yaml --set device.threads=2 --steps 20 "
+          "--json"}});
+    add_config_options(command, options->config, Presence::required);
+    command.add_integer("--steps", options->steps, {1, 1'000'000}, "steps to time (10)");
+    command.add_text("--roofline", options->roofline, "FILE",
+                     "what `hpcai500 roofline --output` measured, for --svg");
+    command.add_text("--svg", options->svg, "FILE",
+                     "where to draw the speed of each operation under the ceilings");
+    add_json_flag(command, options->json);
+    command.set_action(options, bench);
+}
+
+void add_roofline_command(Command parent) {
+    const auto options = std::make_shared<RooflineOptions>();
+    const Command command = parent.add_command(
+        {"roofline",
+         "Measure how fast this machine can be: matrix products, the model's convolutions, memory, "
+         "sums over the ranks of a launch, and whole training steps, for `plan` and `bench`.",
+         {"hpcai500 roofline --config configs/ucmerced.yaml --output roofline.json",
+          "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
+          "--seconds 30 --output roofline.json"}});
+    add_config_options(command, options->config, Presence::optional);
+    command.add_text("--device", options->device, "KIND", "device.kind: auto, cpu or cuda");
+    command.add_text("--precision", options->precision, "P",
+                     "training.precision, and no other one; default: all that the device has");
+    command.add_number("--seconds", options->request.seconds, between(1, kMostSeconds),
+                       "to measure for, about (20)");
+    command.add_text("--output", options->output, "FILE", "where to write the JSON, too");
+    add_json_flag(command, options->json);
+    command.set_action(options, roofline);
+}
+
+void add_doctor_command(Command parent) {
+    const auto options = std::make_shared<DoctorOptions>();
+    const Command command = parent.add_command(
+        {"doctor",
+         "Check a launch before a run: launcher, eq. 5, devices, data, binding, output.",
+         {"mpirun -np 4 hpcai500 doctor --config configs/quickstart.yaml",
+          "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
+          "/scratch/first_run --golden"}});
+    add_config_options(command, options->config, Presence::optional);
+    command.add_text(
+        "--output", options->request.output, "DIR",
+        "result directory of the run to come; default: run.output, else a new one in results");
+    command.add_flag("--golden", options->request.golden,
+                     "take the same 20 steps on every rank and compare their bits");
+    command.set_action(options, doctor);
+}
+
+}  // namespace hpcai::cli

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/benchmark/export_weights.hpp>
+#include <hpcai/benchmark/report_files.hpp>
+#include <hpcai/report/repetitions.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/ranking.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+#include "commands.hpp"
+#include "json_text.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+struct VerifyOptions {
+    std::string directory;
+    bool json = false;
+};
+
+std::string lines_of(const std::vector<verification::Finding>& findings) {
+    std::string text;
+    for (const verification::Finding& finding : findings) {
+        text += finding.file + ": " + finding.text + "\n";
+    }
+    return text;
+}
+
+std::string findings_text(const verification::Verification& verification) {
+    if (!verification.findings.empty()) return lines_of(verification.findings);
+    return report::result_line(*verification.record, verification.manifest) + "\n";
+}
+
+std::string findings_text(const verification::SeriesVerification& series) {
+    if (!series.findings.empty()) return lines_of(series.findings);
+    return report::repetitions_line(*series.record, series.digest) + "\n";
+}
+
+nlohmann::ordered_json findings_json(const verification::Verification& verification) {
+    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+    for (const verification::Finding& finding : verification.findings) {
+        findings.push_back({{"file", finding.file}, {"finding", finding.text}});
+    }
+    return {{"schema", "hpcai500-verify/1"},
+            {"verified", verification.findings.empty()},
+            {"manifest", verification.manifest},
+            {"findings", std::move(findings)}};
+}
+
+nlohmann::ordered_json findings_json(const verification::SeriesVerification& series) {
+    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+    for (const verification::Verification& run : series.runs) runs.push_back(findings_json(run));
+    nlohmann::ordered_json document =
+        findings_json(verification::Verification{"", series.findings, std::nullopt});
+    document["manifest"] = series.digest;
+    document["repetitions"] = std::move(runs);
+    return document;
+}
+
+ExitCode verify(const VerifyOptions& options, const Context& context) {
+    if (verification::has_repetitions(options.directory)) {
+        const auto series =
+            verification::verify_repetitions(options.directory, benchmark::verify_result);
+        context.out << (options.json ? json_text(findings_json(series)) : findings_text(series));
+        return series.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+    }
+    const verification::Verification verification = benchmark::verify_result(options.directory);
+    context.out << (options.json ? json_text(findings_json(verification))
+                                 : findings_text(verification));
+    return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+}
+
+struct CompareOptions {
+    std::string first;
+    std::string second;
+    bool json = false;
+};
+
+ExitCode compare(const CompareOptions& options, const Context& context) {
+    const auto comparison = verification::compare(options.first, options.second);
+    context.out << (options.json ? verification::to_json(comparison)
+                                 : verification::to_text(comparison));
+    return ExitCode::ok;
+}
+
+struct RankOptions {
+    std::vector<std::string> directories;
+    std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
+    bool unverified = false;
+};
+
+/// Whether nothing was found. Throws where something was and `--unverified` does not cover it.
+bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
+                 bool is_asked, bool can_be_read) {
+    const bool may_be_taken = is_asked && can_be_read;
+    if (findings.empty()) return true;
+    const verification::Finding& first = findings.front();
+    require(may_be_taken, ExitCode::mismatch,
+            "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
+            printable(directory), findings.size(), first.file, first.text,
+            is_asked ? " and none of its numbers can be read"
+                     : ", --unverified takes what can be read all the same");
+    return false;
+}
+
+verification::Submission submission_of(const std::string& directory, bool unverified) {
+    if (!verification::has_repetitions(directory)) {
+        const verification::Verification checked = benchmark::verify_result(directory);
+        const bool is_whole =
+            is_verified(directory, checked.findings, unverified, checked.record.has_value());
+        return {directory, *checked.record, is_whole, checked.manifest};
+    }
+    const verification::SeriesVerification series =
+        verification::verify_repetitions(directory, benchmark::verify_result);
+    const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
+    const bool can_be_read = index < series.runs.size() && series.runs[index].record;
+    const bool is_whole = is_verified(directory, series.findings, unverified, can_be_read);
+    const verification::Verification& median = series.runs[index];
+    const int all = static_cast<int>(series.runs.size());
+    const int counted = static_cast<int>(std::ranges::count_if(
+        series.record->repetitions,
+        [](const RepetitionRecord& one) { return one.counted && one.vflops.value; }));
+    return {directory, *median.record, is_whole, median.manifest, counted, all - counted};
+}
+
+ExitCode rank(const RankOptions& options, const Context& context) {
+    std::vector<verification::Submission> submissions;
+    for (const std::string& directory : options.directories) {
+        submissions.push_back(submission_of(directory, options.unverified));
+    }
+    context.out << options.print(verification::rank(submissions));
+    return ExitCode::ok;
+}
+
+struct ReportOptions {
+    std::string directory;
+    std::string output;
+};
+
+ExitCode report(const ReportOptions& options, const Context& context) {
+    if (options.output.empty()) {
+        benchmark::renew_report_files(options.directory);
+        context.out << "wrote report.html and mllog in " << printable(options.directory) << '\n';
+        return ExitCode::ok;
+    }
+    const RunRecord record = benchmark::read_result(options.directory);
+    const auto files = benchmark::render_report_files(options.directory, record);
+    storage::write_file_durably(options.output, files.at("report.html"));
+    context.out << "wrote " << printable(options.output) << '\n';
+    return ExitCode::ok;
+}
+
+struct ExportOptions {
+    std::string directory;
+    int group = 0;
+    std::string output;
+};
+
+ExitCode export_group(const ExportOptions& options, const Context& context) {
+    benchmark::export_weights(options.directory, options.group, options.output);
+    context.out << "wrote " << printable(options.output) << '\n';
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_verify_command(Command parent) {
+    const auto options = std::make_shared<VerifyOptions>();
+    const Command command = parent.add_command(
+        {"verify",
+         "Check a result's files and form all its numbers again from steps and predictions.",
+         {"hpcai500 verify results/quickstart", "hpcai500 verify /archive/2026-11/run-17 --json"}});
+    command.add_text("DIR", options->directory, "",
+                     "result directory of a run or of several (run.repeat)", Presence::required);
+    add_json_flag(command, options->json);
+    command.set_action(options, verify);
+}
+
+void add_compare_command(Command parent) {
+    const auto options = std::make_shared<CompareOptions>();
+    const Command command = parent.add_command(
+        {"compare",
+         "Two results side by side: settings that differ, and which metrics do by "
+         "statistics.",
+         {"hpcai500 compare results/fp32 results/bf16",
+          "hpcai500 compare results/before results/after --json"}});
+    command.add_text("A", options->first, "", "result directory of the first run",
+                     Presence::required);
+    command.add_text("B", options->second, "", "result directory of the second run",
+                     Presence::required);
+    add_json_flag(command, options->json);
+    command.set_action(options, compare);
+}
+
+void add_rank_command(Command parent) {
+    const auto options = std::make_shared<RankOptions>();
+    const Command command = parent.add_command(
+        {"rank",
+         "The ranking table of results that verify: those that are VALID by VFLOPS, the "
+         "others below.",
+         {"hpcai500 rank results/site-a results/site-b",
+          "hpcai500 rank results/* --format html --unverified"}});
+    command.add_texts("DIR", options->directories, "TEXT",
+                      "result directories, of runs or of several runs each", Presence::required);
+    command.add_choice("--format", options->print,
+                       {{"text", verification::to_text},
+                        {"csv", verification::to_csv},
+                        {"html", verification::to_html}},
+                       "NAME", "text (the default), csv or html");
+    command.add_flag("--unverified", options->unverified,
+                     "take results that do not verify, too, and say so");
+    command.set_action(options, rank);
+}
+
+void add_report_command(Command parent) {
+    const auto options = std::make_shared<ReportOptions>();
+    const Command command = parent.add_command(
+        {"report",
+         "Make the page and the MLPerf logs of a result anew from its record and its steps.",
+         {"hpcai500 report results/quickstart --output /tmp/quickstart.html",
+          "hpcai500 report results/quickstart"}});
+    command.add_text("DIR", options->directory, "", "result directory of a run",
+                     Presence::required);
+    command.add_text("--output", options->output, "FILE",
+                     "write the page there and nothing into DIR");
+    command.set_action(options, report);
+}
+
+void add_export_command(Command parent) {
+    const auto options = std::make_shared<ExportOptions>();
+    const Command command = parent.add_command(
+        {"export",
+         "Write the trained weights of one group as safetensors under torchvision's names.",
+         {"hpcai500 export results/quickstart --group 0 --output member-0.safetensors",
+          "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}});
+    command.add_text("DIR", options->directory, "", "result directory of a run",
+                     Presence::required);
+    command.add_integer("--group", options->group, {0, 1'000'000'000}, "base model, from 0",
+                        Presence::required);
+    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
+    command.set_action(options, export_group);
+}
+
+}  // namespace hpcai::cli
