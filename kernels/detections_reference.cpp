@@ -8,13 +8,13 @@
 namespace hpcai::kernels::reference {
 namespace {
 
-struct Candidate {
+struct ScoredBox {
     float score;
     int label, region;
     Box box;
 };
 
-bool is_better(const Candidate& a, const Candidate& b) {
+bool is_better(const ScoredBox& a, const ScoredBox& b) {
     if (a.score != b.score) return a.score > b.score;
     return a.label != b.label ? a.label < b.label : a.region < b.region;
 }
@@ -27,9 +27,9 @@ float score_of(const DetectionsShape& shape, const float* logits, int label) {
 }
 
 /// The boxes of a class that remain beside one another.
-std::vector<Candidate> of_class(const DetectionsShape& shape, const DetectionsArguments& of,
+std::vector<ScoredBox> of_class(const DetectionsShape& shape, const DetectionsArguments& of,
                                 std::int64_t image, int label) {
-    std::vector<Candidate> all, kept;
+    std::vector<ScoredBox> all, kept;
     for (int region = 0; region < shape.regions; ++region) {
         const std::int64_t row = image * shape.regions + region;
         const float* deltas = of.deltas + (row * shape.classes + label) * 4;
@@ -40,8 +40,8 @@ std::vector<Candidate> of_class(const DetectionsShape& shape, const DetectionsAr
         if (used && fits(box, shape.bounds)) all.push_back({score, label, region, box});
     }
     std::sort(all.begin(), all.end(), is_better);
-    for (const Candidate& at : all) {
-        const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
+    for (const ScoredBox& at : all) {
+        const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
             return ops::iou_of(better.box, at.box) > shape.nms_iou;
         });
         if (!overlaps) kept.push_back(at);
@@ -54,14 +54,14 @@ std::vector<Candidate> of_class(const DetectionsShape& shape, const DetectionsAr
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream) {
     float* row = arguments.detections;
     for (std::int64_t image = 0; image < shape.images; ++image) {
-        std::vector<Candidate> all;
+        std::vector<ScoredBox> all;
         for (int label = 1; label < shape.classes; ++label) {
             const auto some = of_class(shape, arguments, image, label);
             all.insert(all.end(), some.begin(), some.end());
         }
         std::sort(all.begin(), all.end(), is_better);
         all.resize(static_cast<std::size_t>(shape.limit));  // with zeros
-        for (const Candidate& at : all) {
+        for (const ScoredBox& at : all) {
             for (const float number : {at.box.x1, at.box.y1, at.box.x2, at.box.y2, at.score,
                                        static_cast<float>(at.label)}) {
                 *row++ = number;

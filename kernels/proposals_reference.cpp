@@ -10,13 +10,13 @@
 namespace hpcai::kernels::reference {
 namespace {
 
-struct Candidate {
+struct ProposedBox {
     float logit;
     int number;
     Box box;
 };
 
-bool is_better(const Candidate& a, const Candidate& b) {
+bool is_better(const ProposedBox& a, const ProposedBox& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.number < b.number;
 }
 
@@ -31,9 +31,9 @@ Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int 
 }
 
 /// The best boxes of a level that remain beside one another.
-std::vector<Candidate> of_level(const ProposalsShape& shape, const AnchorNumbers& numbers,
-                                int image, int level) {
-    std::vector<Candidate> all, kept;
+std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbers& numbers,
+                                  int image, int level) {
+    std::vector<ProposedBox> all, kept;
     const int first = shape.grid.level[level].first;
     for (int number = first; number < first + shape.grid.count_of(level); ++number) {
         const std::int64_t at = anchor_index(shape.grid, image, number, 1, numbers.logit_stride);
@@ -42,10 +42,10 @@ std::vector<Candidate> of_level(const ProposalsShape& shape, const AnchorNumbers
     }
     std::sort(all.begin(), all.end(), is_better);
     all.resize(std::min(all.size(), static_cast<std::size_t>(shape.per_level)));
-    for (Candidate& at : all) {
+    for (ProposedBox& at : all) {
         at.box = moved_anchor(shape, numbers, image, at.number);
         if (!fits(at.box, shape.bounds)) continue;
-        const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
+        const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const ProposedBox& better) {
             return ops::iou_of(better.box, at.box) > shape.nms_iou;
         });
         if (!overlaps) kept.push_back(at);
@@ -58,7 +58,7 @@ std::vector<Candidate> of_level(const ProposalsShape& shape, const AnchorNumbers
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream) {
     float* row = arguments.proposals;
     for (int image = 0; image < shape.images; ++image) {
-        std::vector<Candidate> all;
+        std::vector<ProposedBox> all;
         for (int level = 0; level < shape.grid.levels; ++level) {
             const auto some = of_level(shape, arguments.numbers, image, level);
             all.insert(all.end(), some.begin(), some.end());

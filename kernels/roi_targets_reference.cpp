@@ -7,7 +7,7 @@
 namespace hpcai::kernels::reference {
 namespace {
 
-struct Candidate {
+struct MatchedBox {
     const float* row;
     const float* match;  // the row of a box; null: background
 };
@@ -28,7 +28,7 @@ const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& 
 
 void of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of, std::int64_t image) {
     const float* boxes = of.boxes + image * shape.boxes * 5;
-    std::vector<Candidate> candidates;
+    std::vector<MatchedBox> candidates;
     std::vector<int> foreground, background;
     for (int i = 0; i < shape.proposals + shape.boxes; ++i) {
         const bool proposed = i < shape.proposals;
@@ -46,8 +46,8 @@ void of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of, std::
     all.resize(static_cast<std::size_t>(shape.samples), -1);
     float* to = of.targets + image * shape.samples * 9;
     for (const int number : all) {
-        const Candidate none{nullptr, nullptr};
-        const Candidate& at = number < 0 ? none : candidates[static_cast<std::size_t>(number)];
+        const MatchedBox none{nullptr, nullptr};
+        const MatchedBox& at = number < 0 ? none : candidates[static_cast<std::size_t>(number)];
         ops::BoxDeltas target;
         if (at.match != nullptr)
             target = ops::encode(box_of(at.match), box_of(at.row), shape.coder);

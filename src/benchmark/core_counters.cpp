@@ -15,8 +15,8 @@ namespace hpcai::benchmark {
 namespace {
 
 constexpr const char* kSysfs = "/sys";
-constexpr double kSecondsBetween = 1;
-constexpr double kPatienceSeconds = 60;
+constexpr double kCounterIntervalSeconds = 1;
+constexpr double kCounterTimeoutSeconds = 60;
 
 const std::string& host_of(const Start& start) {
     return start.hostnames[static_cast<std::size_t>(start.place.world_rank)];
@@ -67,12 +67,12 @@ std::vector<meters::Counter> find_counters(const Start& start) {
 CoreCounters::CoreCounters(const Start& start)
     : start_(start), begin_utc_seconds_(meters::UtcClock().seconds()) {
     if (start.counters.empty()) return;
-    sampler_.emplace(meters::CounterLog(host_of(start), start.counters), kSecondsBetween);
+    sampler_.emplace(meters::CounterLog(host_of(start), start.counters), kCounterIntervalSeconds);
 }
 
 std::vector<CounterRecord> CoreCounters::finish() {
     if (!sampler_) return {};
-    std::vector<CounterRecord> records = sampler_->finish(kPatienceSeconds);
+    std::vector<CounterRecord> records = sampler_->finish(kCounterTimeoutSeconds);
     // What has appeared since the beginning may have carried some of the bytes.
     for (const meters::Counter& now : interfaces_of_node()) {
         if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;

@@ -12,14 +12,16 @@ namespace hpcai::benchmark {
 namespace {
 
 // Of a detection in the network's output: x1, y1, x2, y2, score, category.
-constexpr std::int64_t kNumbers = 6;
+constexpr std::int64_t kNumbersPerDetection = 6;
 constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
 class Detector final : public Workload {
 public:
     explicit Detector(const Start& start) : start_(start) {}
 
-    std::int64_t outputs_per_sample() const override { return kRowsPerSample * kNumbers; }
+    std::int64_t outputs_per_sample() const override {
+        return kRowsPerSample * kNumbersPerDetection;
+    }
 
     void judge(const training::Predictions& predictions, GroupResult& result) const override {
         verification::judge_detections(annotations_of(predictions.labels).truth,
@@ -100,9 +102,11 @@ private:
             if (predictions.labels[image] < 0) continue;
             for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
                 const auto at = static_cast<std::size_t>(
-                    (static_cast<std::int64_t>(image) * kRowsPerSample + row) * kNumbers);
+                    (static_cast<std::int64_t>(image) * kRowsPerSample + row) *
+                    kNumbersPerDetection);
                 const auto numbers =
-                    std::span(predictions.outputs).subspan(at, static_cast<std::size_t>(kNumbers));
+                    std::span(predictions.outputs)
+                        .subspan(at, static_cast<std::size_t>(kNumbersPerDetection));
                 const auto category = static_cast<std::int32_t>(numbers[5]);
                 if (category == 0) break;  // the rest is unused
                 found.push_back(

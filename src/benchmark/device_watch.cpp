@@ -10,8 +10,8 @@
 namespace hpcai::benchmark {
 namespace {
 
-constexpr double kSecondsBetween = 1;
-constexpr double kPatienceSeconds = 60;
+constexpr double kHealthIntervalSeconds = 1;
+constexpr double kHealthTimeoutSeconds = 60;
 constexpr double kPatienceInFailureSeconds = 5;
 
 }  // namespace
@@ -19,11 +19,11 @@ constexpr double kPatienceInFailureSeconds = 5;
 DeviceWatch::DeviceWatch(const Start& start) : start_(start) {
     const auto& uuid = start.ranks[static_cast<std::size_t>(start.place.world_rank)].device_uuid;
     if (uuid.empty() || start.config.run.meters == config::Meters::none) return;
-    watch_.emplace(meters::NvmlSource{}.library, uuid, kSecondsBetween);
+    watch_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
 }
 
 void DeviceWatch::finish() {
-    finish(kPatienceSeconds);
+    finish(kHealthTimeoutSeconds);
 }
 
 void DeviceWatch::finish(double patience_seconds) {

@@ -22,11 +22,11 @@ using storage::FileLock;
 
 constexpr const char* kLocked = "config.yaml";  // no program replaces it
 constexpr std::chrono::milliseconds kBetweenTries{50};
-constexpr double kPatienceSeconds = 1;  // `hpcai500 status` tries the lock for a moment
+constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` tries the lock for a moment
 
 /// A job that is requeued since a node died meets the locks of that node until the file server
 /// gives it up: 90 s by NFS 4, some 100 s by Lustre.
-constexpr double kPatienceInJobsSeconds = 180;
+constexpr double kLockTimeoutInJobsSeconds = 180;
 
 void require_not_taken(const fs::path& output, const FileLock& lock) {
     require(lock.state() != FileLock::State::taken, ExitCode::usage,
@@ -37,14 +37,14 @@ void require_not_taken(const fs::path& output, const FileLock& lock) {
 
 FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
     const double patience =
-        std::getenv("SLURM_JOB_ID") != nullptr ? kPatienceInJobsSeconds : kPatienceSeconds;
+        std::getenv("SLURM_JOB_ID") != nullptr ? kLockTimeoutInJobsSeconds : kLockTimeoutSeconds;
     const Stopwatch watch;
     bool has_told = false;
     while (true) {
         FileLock lock(output / kLocked, kind);
         const double seconds = watch.seconds();
         if (lock.state() != FileLock::State::taken || seconds > patience) return lock;
-        if (!has_told && seconds > kPatienceSeconds) {
+        if (!has_told && seconds > kLockTimeoutSeconds) {
             has_told = true;
             std::cerr << fmt::format(
                 "hpcai500: {}: another program is at work in it, or was on a node that died; waits "

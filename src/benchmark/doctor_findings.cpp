@@ -13,14 +13,14 @@
 namespace hpcai::benchmark {
 namespace {
 
-using Ranks = std::span<const RankHealth>;
+using LaunchRanks = std::span<const RankHealth>;
 
-std::string rank_on_host(Ranks ranks, std::size_t rank) {
+std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
 /// Ranks whose text is not the most frequent one; all where there is none.
-std::vector<std::size_t> minority(Ranks ranks, std::string RankHealth::*text) {
+std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> votes;
     for (const RankHealth& rank : ranks) ++votes[rank.*text];
     const auto most =
@@ -38,7 +38,7 @@ std::vector<std::size_t> minority(Ranks ranks, std::string RankHealth::*text) {
 }
 
 /// "rank 3 on host1", "ranks 2, 3 on host1, host2".
-std::string names_of(Ranks ranks, const std::vector<std::size_t>& chosen) {
+std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) {
     if (chosen.size() == 1) return rank_on_host(ranks, chosen.front());
     constexpr std::size_t kMostNamed = 8;
     std::string numbers;
@@ -60,7 +60,7 @@ Finding bad(const char* check, std::string text, std::string remedy, ExitCode co
     return {check, std::move(text), std::move(remedy), true, code};
 }
 
-Finding configuration(Ranks ranks) {
+Finding configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
         const std::string& mine = ranks[rank].config;  // empty: a run sends it
@@ -93,7 +93,7 @@ std::string bound_to_numa(std::size_t ranks, int of_a_node, int numa_nodes, cons
                        ranks, of_a_node, nodes, launch.run);
 }
 
-Finding binding(Ranks ranks, const Launch& launch) {
+Finding binding(LaunchRanks ranks, const Launch& launch) {
     std::map<int, int> on_node;
     for (const RankHealth& rank : ranks) ++on_node[rank.node];
     std::vector<std::size_t> few;
@@ -135,7 +135,7 @@ Finding binding(Ranks ranks, const Launch& launch) {
                                        counted(ranks[0].numa_nodes, "NUMA node")));
 }
 
-Finding output(Ranks ranks) {
+Finding output(LaunchRanks ranks) {
     constexpr double kLeastBytes = 1e9;
     constexpr const char* kShared = "choose a folder on a shared file system with --output";
     if (!ranks[0].output_refusal.empty()) {
@@ -166,7 +166,7 @@ Finding output(Ranks ranks) {
 }
 
 /// Other kinds of devices may round in other ways.
-Finding golden(Ranks ranks) {
+Finding golden(LaunchRanks ranks) {
     const auto others = minority(ranks, &RankHealth::golden);
     if (others.empty()) {
         return good("golden",

@@ -14,11 +14,11 @@
 namespace hpcai::benchmark {
 namespace {
 
-constexpr std::size_t kRecordLimitBytes = std::size_t{16} << 20;
+constexpr std::size_t kExportedRecordLimitBytes = std::size_t{16} << 20;
 
 std::int64_t iterations_of(const std::filesystem::path& directory) {
     const auto path = directory / "record.json";
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kExportedRecordLimitBytes);
     return report::group_from_json(storage::text_of(bytes), path.string()).record.iterations;
 }
 

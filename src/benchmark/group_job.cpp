@@ -60,7 +60,7 @@ void report_residents(const data::ResidentPictures::Contents& held, Logger& log)
 constexpr double kAsLongAsItTakes = -1;
 
 /// Those that train one model.
-struct Ranks {
+struct GroupRanks {
     comm::Communicator& group;
     std::unique_ptr<comm::Communicator> stage;  // of a pipeline, or part; null: there is none
 };
@@ -250,7 +250,7 @@ void note_end(const Start& start, const Error& error, GroupOutcome& outcome) {
                                            error.code(), error.what());
 }
 
-void fail(const Start& start, const Ranks& ranks, const Error& error, GroupOutcome& outcome,
+void fail(const Start& start, const GroupRanks& ranks, const Error& error, GroupOutcome& outcome,
           Logger& log) {
     if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
         log.error("group {} failed: {}", start.place.group, error.what());
@@ -319,7 +319,7 @@ GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator&
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
     training::StepLog steps = make_step_log(start, clock, flight);
     ProgressReporter progress(start);
-    Ranks ranks{group, nullptr};
+    GroupRanks ranks{group, nullptr};
     std::optional<GroupWatch> watch;
     bool has_begun = false;
     try {

@@ -19,7 +19,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-constexpr double kSecondsBetweenLooks = 1;
+constexpr double kFlightIntervalSeconds = 1;
 constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
 constexpr double kLongestForRecords = 300;
@@ -28,7 +28,7 @@ constexpr double kLongestToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::chrono::milliseconds kLongestBetweenReadings{5000};
 constexpr std::size_t kNamed = 4;
-constexpr std::size_t kRecordLimitBytes = std::size_t{1} << 20;
+constexpr std::size_t kFlightLimitBytes = std::size_t{1} << 20;
 
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group) {
     return group_directory(output, group) / "flight";
@@ -40,7 +40,7 @@ std::filesystem::path flight_directory(const Start& start) {
 
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
     try {
-        const auto bytes = storage::read_file_bytes(file, kRecordLimitBytes);
+        const auto bytes = storage::read_file_bytes(file, kFlightLimitBytes);
         return report::flight_from_json(storage::text_of(bytes), file.string());
     } catch (const Error&) {
         return std::nullopt;
@@ -131,7 +131,7 @@ void GroupWatch::end() {
 
 void GroupWatch::look() {
     watchdog_.check();
-    if (since_look_.seconds() < kSecondsBetweenLooks) return;
+    if (since_look_.seconds() < kFlightIntervalSeconds) return;
     since_look_.restart();
     require(!next_here_ || !has_died(*next_here_), ExitCode::watchdog, "a rank has died");
 }

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRecordLimitBytes = std::size_t{1} << 30;
+constexpr std::size_t kResultLimitBytes = std::size_t{1} << 30;
 constexpr std::size_t kStepsLimitBytes = std::size_t{1} << 30;
 constexpr std::size_t kManifestLimitBytes = std::size_t{1} << 30;
 
@@ -124,7 +124,7 @@ RunRecord read_result(const fs::path& directory) {
                 ? fmt::format("; it has repetitions, such as {}",
                               (directory / verification::repetition_name(1)).string())
                 : "");
-    return report::from_json(text_of_file(path, kRecordLimitBytes), path.string());
+    return report::from_json(text_of_file(path, kResultLimitBytes), path.string());
 }
 
 void renew_report_files(const fs::path& directory) {
@@ -160,7 +160,7 @@ verification::Verification verify_result(const fs::path& directory) {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
             if (!is_file(name)) {
                 find(name, "is missing or no regular file");
-            } else if (text_of_file(directory / name, kRecordLimitBytes) != text) {
+            } else if (text_of_file(directory / name, kResultLimitBytes) != text) {
                 find(name, "is not what result.json and groups/<m>/steps.csv give");
             }
         }

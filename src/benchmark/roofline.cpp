@@ -32,7 +32,7 @@ constexpr double kAllReduce = 0.1;
 constexpr double kCalibration = 0.25;
 
 /// All ranks that measure, as one of them knows them.
-struct Ranks {
+struct MeasuredRanks {
     comm::Communicator& everyone;
     std::vector<int> node_of_rank;
     std::string host;
@@ -85,9 +85,10 @@ struct Sums {
     std::unique_ptr<comm::GradientReducer> reducer;
 };
 
-class Session {
+class RooflineSession {
 public:
-    Session(const RooflineRequest& request, const Ranks& ranks) : request_(request), ranks_(ranks) {
+    RooflineSession(const RooflineRequest& request, const MeasuredRanks& ranks)
+        : request_(request), ranks_(ranks) {
         std::vector<std::string> overrides = request.overrides;
         const bool has_samples = std::ranges::any_of(
             overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
@@ -209,7 +210,7 @@ private:
     }
 
     const RooflineRequest& request_;
-    const Ranks& ranks_;
+    const MeasuredRanks& ranks_;
     config::Config config_;
     std::unique_ptr<Logger> log_{make_logger("roofline", "")};
     std::unique_ptr<device::Device> device_;
@@ -227,16 +228,16 @@ ExitCode run_roofline(const RooflineRequest& request,
     const auto look_up = [](const char* name) -> const char* { return std::getenv(name); };
     if (comm::launched_ranks(look_up) == 1) {
         const std::unique_ptr<comm::Communicator> self = comm::make_self_communicator();
-        const Ranks ranks{*self, {0}, "this machine"};
-        use(Session(request, ranks).measure());
+        const MeasuredRanks ranks{*self, {0}, "this machine"};
+        use(RooflineSession(request, ranks).measure());
         return ExitCode::ok;
     }
     return in_world(request.command_line, [&](comm::MpiWorld& world) {
         comm::StartUp start_up = world.start_up();
         const auto rank = static_cast<std::size_t>(world.rank());
-        const Ranks ranks{start_up.everyone(), start_up.node_of_world_rank(),
-                          start_up.hostnames()[rank]};
-        const RooflineRecord record = Session(request, ranks).measure();
+        const MeasuredRanks ranks{start_up.everyone(), start_up.node_of_world_rank(),
+                                  start_up.hostnames()[rank]};
+        const RooflineRecord record = RooflineSession(request, ranks).measure();
         comm::run_together(start_up.everyone(), [&] {
             if (world.rank() == 0) use(record);
         });

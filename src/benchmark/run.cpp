@@ -83,7 +83,7 @@ void build_model(const Start& start, int world_rank, std::optional<BaseModel>& m
 }
 
 /// What must outlive MPI: after a failure MPI may still be working on the gradients.
-struct Session {
+struct RunSession {
     std::optional<Start> start;
     std::optional<BaseModel> model;
     std::unique_ptr<comm::GradientReducer> reducer;
@@ -120,10 +120,10 @@ void expect_faults(comm::Communicator& everyone, Start& start) {
 }
 
 /// One run of `series`. Behind one of which all went well MPI is done with the session.
-RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>& sessions) {
+RunEnd run_once(const Invocation& invocation, Series& series, std::list<RunSession>& sessions) {
     comm::MpiWorld& world = invocation.world;
     const Stopwatch since_start;
-    Session& session = sessions.emplace_back();
+    RunSession& session = sessions.emplace_back();
     comm::StartUp start_up = world.start_up();
     Start& start = session.start.emplace(agree_on_start(invocation.request, start_up, series));
     expect_faults(start_up.everyone(), start);
@@ -156,7 +156,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<Session>
 }
 
 /// All runs of run.repeat, as long as every rank is there. What ends a start ends them.
-ExitCode run_series(const Invocation& invocation, Series series, std::list<Session>& sessions) {
+ExitCode run_series(const Invocation& invocation, Series series, std::list<RunSession>& sessions) {
     while (true) {
         try {
             const RunEnd end = run_once(invocation, series, sessions);
@@ -180,7 +180,7 @@ ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
     const StopSignals signals;
     const Series series;
     training::faults_of_environment();  // or throws, on all ranks alike
-    std::list<Session> sessions;
+    std::list<RunSession> sessions;
     return in_world(request.command_line, [&](comm::MpiWorld& world) {
         return run_series({world, request, out}, series, sessions);
     });

@@ -20,16 +20,16 @@ constexpr int kTraceTag = 8196;  // beside those of the messages between stages 
 constexpr std::size_t kAlignments = 9;
 
 /// A rank's numbers, as one message.
-constexpr double RankRecord::*kNumbers[] = {
+constexpr double RankRecord::*kRankNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
     &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
     &RankRecord::peak_memory_bytes};
-using Message = std::array<double, std::size(kNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
+using Message = std::array<double, std::size(kRankNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
 
 Message pack(const RankRecord& record) {
     Message message{};
     std::size_t at = 0;
-    for (double RankRecord::*number : kNumbers) message[at++] = record.*number;
+    for (double RankRecord::*number : kRankNumbers) message[at++] = record.*number;
     for (const auto& row : metrics::kPhaseSpreads) message[at++] = record.mean.*row.phase;
     message[at] = static_cast<double>(record.steps);
     return message;
@@ -38,7 +38,7 @@ Message pack(const RankRecord& record) {
 RankRecord unpack(const Message& message) {
     RankRecord record;
     std::size_t at = 0;
-    for (double RankRecord::*number : kNumbers) record.*number = message[at++];
+    for (double RankRecord::*number : kRankNumbers) record.*number = message[at++];
     for (const auto& row : metrics::kPhaseSpreads) record.mean.*row.phase = message[at++];
     record.steps = static_cast<std::int64_t>(message[at]);
     return record;

@@ -12,22 +12,19 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-std::size_t index_of(int number) {
-    return static_cast<std::size_t>(number);
-}
-
 std::size_t round_up(std::size_t value, std::size_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
 /// Part `part` of `parts` of a range: whole blocks but for the last that holds any.
 Range part_of(const Range& range, int parts, int part) {
-    const auto count = index_of(parts);
+    const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = round_up((range.count() + count - 1) / count, kWireBlock);
     const auto at = [&](std::size_t index) {
         return std::min(range.begin + index * length, range.end);
     };
-    return {at(index_of(part)), at(index_of(part) + 1)};
+    const auto index = static_cast<std::size_t>(part);
+    return {at(index), at(index + 1)};
 }
 
 int place_in(std::span<const int> ranks, int rank) {
@@ -58,7 +55,7 @@ SumPlace place_in_hierarchy(const SumOptions& options, int rank) {
         nodes[node_of_rank[one]].push_back(static_cast<int>(one));
     }
     SumPlace place;
-    place.inner = nodes.at(node_of_rank[index_of(rank)]);
+    place.inner = nodes.at(node_of_rank[rank]);
     place.inner_index = place_in(place.inner, rank);
     place.sets = static_cast<int>(nodes.size());
     place.parts = static_cast<int>(place.inner.size());
@@ -67,7 +64,7 @@ SumPlace place_in_hierarchy(const SumOptions& options, int rank) {
     }
     if (place.inner_index >= place.parts) return place;
     for (const auto& [node, ranks] : nodes) {
-        place.outer.push_back(ranks[index_of(place.inner_index)]);
+        place.outer.push_back(ranks[place.inner_index]);
     }
     place.outer_index = place_in(place.outer, rank);
     return place;
@@ -128,13 +125,13 @@ private:
             const int owner = turn(place_.inner_index, k, inner_size());
             if (owner >= place_.parts) continue;
             step.encode.push_back(memory_.piece(part_of(all_, place_.parts, owner)));
-            add_message(step.sends, place_.inner[index_of(owner)], step.encode.back());
+            add_message(step.sends, place_.inner[owner], step.encode.back());
         }
         if (!owns()) return;
         for (int other = 0; other < inner_size(); ++other) {
             if (other == place_.inner_index) continue;
             step.add.push_back(memory_.piece(mine_));
-            add_message(step.receives, place_.inner[index_of(other)], step.add.back());
+            add_message(step.receives, place_.inner[other], step.add.back());
         }
     }
 
@@ -146,13 +143,13 @@ private:
         for (int k = 1; k < place_.sets; ++k) {
             const int owner = turn(place_.outer_index, k, place_.sets);
             step.encode.push_back(memory_.piece(part_of(mine_, place_.sets, owner)));
-            add_message(step.sends, place_.outer[index_of(owner)], step.encode.back());
+            add_message(step.sends, place_.outer[owner], step.encode.back());
         }
         const Range share = part_of(mine_, place_.sets, place_.outer_index);
         for (int other = 0; other < place_.sets; ++other) {
             if (other == place_.outer_index) continue;
             step.add.push_back(memory_.piece(share));
-            add_message(step.receives, place_.outer[index_of(other)], step.add.back());
+            add_message(step.receives, place_.outer[other], step.add.back());
         }
     }
 
@@ -167,7 +164,7 @@ private:
                 shares.push_back(memory_.piece(part_of(range, place_.sets, share)));
             }
         }
-        if (owns()) gather_over_sets(pieces[index_of(place_.inner_index)]);
+        if (owns()) gather_over_sets(pieces[place_.inner_index]);
         gather_in_set(pieces);
         for (const auto& shares : pieces) {
             auto& decode = program_.steps.back().decode;
@@ -177,12 +174,12 @@ private:
 
     void gather_over_sets(const std::vector<WirePiece>& shares) {
         SumStep& step = program_.steps.emplace_back();
-        const WirePiece& mine = shares[index_of(place_.outer_index)];
+        const WirePiece& mine = shares[place_.outer_index];
         step.encode.push_back(mine);
         for (int k = 1; k < place_.sets; ++k) {
             const int other = turn(place_.outer_index, k, place_.sets);
-            add_message(step.sends, place_.outer[index_of(other)], mine);
-            add_message(step.receives, place_.outer[index_of(other)], shares[index_of(other)]);
+            add_message(step.sends, place_.outer[other], mine);
+            add_message(step.receives, place_.outer[other], shares[other]);
         }
     }
 
@@ -191,9 +188,9 @@ private:
         SumStep& step = program_.steps.emplace_back();
         for (int k = 1; k < inner_size(); ++k) {
             const int other = turn(place_.inner_index, k, inner_size());
-            const int rank = place_.inner[index_of(other)];
-            if (owns()) add_shares(step.sends, rank, pieces[index_of(place_.inner_index)]);
-            if (other < place_.parts) add_shares(step.receives, rank, pieces[index_of(other)]);
+            const int rank = place_.inner[other];
+            if (owns()) add_shares(step.sends, rank, pieces[place_.inner_index]);
+            if (other < place_.parts) add_shares(step.receives, rank, pieces[other]);
         }
     }
 

@@ -11,10 +11,6 @@ namespace hpcai::comm {
 
 namespace {
 
-std::size_t index_of(int number) {
-    return static_cast<std::size_t>(number);
-}
-
 /// How many of some ranks are on each node.
 using NodeCounts = std::map<int, int>;
 
@@ -63,16 +59,17 @@ private:
     void list_torus() {
         const int columns = columns_of_torus(options_.torus_columns, size());
         const int rows = size() / columns;
-        std::vector<NodeCounts> of_row(index_of(rows)), of_column(index_of(columns));
+        std::vector<NodeCounts> of_row(static_cast<std::size_t>(rows)),
+            of_column(static_cast<std::size_t>(columns));
         for (int rank = 0; rank < size(); ++rank) {
-            ++of_row[index_of(rank / columns)][nodes_[index_of(rank)]];
-            ++of_column[index_of(rank % columns)][nodes_[index_of(rank)]];
+            ++of_row[rank / columns][nodes_[rank]];
+            ++of_column[rank % columns][nodes_[rank]];
         }
         for (int rank = 0; rank < size(); ++rank) {
-            const int node = nodes_[index_of(rank)];
-            const int elsewhere = columns - of_row[index_of(rank / columns)][node];
+            const int node = nodes_[rank];
+            const int elsewhere = columns - of_row[rank / columns][node];
             list_.push_back({columns, columns, rows, true, elsewhere, elsewhere,
-                             rows - of_column[index_of(rank % columns)][node], node});
+                             rows - of_column[rank % columns][node], node});
         }
     }
 
@@ -85,7 +82,7 @@ private:
         std::vector<int> places;  // of ranks in their sets
         std::map<std::pair<int, int>, int> of_set, owners_of_set, of_part;  // on a node
         for (int rank = 0; rank < size(); ++rank) {
-            const int set = set_of_rank[index_of(rank)], node = nodes_[index_of(rank)];
+            const int set = set_of_rank[rank], node = nodes_[rank];
             places.push_back(seen[set]++);
             ++of_set[{set, node}];
             if (places.back() >= least) continue;
@@ -94,8 +91,8 @@ private:
         }
         const auto sets = static_cast<int>(counts.size());
         for (int rank = 0; rank < size(); ++rank) {
-            const int set = set_of_rank[index_of(rank)], node = nodes_[index_of(rank)];
-            const int place = places[index_of(rank)];
+            const int set = set_of_rank[rank], node = nodes_[rank];
+            const int place = places[rank];
             list_.push_back({counts[set], least, sets, place < least,
                              counts[set] - of_set[{set, node}], least - owners_of_set[{set, node}],
                              sets - of_part[{place, node}], node});
@@ -148,7 +145,7 @@ SumTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent) 
         SentBytes sent;
     };
     const OfRank mine{node, sent};
-    std::vector<OfRank> all(index_of(group.size()));
+    std::vector<OfRank> all(static_cast<std::size_t>(group.size()));
     group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
     SumTraffic most;
     std::map<std::int64_t, std::int64_t> out_of_node;

@@ -13,24 +13,24 @@ namespace hpcai::data {
 
 namespace {
 
-using Color = std::array<std::uint8_t, kImageChannels>;
+using PixelColor = std::array<std::uint8_t, kImageChannels>;
 
 /// Dark to bright, evenly spaced: the sequence "viridis" (Smith and van der Walt, 2015) in nine.
-constexpr std::array<Color, 9> kRamp{{{68, 1, 84},
-                                      {71, 44, 122},
-                                      {59, 81, 139},
-                                      {44, 113, 142},
-                                      {33, 144, 141},
-                                      {39, 173, 129},
-                                      {92, 200, 99},
-                                      {170, 220, 50},
-                                      {253, 231, 37}}};
-constexpr Color kNotFinite{255, 0, 255};
-constexpr Color kUnknownCategory{255, 255, 255};
+constexpr std::array<PixelColor, 9> kRamp{{{68, 1, 84},
+                                           {71, 44, 122},
+                                           {59, 81, 139},
+                                           {44, 113, 142},
+                                           {33, 144, 141},
+                                           {39, 173, 129},
+                                           {92, 200, 99},
+                                           {170, 220, 50},
+                                           {253, 231, 37}}};
+constexpr PixelColor kNotFiniteColor{255, 0, 255};
+constexpr PixelColor kUnknownCategory{255, 255, 255};
 
 struct CategoryStyle {
     std::string_view name;
-    Color color;
+    PixelColor color;
 };
 constexpr std::array<CategoryStyle, kClimateCategories> kStyles{{
     {"TD", {255, 170, 0}},
@@ -56,7 +56,7 @@ constexpr int kLargestScale = 4;
 constexpr int kLineWidth = 2;  // pixels
 constexpr int kTextScale = 3;
 
-void set_pixel(Image& image, int x, int y, const Color& color) {
+void set_pixel(Image& image, int x, int y, const PixelColor& color) {
     if (x < 0 || y < 0 || x >= image.width || y >= image.height) return;
     const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
                      static_cast<std::size_t>(x)) *
@@ -64,7 +64,7 @@ void set_pixel(Image& image, int x, int y, const Color& color) {
     std::copy(color.begin(), color.end(), image.pixels.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-void fill(Image& image, const PixelBox& box, const Color& color) {
+void fill(Image& image, const PixelBox& box, const PixelColor& color) {
     for (int y = box.top; y < box.top + box.height; ++y) {
         for (int x = box.left; x < box.left + box.width; ++x) set_pixel(image, x, y, color);
     }
@@ -88,15 +88,15 @@ Range range_of(const std::vector<float>& values) {
     return {quantile(0.005), quantile(0.995)};
 }
 
-Color color_of(float value, const Range& range) {
-    if (!std::isfinite(value)) return kNotFinite;
+PixelColor color_of(float value, const Range& range) {
+    if (!std::isfinite(value)) return kNotFiniteColor;
     const float share = range.high > range.low
                             ? std::clamp((value - range.low) / (range.high - range.low), 0.0F, 1.0F)
                             : 0.5F;
     const float place = share * static_cast<float>(kRamp.size() - 1);
     const auto below = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
     const float rest = place - static_cast<float>(below);
-    Color color{};
+    PixelColor color{};
     for (std::size_t c = 0; c < color.size(); ++c) {
         const float mixed = static_cast<float>(kRamp[below][c]) * (1 - rest) +
                             static_cast<float>(kRamp[below + 1][c]) * rest;
@@ -105,7 +105,7 @@ Color color_of(float value, const Range& range) {
     return color;
 }
 
-void draw_frame(Image& image, const PixelBox& box, const Color& color) {
+void draw_frame(Image& image, const PixelBox& box, const PixelColor& color) {
     fill(image, {box.left, box.top, box.width, kLineWidth}, color);
     fill(image, {box.left, box.top + box.height - kLineWidth, box.width, kLineWidth}, color);
     fill(image, {box.left, box.top, kLineWidth, box.height}, color);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kSchema = "hpcai500-index-1";
+constexpr const char* kIndexSchema = "hpcai500-index-1";
 
 std::string dump(const json& value, const fs::path& root) {
     try {
@@ -30,7 +30,7 @@ std::string dump(const json& value, const fs::path& root) {
 }
 
 std::string to_lines(const SampleIndex& index, const std::string& root) {
-    std::string text = dump({{"schema", kSchema},
+    std::string text = dump({{"schema", kIndexSchema},
                              {"root", root},
                              {"classes", index.classes},
                              {"samples", index.samples.size()}},
@@ -106,8 +106,8 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     LineReader lines(text, name);
     const json header = lines.next();
     const auto schema = lines.member<std::string>(header, "schema");
-    require(schema == kSchema, ExitCode::data, "{}: schema '{}', expected '{}'", lines.where(),
-            schema, kSchema);
+    require(schema == kIndexSchema, ExitCode::data, "{}: schema '{}', expected '{}'", lines.where(),
+            schema, kIndexSchema);
     SampleIndex index;
     index.root = lines.member<std::string>(header, "root");
     index.classes = lines.member<std::vector<std::string>>(header, "classes");

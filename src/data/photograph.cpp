@@ -19,7 +19,7 @@ struct Point {
     float x, y;
 };
 
-using Color = std::array<float, kImageChannels>;  // 0 to 1
+using LinearColor = std::array<float, kImageChannels>;  // 0 to 1
 
 float length(Point p) {
     return std::sqrt(p.x * p.x + p.y * p.y);
@@ -93,7 +93,7 @@ struct Object {
     float radius;            // pixels
     float cosine, sine;      // of its rotation
     float radians_per_unit;  // of its surface
-    Color dark, light;
+    LinearColor dark, light;
 };
 
 float between(CounterStream& random, float low, float high) {
@@ -101,8 +101,8 @@ float between(CounterStream& random, float low, float high) {
 }
 
 /// A colour of the given brightness and any hue.
-Color any_color(CounterStream& random, float brightness) {
-    Color color{};
+LinearColor any_color(CounterStream& random, float brightness) {
+    LinearColor color{};
     const float hue = between(random, 0, 2 * kPi);
     const float strength = between(random, 0.0F, 0.35F);
     for (std::size_t c = 0; c < color.size(); ++c) {
@@ -169,7 +169,7 @@ private:
 struct Scene {
     ImageSize size;
     Hills coarse, fine;
-    Color low, high;              // of the background
+    LinearColor low, high;        // of the background
     std::vector<Object> objects;  // later ones stand in front
     Point light;                  // change of the gain across the picture
     float gain;
@@ -206,7 +206,7 @@ Scene make_scene(CounterStream& random, const PhotographSet& set, int label) {
     return scene;
 }
 
-void paint(const Object& object, Point pixel, Color& color) {
+void paint(const Object& object, Point pixel, LinearColor& color) {
     const float dx = (pixel.x - object.center.x) / object.radius;
     const float dy = (pixel.y - object.center.y) / object.radius;
     if (std::max(std::abs(dx), std::abs(dy)) > 1.5F) return;
@@ -222,11 +222,11 @@ void paint(const Object& object, Point pixel, Color& color) {
     }
 }
 
-Color color_at(const Scene& scene, int x, int y) {
+LinearColor color_at(const Scene& scene, int x, int y) {
     const float u = static_cast<float>(x) / static_cast<float>(scene.size.width);
     const float v = static_cast<float>(y) / static_cast<float>(scene.size.height);
     const float mix = 0.65F * scene.coarse.at(u, v) + 0.35F * scene.fine.at(u, v);
-    Color color{};
+    LinearColor color{};
     for (std::size_t c = 0; c < color.size(); ++c) {
         color[c] = scene.low[c] + (scene.high[c] - scene.low[c]) * mix;
     }

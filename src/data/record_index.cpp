@@ -20,10 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSchema = "hpcai500-records-1";
+constexpr const char* kRecordsSchema = "hpcai500-records-1";
 constexpr std::array kDTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
-constexpr std::size_t kLargestIndex = std::size_t{1} << 30;  // bytes
-constexpr int kLargestSide = 16'384;                         // pixels
+constexpr std::size_t kLargestIndexBytes = std::size_t{1} << 30;  // bytes
+constexpr int kLargestRecordSide = 16'384;                        // pixels
 constexpr std::size_t kMostChannels = 1024;
 constexpr std::int32_t kMostCategories = 1'000'000;
 constexpr std::size_t kLongestGenerator = 256;
@@ -44,11 +44,11 @@ public:
     explicit IndexReader(const std::filesystem::path& path) : place_(path.string()) {}
 
     RecordIndex read(const json& document) {
-        check(document.is_object() && document.value("schema", json()) == kSchema, "schema");
+        check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
         RecordIndex index;
         index.dtype = dtype(member(document, "dtype"));
-        index.height = static_cast<int>(integer(document, "height", 1, kLargestSide));
-        index.width = static_cast<int>(integer(document, "width", 1, kLargestSide));
+        index.height = static_cast<int>(integer(document, "height", 1, kLargestRecordSide));
+        index.width = static_cast<int>(integer(document, "width", 1, kLargestRecordSide));
         for (const json& name : array(document, "channels")) {
             check(name.is_string(), "channels");
             index.channels.push_back(name.get<std::string>());
@@ -171,7 +171,7 @@ std::uint32_t checksum_of(std::span<const std::byte> record) {
 }
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder) {
-    json document{{"schema", kSchema},
+    json document{{"schema", kRecordsSchema},
                   {"dtype", tensor::name_of(index.dtype)},
                   {"height", index.height},
                   {"width", index.width},
@@ -192,7 +192,7 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 RecordIndex read_record_index(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / kRecordIndexName;
     storage::matches_manifest(path);
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestIndex);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestIndexBytes);
     const json document = storage::parse_strict_json(storage::text_of(bytes), path.string());
     return IndexReader(path).read(document);
 }

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaximumFileBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaximumVocBytes = std::size_t{16} << 20;
 constexpr std::size_t kMaximumListBytes = std::size_t{1} << 30;
 
 std::string_view trimmed(std::string_view text) {
@@ -33,7 +33,7 @@ std::string_view trimmed(std::string_view text) {
 class AnnotationFile {
 public:
     explicit AnnotationFile(const fs::path& path)
-        : name_(path.string()), bytes_(storage::read_file_bytes(path, kMaximumFileBytes)) {
+        : name_(path.string()), bytes_(storage::read_file_bytes(path, kMaximumVocBytes)) {
         const pugi::xml_parse_result result =
             document_.load_buffer(bytes_.data(), bytes_.size(), pugi::parse_default);
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",

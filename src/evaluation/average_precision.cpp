@@ -12,7 +12,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint32_t kReplicates = 1000;
+constexpr std::uint32_t kImageReplicates = 1000;
 constexpr std::uint64_t kSeed = 1;
 
 /// Recall and precision after each detection that is right. Those between have the recall of the
@@ -159,7 +159,7 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               double threshold) {
     const std::vector<CategoryMatches> categories = match(truth, detections, threshold);
     std::vector<double> means;
-    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+    for (std::uint32_t replicate = 0; replicate < kImageReplicates; ++replicate) {
         const CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
         const auto mean = mean_precision_of_draw(categories, truth.images, stream);
         if (mean) means.push_back(*mean);

@@ -8,7 +8,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr int kRoot = 0;
+constexpr int kReceivingRank = 0;
 constexpr int kExchangeTag = 3;
 constexpr int kResultTag = 4;
 
@@ -172,8 +172,8 @@ void collect(comm::Communicator& ranks, const std::vector<Detection>& mine,
              std::vector<Detection>& all) {
     const auto count = static_cast<std::int64_t>(mine.size());
     const std::vector<std::int64_t> counts = gather(ranks, std::span(&count, 1));
-    if (ranks.rank() != kRoot) {
-        ranks.send(std::as_bytes(std::span(mine)), kRoot, kResultTag);
+    if (ranks.rank() != kReceivingRank) {
+        ranks.send(std::as_bytes(std::span(mine)), kReceivingRank, kResultTag);
         return;
     }
     all.insert(all.end(), mine.begin(), mine.end());

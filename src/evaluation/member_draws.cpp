@@ -7,7 +7,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint32_t kReplicates = 1000;
+constexpr std::uint32_t kMemberReplicates = 1000;
 constexpr std::uint32_t kOfMembers = 1, kOfSamples = 2;  // streams of one replicate
 
 }  // namespace
@@ -20,7 +20,7 @@ MemberDraws draw_members(int members, std::uint64_t seed) {
     MemberDraws draws;
     draws.seed = seed;
     std::map<std::vector<float>, std::size_t> known;
-    for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
+    for (std::uint32_t replicate = 0; replicate < kMemberReplicates; ++replicate) {
         CounterStream stream(seed, RandomPurpose::confidence, replicate, kOfMembers);
         std::vector<float> weights(static_cast<std::size_t>(members));
         for (int draw = 0; draw < members; ++draw) {

@@ -7,7 +7,7 @@
 namespace hpcai::graph {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kOffsetAlignment = 64;
 
 bool live_together(const Lifetime& a, const Lifetime& b) {
     return a.first <= b.last && b.first <= a.last;
@@ -40,7 +40,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
     std::vector<Placed> placed;  // sorted by begin
     for (const std::size_t index : order) {
         const std::size_t bytes =
-            (lifetimes[index].bytes + kAlignment - 1) / kAlignment * kAlignment;
+            (lifetimes[index].bytes + kOffsetAlignment - 1) / kOffsetAlignment * kOffsetAlignment;
         std::vector<Placed> neighbours;
         std::copy_if(placed.begin(), placed.end(), std::back_inserter(neighbours),
                      [&](const Placed& other) {

@@ -11,7 +11,7 @@ namespace {
 using ops::Pass;
 
 /// As far apart as libraries want workspaces to be.
-std::size_t aligned(std::size_t bytes) {
+std::size_t aligned_bytes(std::size_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
 
@@ -50,7 +50,7 @@ void Network::Builder::plan_kernels() {
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
-        prepared += aligned(memory.prepared_bytes);
+        prepared += aligned_bytes(memory.prepared_bytes);
         if (memory.saved_bytes > 0) binding.saved = new_tensor(memory.saved_bytes);
         workspace_bytes_ = std::max(workspace_bytes_, memory.workspace_bytes);
         bindings_.push_back(std::move(binding));
@@ -231,8 +231,8 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
 
 void Network::Builder::place() {
     plan_ = plan_memory(lifetimes_);
-    plan_.total_bytes = aligned(plan_.total_bytes);  // where the workspace begins
-    network_.memory_.arena_bytes = plan_.total_bytes + aligned(workspace_bytes_);
+    plan_.total_bytes = aligned_bytes(plan_.total_bytes);  // where the workspace begins
+    network_.memory_.arena_bytes = plan_.total_bytes + aligned_bytes(workspace_bytes_);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
     if (network_.prepared_ == nullptr) {
         network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);

@@ -5,11 +5,11 @@
 namespace hpcai::graph {
 namespace {
 
-// Whole cache lines, so that vector loops over a parameter start aligned.
-constexpr std::size_t kAlignment = 16;
+// Whole cache lines, so that vector loops over a parameter start aligned_elements.
+constexpr std::size_t kElementAlignment = 16;
 
-std::size_t aligned(std::size_t elements) {
-    return (elements + kAlignment - 1) / kAlignment * kAlignment;
+std::size_t aligned_elements(std::size_t elements) {
+    return (elements + kElementAlignment - 1) / kElementAlignment * kElementAlignment;
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int o
     for (const Parameter& parameter : graph.parameters()) {
         const auto size = static_cast<std::size_t>(parameter.shape.elements());
         ranges_.push_back({elements_, elements_ + size});
-        elements_ += aligned(size);
+        elements_ += aligned_elements(size);
     }
     for (const NormStatistics& statistics : graph.statistics()) {
         const auto size = static_cast<std::size_t>(statistics.channels);

@@ -117,7 +117,7 @@ std::string cell(const Quantity& flops, const Quantity& share) {
                        share.value ? format_percent(*share.value) : "");
 }
 
-void put(ordered_json& object, const std::string& key, const Quantity& quantity) {
+void put_quantity(ordered_json& object, const std::string& key, const Quantity& quantity) {
     object[key] = quantity.value ? ordered_json(*quantity.value) : ordered_json(nullptr);
     if (!quantity.value) object[key + "_reason"] = quantity.reason;
 }
@@ -153,10 +153,10 @@ std::string to_json(const SweepRecord& sweep) {
     ordered_json points = ordered_json::array();
     for (const SweepPoint& point : sweep.points) {
         ordered_json one{{"ranks", point.ranks}};
-        put(one, "bagging_flops", point.bagging_flops);
-        put(one, "bagging_efficiency", point.bagging_efficiency);
-        put(one, "data_parallel_flops", point.data_parallel_flops);
-        put(one, "data_parallel_efficiency", point.data_parallel_efficiency);
+        put_quantity(one, "bagging_flops", point.bagging_flops);
+        put_quantity(one, "bagging_efficiency", point.bagging_efficiency);
+        put_quantity(one, "data_parallel_flops", point.data_parallel_flops);
+        put_quantity(one, "data_parallel_efficiency", point.data_parallel_efficiency);
         points.push_back(std::move(one));
     }
     const ordered_json document{{"schema", "hpcai500-sweep/1"},

@@ -25,12 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
-constexpr double kSame = 0.02;      // of a time, which counts as none
-constexpr double kRounding = 1e-9;  // of a ratio
+constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
+constexpr double kSameTime = 0.02;       // of a time, which counts as none
+constexpr double kRatioRounding = 1e-9;  // of a ratio
 
 std::string text_of(const fs::path& path) {
-    const auto bytes = storage::read_file_bytes(path, kTextLimitBytes);
+    const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
     return std::string(storage::text_of(bytes));
 }
 
@@ -135,12 +135,12 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
     metric.why =
         fmt::format("time x {:.4f} to {:.4f} (95 %, bootstrap of steps)", time.low, time.high);
-    const double rounding = kRounding * *stored;
+    const double rounding = kRatioRounding * *stored;
     if (!(time.low <= *stored + rounding && *stored - rounding <= time.high)) {
         metric.why += fmt::format(", but the results have x {:.4f}", *stored);
         return metric;
     }
-    if (time.low >= 1 - kSame && time.high <= 1 + kSame) {
+    if (time.low >= 1 - kSameTime && time.high <= 1 + kSameTime) {
         metric.judgement = Judgement::same;
     } else if (time.high < 1) {
         metric.judgement = Judgement::faster;
@@ -177,9 +177,10 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
     metric.why = fmt::format("speed {}, quality {}", word_of(speed), word_of(quality));
     if (!is_known || (sum == 0 && sign(speed) != 0)) return metric;
     const double ratio = *metric.second.value / *metric.first.value;
-    const bool do_numbers_agree = sum > 0   ? ratio > 1
-                                  : sum < 0 ? ratio < 1
-                                            : ratio >= 1 / (1 + kSame) && ratio <= 1 / (1 - kSame);
+    const bool do_numbers_agree =
+        sum > 0   ? ratio > 1
+        : sum < 0 ? ratio < 1
+                  : ratio >= 1 / (1 + kSameTime) && ratio <= 1 / (1 - kSameTime);
     if (!do_numbers_agree) {
         metric.why += fmt::format(", but the results have x {:.4f}", ratio);
         return metric;

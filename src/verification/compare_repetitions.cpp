@@ -11,10 +11,10 @@
 namespace hpcai::verification {
 namespace {
 
-constexpr double kSame = 0.02;   // of a time, as between single runs
-constexpr double kLevel = 0.05;  // of the test
+constexpr double kSameTimeOfRepetitions = 0.02;  // of a time, as between single runs
+constexpr double kTestLevel = 0.05;              // of the test
 
-struct Row {
+struct RepetitionMetric {
     const char* key;
     Quantity RepetitionRecord::*of;
     RepetitionSpreadRecord RepetitionsRecord::*spread;
@@ -22,12 +22,15 @@ struct Row {
     bool is_speed;
 };
 
-constexpr std::array kRows{
-    Row{"scores.flops", &RepetitionRecord::flops, &RepetitionsRecord::flops, true, true},
-    Row{"scores.vflops", &RepetitionRecord::vflops, &RepetitionsRecord::vflops, true, false},
-    Row{"quality.ensemble", &RepetitionRecord::quality, &RepetitionsRecord::quality, true, false},
-    Row{"time.training_seconds", &RepetitionRecord::training_seconds,
-        &RepetitionsRecord::training_seconds, false, true},
+constexpr std::array kRepetitionMetrics{
+    RepetitionMetric{"scores.flops", &RepetitionRecord::flops, &RepetitionsRecord::flops, true,
+                     true},
+    RepetitionMetric{"scores.vflops", &RepetitionRecord::vflops, &RepetitionsRecord::vflops, true,
+                     false},
+    RepetitionMetric{"quality.ensemble", &RepetitionRecord::quality, &RepetitionsRecord::quality,
+                     true, false},
+    RepetitionMetric{"time.training_seconds", &RepetitionRecord::training_seconds,
+                     &RepetitionsRecord::training_seconds, false, true},
 };
 
 std::vector<double> values_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
@@ -42,11 +45,12 @@ std::vector<double> values_of(const RepetitionsRecord& record, Quantity Repetiti
 bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
     const auto [low_1, high_1] = std::ranges::minmax(first);
     const auto [low_2, high_2] = std::ranges::minmax(second);
-    return low_1 > 0 && low_2 >= (1 - kSame) * high_1 && high_2 <= (1 + kSame) * low_1;
+    return low_1 > 0 && low_2 >= (1 - kSameTimeOfRepetitions) * high_1 &&
+           high_2 <= (1 + kSameTimeOfRepetitions) * low_1;
 }
 
-void judge(const Row& row, const std::vector<double>& first, const std::vector<double>& second,
-           MetricComparison& metric) {
+void judge(const RepetitionMetric& row, const std::vector<double>& first,
+           const std::vector<double>& second, MetricComparison& metric) {
     metric.judgement = Judgement::unclear;
     if (first.empty() || second.empty()) {
         metric.why = "one has no run whose groups all finished";
@@ -57,8 +61,8 @@ void judge(const Row& row, const std::vector<double>& first, const std::vector<d
         fmt::format("p = {:.3g} (rank sums of {} and {} runs)", p, first.size(), second.size());
     if (are_same(first, second)) {
         metric.judgement = Judgement::same;
-        metric.why += fmt::format(", all within {} %", 100 * kSame);
-    } else if (p <= kLevel) {
+        metric.why += fmt::format(", all within {} %", 100 * kSameTimeOfRepetitions);
+    } else if (p <= kTestLevel) {
         const bool is_more = *metric.second.value > *metric.first.value;
         const bool is_better = is_more == row.more_is_better;
         metric.judgement = row.is_speed ? (is_better ? Judgement::faster : Judgement::slower)
@@ -70,7 +74,7 @@ void judge(const Row& row, const std::vector<double>& first, const std::vector<d
 
 void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
                          std::vector<MetricComparison>& metrics) {
-    for (const Row& row : kRows) {
+    for (const RepetitionMetric& row : kRepetitionMetrics) {
         for (MetricComparison& metric : metrics) {
             if (metric.key != row.key) continue;
             metric.first = (first.*row.spread).median;

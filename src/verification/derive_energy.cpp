@@ -44,7 +44,7 @@ constexpr std::array kKinds{
 constexpr const char* kHow =
     "read about every second from the start of a group's clock to its last step, of each node "
     "while one of its groups trained; power supplies, fans, disks and networks are not in it";
-constexpr const char* kLevel =
+constexpr const char* kCounterLevel =
     "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which want the "
     "power of whole nodes over the core phase by a meter of their own";
 
@@ -186,7 +186,7 @@ std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, 
 
 void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energy) {
     energy.source = fmt::format("{}", fmt::join(kinds, " and "));
-    energy.level = kLevel;
+    energy.level = kCounterLevel;
     std::set<std::string> families;
     for (const MeterRecord& one : energy.meters) {
         if (one.joules.value) families.insert(one.name.substr(0, one.name.find(':')));

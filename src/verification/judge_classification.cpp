@@ -10,21 +10,21 @@ Quantity share(std::int64_t correct, std::int64_t samples) {
     return or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
 }
 
-evaluation::TopK count(const Probabilities& said) {
+evaluation::TopK count_hits(const Probabilities& said) {
     return evaluation::top_k(said.values, said.labels, said.classes);
 }
 
 }  // namespace
 
 void judge_member(const Probabilities& said, GroupResult& result) {
-    const evaluation::TopK counts = count(said);
+    const evaluation::TopK counts = count_hits(said);
     result.quality = share(counts.correct_1, counts.samples);
     result.quality_top_5 = share(counts.correct_5, counts.samples);
 }
 
 void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
-    const evaluation::TopK by_majority = count(said.majority);
-    const evaluation::TopK counts = said.majority_counts ? by_majority : count(said.soft);
+    const evaluation::TopK by_majority = count_hits(said.majority);
+    const evaluation::TopK counts = said.majority_counts ? by_majority : count_hits(said.soft);
     quality.ensemble = share(counts.correct_1, counts.samples);
     quality.ensemble_top_5 = share(counts.correct_5, counts.samples);
     quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);

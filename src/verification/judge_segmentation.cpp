@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kNoCell = "no cell was scored";
 constexpr int kDraws = 1000;
 
-evaluation::CellCounts count(const Probabilities& said) {
+evaluation::CellCounts count_cells(const Probabilities& said) {
     return evaluation::count_cells(said.values, said.labels, said.classes);
 }
 
@@ -23,17 +23,18 @@ SegmentRecord segment_record(const std::string& name, const evaluation::ClassCel
 }  // namespace
 
 void judge_cells(const Probabilities& said, GroupResult& result) {
-    result.quality = or_reason(evaluation::mean_iou(count(said)), kNoCell);
+    result.quality = or_reason(evaluation::mean_iou(count_cells(said)), kNoCell);
     result.quality_top_5 = nothing("a segmentation has no Top-5");
 }
 
 void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
     const Probabilities& counted = said.majority_counts ? said.majority : said.soft;
-    const evaluation::CellCounts counts = count(counted);
+    const evaluation::CellCounts counts = count_cells(counted);
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
     quality.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
-    quality.ensemble_majority = or_reason(evaluation::mean_iou(count(said.majority)), kNoCell);
+    quality.ensemble_majority =
+        or_reason(evaluation::mean_iou(count_cells(said.majority)), kNoCell);
     quality.ensemble_top_5 = nothing("a segmentation has no Top-5");
     quality.out_of_bag = nothing("bagging.out_of_bag is false");
     quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload finds no boxes");

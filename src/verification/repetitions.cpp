@@ -13,7 +13,7 @@
 namespace hpcai::verification {
 namespace {
 
-constexpr std::size_t kTextLimitBytes = std::size_t{16} << 20;
+constexpr std::size_t kRepetitionsLimitBytes = std::size_t{16} << 20;
 
 /// `values` is not empty.
 double median_of(std::vector<double> values) {
@@ -100,7 +100,7 @@ std::size_t median_repetition(const RepetitionsRecord& record) {
 
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     const auto path = directory / kRepetitionsName;
-    const auto bytes = storage::read_file_bytes(path, kTextLimitBytes);
+    const auto bytes = storage::read_file_bytes(path, kRepetitionsLimitBytes);
     RepetitionsRecord record =
         report::repetitions_from_json(storage::text_of(bytes), path.string());
     require(!record.repetitions.empty(), ExitCode::data, "'{}': has no run", path.string());

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
-constexpr double kRounding = 1e-9;  // of sums of the same steps in another order
+constexpr double kSumRounding = 1e-9;  // of sums of the same steps in another order
 
 evaluation::Interval quantiles_95(std::vector<double> values) {
     std::ranges::sort(values);
@@ -121,7 +121,7 @@ std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
     if (ratios.empty()) return std::nullopt;
     const evaluation::Interval interval = quantiles_95(std::move(ratios));
     const double observed = longest_seconds(second) / longest_seconds(first);
-    const double rounding = kRounding * observed;
+    const double rounding = kSumRounding * observed;
     const bool has_observed =
         interval.low <= observed + rounding && observed <= interval.high + rounding;
     return has_observed ? std::optional(interval) : std::nullopt;

@@ -11,7 +11,7 @@ namespace hpcai::verification {
 namespace {
 
 // Seconds. Two readings of a clock are the parts of a sum in another order.
-constexpr double kRounding = 1e-6;
+constexpr double kStepRounding = 1e-6;
 // How late the end of an epoch may be read, behind its last step, on a machine that is busy.
 constexpr double kPause = 5;
 
@@ -48,7 +48,7 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
                   Inspector& inspector) {
     for (std::size_t index = 0; index < steps.size(); ++index) {
         const double sum = sum_of(steps[index].phases), length = length_of(steps, index);
-        if (!has_host_phases(steps[index]) || sum <= length + kRounding) continue;
+        if (!has_host_phases(steps[index]) || sum <= length + kStepRounding) continue;
         inspector.find(file, "phases of step {} take {} s; must take {} s or less, by end_seconds",
                        index, sum, length);
         return;
@@ -142,7 +142,7 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
         const double last = (end - 1)->end_seconds;
         const double least = last - first->end_seconds, most = last - before + kPause;
         const double seconds = record.epoch_seconds[epoch];
-        if (!(seconds >= least - kRounding && seconds <= most)) {
+        if (!(seconds >= least - kStepRounding && seconds <= most)) {
             inspector.find(files.record, "record.epoch_seconds[{}] is {}; must be {} to {}, by {}",
                            epoch, seconds, least, most, files.steps);
             return;
@@ -165,7 +165,7 @@ void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps
     }
     if (!std::ranges::all_of(steps, has_host_phases)) return;
     for (const LengthColumn& column : kLengths) {
-        compare(column.name, leader.*column.seconds, expected.*column.seconds, kRounding);
+        compare(column.name, leader.*column.seconds, expected.*column.seconds, kStepRounding);
     }
 }
 

@@ -8,7 +8,7 @@
 namespace hpcai::verification {
 namespace {
 
-struct Row {
+struct SubmissionRow {
     const char* key;
     std::string config::SubmissionConfig::*said;
     std::string SubmissionRecord::*recorded;
@@ -18,26 +18,28 @@ struct Row {
 using From = config::SubmissionConfig;
 using To = SubmissionRecord;
 
-constexpr std::array kRows{
-    Row{"system_name", &From::system_name, &To::system_name},
-    Row{"organization", &From::organization, &To::organization},
-    Row{"contact", &From::contact, &To::contact, false},
-    Row{"hardware", &From::hardware, &To::hardware},
-    Row{"operating_system", &From::operating_system, &To::operating_system},
-    Row{"communication_libraries", &From::communication_libraries, &To::communication_libraries},
-    Row{"acceleration_libraries", &From::acceleration_libraries, &To::acceleration_libraries},
-    Row{"framework", &From::framework, &To::framework},
-    Row{"parallel_mode", &From::parallel_mode, &To::parallel_mode},
-    Row{"algorithm", &From::algorithm, &To::algorithm},
-    Row{"hyper_parameters", &From::hyper_parameters, &To::hyper_parameters},
-    Row{"problem", &From::problem, &To::problem},
+constexpr std::array kSubmissionRows{
+    SubmissionRow{"system_name", &From::system_name, &To::system_name},
+    SubmissionRow{"organization", &From::organization, &To::organization},
+    SubmissionRow{"contact", &From::contact, &To::contact, false},
+    SubmissionRow{"hardware", &From::hardware, &To::hardware},
+    SubmissionRow{"operating_system", &From::operating_system, &To::operating_system},
+    SubmissionRow{"communication_libraries", &From::communication_libraries,
+                  &To::communication_libraries},
+    SubmissionRow{"acceleration_libraries", &From::acceleration_libraries,
+                  &To::acceleration_libraries},
+    SubmissionRow{"framework", &From::framework, &To::framework},
+    SubmissionRow{"parallel_mode", &From::parallel_mode, &To::parallel_mode},
+    SubmissionRow{"algorithm", &From::algorithm, &To::algorithm},
+    SubmissionRow{"hyper_parameters", &From::hyper_parameters, &To::hyper_parameters},
+    SubmissionRow{"problem", &From::problem, &To::problem},
 };
 
 }  // namespace
 
 SubmissionRecord describe_submission(const config::Config& config) {
     SubmissionRecord record;
-    for (const Row& row : kRows) {
+    for (const SubmissionRow& row : kSubmissionRows) {
         const std::string& said = config.submission.*row.said;
         record.*row.recorded = said;
         const bool is_blank = said.find_first_not_of(" \t\r\n") == std::string::npos;

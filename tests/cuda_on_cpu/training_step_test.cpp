@@ -17,7 +17,7 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kRows = 32;  // more than a page of pixels
+constexpr int kBatchRows = 32;  // more than a page of pixels
 
 /// Of one rank; writes down what it is told.
 class NotingReducer final : public comm::GradientReducer {
@@ -36,13 +36,13 @@ class StepOnGpu : public testing::Test {
 protected:
     StepOnGpu() { initialize(graph_, 1, 0, store_); }
 
-    const config::Config config_ = small_config(kRows, 1);
+    const config::Config config_ = small_config(kBatchRows, 1);
     const graph::NetworkOptions options_{device::Mode::training, tensor::DType::f32};
-    const graph::Graph graph_ = small_graph(kRows);
+    const graph::Graph graph_ = small_graph(kBatchRows);
     const std::unique_ptr<device::Device> gpu_ =
         device::cuda::make_cuda_device({.autotune = false});
     graph::ParameterStore store_{graph_, *gpu_};
-    ToySource source_{kRows, 8};
+    ToySource source_{kBatchRows, 8};
 };
 
 TEST_F(StepOnGpu, EndsForTheReducerHoweverItIsEnqueued) {
@@ -66,7 +66,7 @@ TEST_F(StepOnGpu, HasTheSameBitsAndNoPhasesWhereNothingIsRecorded) {
         initialize(graph_, 1, 0, store);
         graph::Network network(graph_, *gpu_, store, options_);
         NotingReducer reducer;
-        ToySource source{kRows, 8};
+        ToySource source{kBatchRows, 8};
         StepLog log({.now = [] { return 0.0; }}, *gpu_);
         TrainingStep step({config, network, *gpu_, store, reducer, &log});
         bool has_phases = false;

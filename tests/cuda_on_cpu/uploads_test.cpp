@@ -14,7 +14,7 @@
 namespace hpcai::device {
 namespace {
 
-constexpr std::size_t kAll = ~std::size_t{0};  // bytes, more than there are
+constexpr std::size_t kUnlimitedBytes = ~std::size_t{0};  // bytes, more than there are
 
 std::unique_ptr<Device> make_device() {
     return cuda::make_cuda_device({.autotune = false});
@@ -30,7 +30,7 @@ std::unique_ptr<Device> make_late_device() {
 class FreeMemory {
 public:
     explicit FreeMemory(std::size_t bytes) { simt::set_free_memory(bytes); }
-    ~FreeMemory() { simt::set_free_memory(kAll); }
+    ~FreeMemory() { simt::set_free_memory(kUnlimitedBytes); }
     FreeMemory(const FreeMemory&) = delete;
     FreeMemory& operator=(const FreeMemory&) = delete;
 };

@@ -18,7 +18,7 @@ namespace {
 using graph::ParameterId;
 using tensor::DType;
 
-constexpr int kSteps = 5;  // two that are enqueued, the rest repeats the third
+constexpr int kTrainedSteps = 5;  // two that are enqueued, the rest repeats the third
 
 /// A small ResNet of joined operations on the GPU that tests/simt stands in for.
 class WorkingCopies : public testing::TestWithParam<DType> {
@@ -111,7 +111,7 @@ TEST_P(WorkingCopies, AreOfAllMatricesButTheStemsPaddedFilters) {
 
 TEST_P(WorkingCopies, FollowTheParametersInEveryStep) {
     std::vector<float> before = network_.store.read(network_.store.parameters());
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         const std::vector<float> after = network_.store.read(network_.store.parameters());
         EXPECT_NE(after, before) << step;
@@ -123,7 +123,7 @@ TEST_P(WorkingCopies, FollowTheParametersInEveryStep) {
 TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingGoesOn) {
     run(0);
     const std::vector<float> right = losses();
-    for (int step = 1; step < kSteps; ++step) {
+    for (int step = 1; step < kTrainedSteps; ++step) {
         spoil_copies();
         run(0);
         EXPECT_NE(losses(), right) << "step " << step << " cast them before it read them";
@@ -134,7 +134,7 @@ TEST_P(WorkingCopies, AreWrittenByTheUpdateAloneOnceTrainingGoesOn) {
 }
 
 TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         run(0.1, true);
         EXPECT_TRUE(are_fresh()) << step;
@@ -143,11 +143,11 @@ TEST_P(WorkingCopies, StayAsTheyAreWhenAnUpdateIsLeftOut) {
         EXPECT_TRUE(are_spoiled()) << step;
         run(0);
     }
-    EXPECT_EQ(step_.read().skipped_steps, 2u * kSteps);
+    EXPECT_EQ(step_.read().skipped_steps, 2u * kTrainedSteps);
 }
 
 TEST_P(WorkingCopies, AreMadeAnewWhereParametersAreWritten) {
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         network_.set_parameters(parameters_);
         run(0.1, true);
@@ -163,7 +163,7 @@ TEST_P(WorkingCopies, OfInferenceAreMadeByPrepare) {
                              {device::Mode::inference, GetParam()});
     graph::Observer nobody;
     std::vector<double> before;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kTrainedSteps; ++step) {
         run(0.1);
         graph::NetworkRunner::set_inputs(inference, inputs_);
         inference.prepare(nobody);

@@ -18,11 +18,11 @@ using test::VocFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kWidth = 24, kHeight = 16;  // of the network's input
+constexpr int kInputWidth = 24, kInputHeight = 16;  // of the network's input
 
 /// A sample's memory.
 struct Written {
-    std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kWidth * kHeight * 3);
+    std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kInputWidth * kInputHeight * 3);
     std::vector<float> boxes = std::vector<float>(15 * kBoxNumbers, -1.0f);
     std::string reason;
 
@@ -35,7 +35,9 @@ struct Written {
         }
         return all;
     }
-    const std::uint8_t* pixel(int x, int y) const { return pixels.data() + (y * kWidth + x) * 3; }
+    const std::uint8_t* pixel(int x, int y) const {
+        return pixels.data() + (y * kInputWidth + x) * 3;
+    }
 };
 
 /// One picture of 96 x 32 pixels with a box, in all four corners a different colour.
@@ -47,7 +49,7 @@ protected:
     }
     ResizedPictures make() const {
         return make_annotated_samples(read_voc(folder_.path(), "train", {}), data_,
-                                      {kWidth, kHeight});
+                                      {kInputWidth, kInputHeight});
     }
     Written evaluated(const SampleSet& set, std::uint32_t sample = 0) const {
         Written written;
@@ -67,7 +69,7 @@ protected:
 
 TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
     const auto set = make().samples;
-    EXPECT_EQ(set->format(), (SampleFormat{kHeight, kWidth, 3, tensor::DType::u8, 15}));
+    EXPECT_EQ(set->format(), (SampleFormat{kInputHeight, kInputWidth, 3, tensor::DType::u8, 15}));
     EXPECT_THAT(set->boxes(0), ElementsAre(Box{2, 2, 10, 8, 1}));
     const Written got = evaluated(*set);
     EXPECT_EQ(got.reason, "");
@@ -76,7 +78,7 @@ TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
                             [](float number) { return number == 0; }));
     const Image whole = decode_jpeg(test::read_file_bytes(folder_.picture("a"))).image;
     std::vector<std::uint8_t> expected(got.pixels.size());
-    resize_bilinear(whole.view(), whole_resize(whole.view(), kWidth, kHeight), expected);
+    resize_bilinear(whole.view(), whole_resize(whole.view(), kInputWidth, kInputHeight), expected);
     EXPECT_EQ(got.pixels, expected);
 }
 
@@ -84,10 +86,10 @@ TEST_F(AnnotatedSamples, AreMirroredTogetherWithTheirBoxes) {
     const Written plain = evaluated(*make().samples);
     const auto differences = [&](const Written& got, bool flip, bool vertical) {
         int count = 0;
-        for (int y = 0; y < kHeight; ++y) {
-            for (int x = 0; x < kWidth; ++x) {
-                const auto* from =
-                    plain.pixel(flip ? kWidth - 1 - x : x, vertical ? kHeight - 1 - y : y);
+        for (int y = 0; y < kInputHeight; ++y) {
+            for (int x = 0; x < kInputWidth; ++x) {
+                const auto* from = plain.pixel(flip ? kInputWidth - 1 - x : x,
+                                               vertical ? kInputHeight - 1 - y : y);
                 count += !std::equal(from, from + 3, got.pixel(x, y));
             }
         }
@@ -163,8 +165,8 @@ TEST_F(AnnotatedSamples, TheCacheChangesNothingAndReadsFilesOnce) {
 TEST_F(AnnotatedSamples, OfARunKeepTrainingPicturesOnly) {
     test::write_text(folder_.list("test"), "a\n");
     config::Config config;
-    config.workload.image_size = kHeight;
-    config.workload.image_width = kWidth;
+    config.workload.image_size = kInputHeight;
+    config.workload.image_width = kInputWidth;
     config.workload.classes = 1;
     config.data.kind = config::DataKind::voc;
     config.data.path = folder_.path().string();
@@ -182,8 +184,8 @@ TEST_F(AnnotatedSamples, OfARunHaveTheClassesOfItsTrainingSet) {
     folder_.add("c", 40, 30, voc_object("c", "1", "1", "30", "30"));
     test::write_text(folder_.list("test"), "c\n");
     config::Config config;
-    config.workload.image_size = kHeight;
-    config.workload.image_width = kWidth;
+    config.workload.image_size = kInputHeight;
+    config.workload.image_width = kInputWidth;
     config.workload.classes = 2;
     config.data.kind = config::DataKind::voc;
     config.data.path = folder_.path().string();

@@ -13,15 +13,16 @@
 namespace hpcai::data {
 namespace {
 
-struct Sample {
+struct GeneratedSample {
     std::vector<float> fields;
     std::vector<Box> boxes;
-    bool operator==(const Sample&) const = default;
+    bool operator==(const GeneratedSample&) const = default;
 };
 
-Sample sample_of(const ClimateGenerator& generator, std::uint32_t number,
-                 Split split = Split::training, FieldLayout layout = FieldLayout::channels_first) {
-    Sample sample;
+GeneratedSample sample_of(const ClimateGenerator& generator, std::uint32_t number,
+                          Split split = Split::training,
+                          FieldLayout layout = FieldLayout::channels_first) {
+    GeneratedSample sample;
     sample.fields.resize(generator.elements());
     generator.sample(split, number, layout, sample.fields, sample.boxes);
     return sample;
@@ -36,7 +37,7 @@ ClimateSettings small_window() {
 
 TEST(ClimateGenerator, ASampleIsAFunctionOfSeedSplitAndNumberAlone) {
     const ClimateGenerator generator(small_window());
-    const Sample three = sample_of(generator, 3);
+    const GeneratedSample three = sample_of(generator, 3);
     sample_of(generator, 9);
     EXPECT_EQ(sample_of(generator, 3), three);
     EXPECT_EQ(sample_of(ClimateGenerator(small_window()), 3), three);
@@ -50,7 +51,7 @@ TEST(ClimateGenerator, ASampleIsAFunctionOfSeedSplitAndNumberAlone) {
 TEST(ClimateGenerator, ManyThreadsGetTheBitsThatOneGets) {
     const ClimateGenerator generator(small_window());
     constexpr std::uint32_t kSamples = 4;
-    std::array<Sample, kSamples> together;
+    std::array<GeneratedSample, kSamples> together;
     {
         std::vector<std::jthread> threads;
         for (std::uint32_t i = 0; i < kSamples; ++i) {
@@ -64,7 +65,7 @@ TEST(ClimateGenerator, AWindowHoldsThePixelsOfTheWholeGrid) {
     const ClimateGenerator whole({});
     const ClimateGenerator part(small_window());
     for (const std::uint32_t number : {0U, 1U}) {
-        const Sample all = sample_of(whole, number), some = sample_of(part, number);
+        const GeneratedSample all = sample_of(whole, number), some = sample_of(part, number);
         const ClimateWindow window = part.window(Split::training, number);
         std::size_t different = 0;
         for (int channel = 0; channel < kClimateChannels; ++channel) {
@@ -87,8 +88,9 @@ TEST(ClimateGenerator, AWindowHoldsThePixelsOfTheWholeGrid) {
 
 TEST(ClimateGenerator, BothLayoutsHoldTheSameValues) {
     const ClimateGenerator generator(small_window());
-    const Sample first = sample_of(generator, 5);
-    const Sample last = sample_of(generator, 5, Split::training, FieldLayout::channels_last);
+    const GeneratedSample first = sample_of(generator, 5);
+    const GeneratedSample last =
+        sample_of(generator, 5, Split::training, FieldLayout::channels_last);
     EXPECT_EQ(first.boxes, last.boxes);
     constexpr std::size_t kPixels = 128 * 192;
     for (std::size_t pixel = 0; pixel < kPixels; pixel += 7) {
@@ -138,9 +140,9 @@ TEST(ClimateGenerator, BoxesAloneAreThoseOfTheSample) {
 TEST(ClimateGenerator, DropoutHidesBoxesAndNothingElse) {
     ClimateSettings settings = small_window();
     settings.label_dropout = 0;
-    const Sample labelled = sample_of(ClimateGenerator(settings), 0);
+    const GeneratedSample labelled = sample_of(ClimateGenerator(settings), 0);
     settings.label_dropout = 1;
-    const Sample bare = sample_of(ClimateGenerator(settings), 0);
+    const GeneratedSample bare = sample_of(ClimateGenerator(settings), 0);
     EXPECT_EQ(bare.fields, labelled.fields);
     EXPECT_FALSE(labelled.boxes.empty());
     EXPECT_TRUE(bare.boxes.empty());
@@ -148,8 +150,8 @@ TEST(ClimateGenerator, DropoutHidesBoxesAndNothingElse) {
 
 /// The only low of a sample, by what it takes from the pressure of the same weather without it.
 struct PaintedLow {
-    const Sample& sample;
-    const Sample& bare;
+    const GeneratedSample& sample;
+    const GeneratedSample& bare;
     int height, width;
 
     const Box& box() const { return sample.boxes[0]; }
@@ -187,7 +189,8 @@ TEST(ClimateGenerator, BoxesOfLowsReachAsFarAsTheLowsBothWays) {
         if (boxes[0].x1 < 1 || boxes[0].y1 < 1 || boxes[0].x2 >= 223 || boxes[0].y2 >= 159) {
             continue;
         }
-        const Sample sample = sample_of(painted, number), bare = sample_of(unpainted, number);
+        const GeneratedSample sample = sample_of(painted, number),
+                              bare = sample_of(unpainted, number);
         const PaintedLow low{sample, bare, settings.height, settings.width};
         const int top = static_cast<int>(low.box().y1), bottom = static_cast<int>(low.box().y2) - 1;
         const int left = static_cast<int>(low.box().x1), right = static_cast<int>(low.box().x2) - 1;
@@ -229,7 +232,8 @@ TropicalDepths tropical_depths(double intensity_spread) {
     for (std::uint32_t number = 0; number < 150; ++number) {
         const std::vector<Box> boxes = painted.boxes(Split::training, number);
         if (boxes.size() != 1 || boxes[0].category > 2) continue;
-        const Sample sample = sample_of(painted, number), bare = sample_of(unpainted, number);
+        const GeneratedSample sample = sample_of(painted, number),
+                              bare = sample_of(unpainted, number);
         const PaintedLow low{sample, bare, settings.height, settings.width};
         auto& list = boxes[0].category == 1 ? depths.of_depressions : depths.of_cyclones;
         list.push_back(low.depth(low.middle_row(), low.middle_column()));
@@ -321,7 +325,7 @@ TEST(ClimateGenerator, AgreesWithPublishedStatistics) {
     std::array<Moments, kClimateChannels> moments;
     constexpr std::size_t kPixels = std::size_t{kClimateRows} * kClimateColumns;
     for (std::uint32_t number = 0; number < 6; ++number) {
-        const Sample sample = sample_of(generator, number);
+        const GeneratedSample sample = sample_of(generator, number);
         for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
             Moments& m = moments[channel];
             for (std::size_t pixel = 0; pixel < kPixels; pixel += 5) {

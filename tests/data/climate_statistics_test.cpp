@@ -17,7 +17,7 @@
 namespace hpcai::data {
 namespace {
 
-constexpr int kHeight = 128, kWidth = 192;
+constexpr int kGridHeight = 128, kGridWidth = 192;
 constexpr double kBand = 2;  // deviations of the real points
 
 using ChannelMeans = std::array<double, kClimateChannels>;
@@ -25,8 +25,8 @@ using ChannelMeans = std::array<double, kClimateChannels>;
 /// Means over the pixels in the boxes of each category, by category - 1.
 std::array<ChannelMeans, kClimateCategories> means_in_boxes() {
     ClimateSettings settings;
-    settings.height = kHeight;
-    settings.width = kWidth;
+    settings.height = kGridHeight;
+    settings.width = kGridWidth;
     const ClimateGenerator generator(settings);
     std::array<ChannelMeans, kClimateCategories> means{};
     std::array<double, kClimateCategories> pixels{};
@@ -39,7 +39,8 @@ std::array<ChannelMeans, kClimateCategories> means_in_boxes() {
             const auto category = static_cast<std::size_t>(box.category) - 1;
             for (int y = static_cast<int>(box.y1); y < static_cast<int>(box.y2); ++y) {
                 for (int x = static_cast<int>(box.x1); x < static_cast<int>(box.x2); ++x) {
-                    const auto at = static_cast<std::size_t>((y * kWidth + x) * kClimateChannels);
+                    const auto at =
+                        static_cast<std::size_t>((y * kGridWidth + x) * kClimateChannels);
                     for (std::size_t c = 0; c < kClimateChannels; ++c) {
                         means[category][c] += fields[at + c];
                     }

@@ -16,11 +16,11 @@
 namespace hpcai::data {
 namespace {
 
-constexpr int kSize = 24;  // pixels a side
+constexpr int kImageSide = 24;  // pixels a side
 constexpr int kBatch = 12;
 constexpr std::uint64_t kSeed = 9;
 constexpr std::uint32_t kModel = 2;
-constexpr std::size_t kRowBytes = std::size_t{kSize} * kSize * 3;
+constexpr std::size_t kRowBytes = std::size_t{kImageSide} * kImageSide * 3;
 
 struct Rows {
     std::vector<std::uint8_t> pixels;
@@ -55,9 +55,9 @@ protected:
         config::DataConfig data;
         data.vertical_flip_probability = 0.5;
         training_ =
-            make_folder_samples(scan_image_folder(folder_.path() / "set/train"), data, kSize);
+            make_folder_samples(scan_image_folder(folder_.path() / "set/train"), data, kImageSide);
         validation_ =
-            make_folder_samples(scan_image_folder(folder_.path() / "set/val"), data, kSize);
+            make_folder_samples(scan_image_folder(folder_.path() / "set/val"), data, kImageSide);
         bagging_.sampler = config::Sampler::bootstrap;  // samples come more than once
     }
 

@@ -27,16 +27,16 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kHeight = 8, kWidth = 12;
-constexpr std::size_t kPixels = kHeight * kWidth;
+constexpr int kFileHeight = 8, kFileWidth = 12;
+constexpr std::size_t kFilePixels = kFileHeight * kFileWidth;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Of sample `number`: channel, row and column can be told from the value.
 std::vector<float> fields_of(int number) {
-    std::vector<float> fields(kClimateChannels * kPixels);
+    std::vector<float> fields(kClimateChannels * kFilePixels);
     for (std::size_t i = 0; i < fields.size(); ++i) {
-        const std::size_t channel = i / kPixels;
-        const float place = static_cast<float>(i % kPixels) / kPixels - 0.5f;
+        const std::size_t channel = i / kFilePixels;
+        const float place = static_cast<float>(i % kFilePixels) / kFilePixels - 0.5f;
         fields[i] = static_cast<float>(kClimateMean[channel] +
                                        kClimateDeviation[channel] *
                                            (place + 0.1 * static_cast<double>(channel) + number));
@@ -47,8 +47,8 @@ std::vector<float> fields_of(int number) {
 class LoadedClimate : public testing::Test {
 protected:
     LoadedClimate() {
-        config_.workload.image_size = kHeight;
-        config_.workload.image_width = kWidth;
+        config_.workload.image_size = kFileHeight;
+        config_.workload.image_width = kFileWidth;
         config_.workload.channels = kClimateChannels;
         config_.workload.classes = kClimateCategories;
         config_.data.kind = config::DataKind::climate_hdf5;
@@ -62,8 +62,9 @@ protected:
 
     void write(const std::string& name, const std::vector<int>& numbers, float first = 0) {
         fs::create_directories((folder_.path() / name).parent_path());
-        ClimateFileWriter file(folder_.path() / name,
-                               {static_cast<std::int64_t>(numbers.size()), kHeight, kWidth, {}});
+        ClimateFileWriter file(
+            folder_.path() / name,
+            {static_cast<std::int64_t>(numbers.size()), kFileHeight, kFileWidth, {}});
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             std::vector<float> fields = fields_of(numbers[i]);
             if (first != 0) fields[0] = first;
@@ -98,8 +99,8 @@ protected:
     tensor::DType dtype_ = tensor::DType::f32;
 };
 
-struct Sample {
-    explicit Sample(const SampleSet& set, std::uint32_t number)
+struct LoadedSample {
+    explicit LoadedSample(const SampleSet& set, std::uint32_t number)
         : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_numbers()) {
         reason = set.evaluation_sample(number, {bytes, boxes});
     }
@@ -117,19 +118,20 @@ TEST_F(LoadedClimate, Hdf5FilesAreOneSetInTheOrderOfTheirNames) {
     const SampleSets sets = load();
     ASSERT_EQ(sets.training->samples(), 5);
     ASSERT_EQ(sets.validation->samples(), 1);
-    EXPECT_EQ(sets.training->format(), (SampleFormat{kHeight, kWidth, 16, tensor::DType::f32, 15}));
+    EXPECT_EQ(sets.training->format(),
+              (SampleFormat{kFileHeight, kFileWidth, 16, tensor::DType::f32, 15}));
     EXPECT_EQ(sets.training->name(1), "a.h5/1");
     EXPECT_EQ(sets.training->name(2), "b.h5/0");
     EXPECT_THAT(sets.training->location(4), HasSubstr((folder_.path() / "train/b.h5/2").string()));
     for (std::uint32_t sample = 0; sample < 5; ++sample) {
         const auto category = static_cast<std::int32_t>(sample % 4 + 1);
         EXPECT_THAT(sets.training->boxes(sample), ElementsAre(Box{1, 2, 5, 6, category}));
-        const Sample got(*sets.training, sample);
+        const LoadedSample got(*sets.training, sample);
         EXPECT_EQ(got.reason, "");
         EXPECT_EQ(got.boxes[4], static_cast<float>(category));
         double largest_error = 0;
-        for (std::size_t i = 0; i < kPixels * 16; ++i) {
-            const double expected = static_cast<double>(i / 16) / kPixels - 0.5 +
+        for (std::size_t i = 0; i < kFilePixels * 16; ++i) {
+            const double expected = static_cast<double>(i / 16) / kFilePixels - 0.5 +
                                     0.1 * static_cast<double>(i % 16) + sample;
             largest_error = std::max(largest_error, std::abs(got.number(i) - expected));
         }
@@ -149,7 +151,7 @@ TEST_F(LoadedClimate, RecordsHaveTheirOwnNumbersStatisticsAndType) {
         EXPECT_THAT(sets.training->boxes(3), ElementsAre(Box{1, 2, 5, 6, 4}));
         const RecordSet records(folder_.path() / "train_records");
         const auto expected = records.record(3);
-        const Sample got(*sets.training, 3);
+        const LoadedSample got(*sets.training, 3);
         EXPECT_EQ(got.reason, "");
         EXPECT_TRUE(std::ranges::equal(got.bytes, expected));
     }
@@ -158,10 +160,10 @@ TEST_F(LoadedClimate, RecordsHaveTheirOwnNumbersStatisticsAndType) {
 TEST_F(LoadedClimate, ValuesThatAreNotFiniteMakeASampleBad) {
     write("train/a.h5", {0, 1}, kNan);
     const SampleSets sets = load();
-    const Sample got(*sets.training, 0);
+    const LoadedSample got(*sets.training, 0);
     EXPECT_EQ(got.reason, "not all of its values are finite");
     EXPECT_EQ(got.bytes, std::vector<std::byte>(got.bytes.size()));
-    EXPECT_EQ(Sample(*sets.training, 2).reason, "");
+    EXPECT_EQ(LoadedSample(*sets.training, 2).reason, "");
     SourceSettings settings;
     TrainingSource source(sets.training, settings, 1, 0);
     source.begin_epoch(0, {2, 0});
@@ -177,10 +179,10 @@ TEST_F(LoadedClimate, ValuesThatAreNotFiniteMakeASampleBad) {
 TEST_F(LoadedClimate, ValuesThatThePrecisionCannotHoldMakeASampleBad) {
     write("train/a.h5", {0, 1}, 1e30F);
     config_.data.climate_precision = config::FieldPrecision::fp16;
-    EXPECT_EQ(Sample(*load().training, 0).reason, "not all of its values are finite");
-    EXPECT_EQ(Sample(*load().training, 2).reason, "");
+    EXPECT_EQ(LoadedSample(*load().training, 0).reason, "not all of its values are finite");
+    EXPECT_EQ(LoadedSample(*load().training, 2).reason, "");
     config_.data.climate_precision = config::FieldPrecision::fp32;
-    EXPECT_EQ(Sample(*load().training, 0).reason, "");
+    EXPECT_EQ(LoadedSample(*load().training, 0).reason, "");
 }
 
 TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
@@ -195,8 +197,8 @@ TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
                 AllOf(HasSubstr("test_records: channel 13 is Z100, but in"), HasSubstr("Z1000")));
 
     std::vector<float> fields = fields_of(0);
-    std::fill_n(fields.begin() + 13 * kPixels, kPixels, 16000.0F);
-    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kHeight, kWidth, {}});
+    std::fill_n(fields.begin() + 13 * kFilePixels, kFilePixels, 16000.0F);
+    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields, {});
     file.finish();
     config_.data.path = (folder_.path() / "train").string();
@@ -206,7 +208,7 @@ TEST_F(LoadedClimate, AnotherPressureLevelIsRefused) {
 
 TEST_F(LoadedClimate, BoxesWithoutAreaAreNoted) {
     EXPECT_TRUE(load().notes.empty());
-    ClimateFileWriter file(folder_.path() / "test/c.h5", {1, kHeight, kWidth, {}});
+    ClimateFileWriter file(folder_.path() / "test/c.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {3, 3, 3, 5, 1}});
     file.finish();
     EXPECT_THAT(load().notes, ElementsAre(AllOf(HasSubstr("/test: boxes left out: 1 without"))));
@@ -229,7 +231,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
         fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "test/d.h5");
         fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "train/e.h5");
         ClimateFileWriter file(folder_.path() / "test/c.h5",
-                               {1, kHeight, kWidth, {{"generator", "hpcai500-climate-2"}}});
+                               {1, kFileHeight, kFileWidth, {{"generator", "hpcai500-climate-2"}}});
         file.write(0, fields_of(5), {});
         file.finish();
         for (const char* name : {"train_records", "test_records"}) {
@@ -256,10 +258,10 @@ TEST_F(LoadedClimate, ADamagedRecordIsABadSample) {
     file.put('x');
     file.close();
     const SampleSets sets = load();
-    const Sample got(*sets.training, 0);
+    const LoadedSample got(*sets.training, 0);
     EXPECT_THAT(got.reason, HasSubstr(records.string()));
     EXPECT_EQ(got.bytes, std::vector<std::byte>(got.bytes.size()));
-    EXPECT_EQ(Sample(*sets.training, 1).reason, "");
+    EXPECT_EQ(LoadedSample(*sets.training, 1).reason, "");
 }
 
 TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
@@ -278,21 +280,21 @@ TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
 }
 
 TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {
-    config_.workload.image_width = kWidth + 4;
+    config_.workload.image_width = kFileWidth + 4;
     EXPECT_THAT(refusal([&] { load(); }),
                 AllOf(HasSubstr("a.h5"), HasSubstr("8 x 12"), HasSubstr("8 x 16")));
-    config_.workload.image_width = kWidth;
+    config_.workload.image_width = kFileWidth;
     use_records();
-    config_.workload.image_size = kHeight + 1;
+    config_.workload.image_size = kFileHeight + 1;
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("train_records"));
-    config_.workload.image_size = kHeight;
+    config_.workload.image_size = kFileHeight;
     EXPECT_EQ(load().training->samples(), 5);
     config_.data.path = (folder_.path() / "nothing").string();
     EXPECT_THAT(refusal([&] { load(); }), HasSubstr("nothing"));
 }
 
 TEST_F(LoadedClimate, MoreBoxesThanAllowedAreRefusedWithTheirSample) {
-    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kHeight, kWidth, {}});
+    ClimateFileWriter file(folder_.path() / "train/b.h5", {1, kFileHeight, kFileWidth, {}});
     file.write(0, fields_of(0), std::vector<Box>{{1, 2, 5, 6, 1}, {1, 2, 5, 7, 1}});
     file.finish();
     config_.data.max_boxes = 1;

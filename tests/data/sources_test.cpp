@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using config::BadSamplePolicy;
 
-constexpr int kSize = 16;
+constexpr int kSourceSide = 16;
 
 /// Three classes of five pictures of 80 x 60 pixels.
 class Sources : public testing::Test {
@@ -42,7 +42,8 @@ protected:
         bytes.resize(bytes.size() / 2);
         test::write_file_bytes(path(sample), bytes);
     }
-    std::shared_ptr<const SampleSet> samples(int cache_mib = 0, int image_size = kSize) const {
+    std::shared_ptr<const SampleSet> samples(int cache_mib = 0,
+                                             int image_size = kSourceSide) const {
         config::DataConfig data;
         data.decoded_cache_mib = cache_mib;
         data.vertical_flip_probability = 0.5;
@@ -102,7 +103,8 @@ TEST_F(Sources, TrainingBytesDoNotDependOnThreads) {
             results.push_back(epoch_bytes(source, 2, sequence(30, 15)));
         }
         EXPECT_TRUE(all_equal(results));
-        EXPECT_EQ(results.front().size(), 28U * kSize * kSize * 3);  // 30 samples: 7 batches of 4
+        EXPECT_EQ(results.front().size(),
+                  28U * kSourceSide * kSourceSide * 3);  // 30 samples: 7 batches of 4
     }
 }
 
@@ -282,7 +284,7 @@ TEST_F(Sources, ASkippedSampleIsReplacedByTheNextGoodOne) {
     TrainingSource source(samples(), settings, 5, 0);
     const Bytes replaced = epoch_bytes(source, 0, {0, 1, 2, 10, 14});
     const Bytes expected = epoch_bytes(source, 0, {0, 10, 10, 10, 14});
-    const std::size_t row = kSize * kSize * 3;
+    const std::size_t row = kSourceSide * kSourceSide * 3;
     // Rows 1 and 2 both show what row 3 shows: the first appearance of sample 10.
     EXPECT_TRUE(
         std::equal(replaced.begin() + row, replaced.begin() + 2 * row, expected.begin() + row));
@@ -314,7 +316,7 @@ TEST_F(Sources, SkippedAndCountedSamplesInEvaluation) {
     const Batch& batch = counting.next();
     EXPECT_EQ(labels_of(batch), (std::vector<std::int32_t>{0, 0, 0, 0, 0}));
     const Bytes pixels = pixels_of(batch);
-    const std::size_t row = kSize * kSize * 3;
+    const std::size_t row = kSourceSide * kSourceSide * 3;
     EXPECT_EQ(Bytes(pixels.begin() + 2 * row, pixels.begin() + 3 * row), Bytes(row, 128));
     EXPECT_EQ(counting.bad_samples().count, 2);
 }
@@ -323,7 +325,7 @@ TEST_F(Sources, AFileThatBecameAPipeIsBadAndDoesNotHang) {
     const auto set = samples();
     fs::remove(path(4));
     ASSERT_EQ(mkfifo(path(4).c_str(), 0600), 0);
-    Bytes pixels(kSize * kSize * 3);
+    Bytes pixels(kSourceSide * kSourceSide * 3);
     EXPECT_EQ(set->evaluation_sample(4, view_of(pixels)), "not a regular file");
     fs::remove(path(4));
     EXPECT_NE(set->evaluation_sample(4, view_of(pixels)), "");

@@ -20,7 +20,7 @@ using test::RawClimateFile;
 using test::Transcode;
 using testing::HasSubstr;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMissingValue = std::numeric_limits<float>::quiet_NaN();
 
 /// The number that IEEE 754 binary16 `bits` stand for.
 double number_of_binary16(std::uint16_t bits) {
@@ -163,7 +163,7 @@ TEST_F(Transcode, AConstantChannelBecomesZeros) {
 TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 1);
-    raw.values[kOne + 5] = kNan;
+    raw.values[kOne + 5] = kMissingValue;
     add_file("a.h5", raw);
     EXPECT_THAT(refusal(ExitCode::data), HasSubstr("a.h5/1: not all values are finite"));
     options_.skip_bad_samples = true;
@@ -223,7 +223,7 @@ TEST_F(Transcode, StatisticsOfAnotherPressureLevelAreRefused) {
 TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 16000);
-    std::fill_n(raw.values.begin(), kOne, kNan);
+    std::fill_n(raw.values.begin(), kOne, kMissingValue);
     add_file("a.h5", raw);  // whose first sample would say it
     raw.values.assign(2 * kOne, 16000);
     add_file("b.h5", raw);

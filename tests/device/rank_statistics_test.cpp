@@ -45,7 +45,7 @@ private:
     std::size_t rank_;
 };
 
-naive::Tensor samples_of(const naive::Tensor& whole, std::int64_t first, std::int64_t count) {
+naive::Tensor samples_of_rank(const naive::Tensor& whole, std::int64_t first, std::int64_t count) {
     tensor::Shape shape{count, whole.shape[1], whole.shape[2], whole.shape[3]};
     const std::int64_t sample = whole.shape.elements() / whole.shape[0];
     naive::Tensor part(shape);
@@ -60,9 +60,10 @@ naive::Problem share_of(const naive::Problem& whole, std::int64_t rank, std::int
     const std::int64_t batch = op.input[0], samples = batch / ranks;
     op.input = {samples, op.input[1], op.input[2], op.input[3]};
     op.statistics_samples = batch;
-    for (naive::Tensor& input : share.inputs) input = samples_of(input, rank * samples, samples);
+    for (naive::Tensor& input : share.inputs)
+        input = samples_of_rank(input, rank * samples, samples);
     for (naive::Tensor& gradient : share.output_gradients) {
-        gradient = samples_of(gradient, rank * samples, samples);
+        gradient = samples_of_rank(gradient, rank * samples, samples);
     }
     return share;
 }

@@ -15,7 +15,7 @@ struct Exactness {
     double losses = 0;
 };
 
-naive::Tensor column(const naive::Tensor& rows, std::int64_t which) {
+naive::Tensor column_of(const naive::Tensor& rows, std::int64_t which) {
     naive::Tensor one({rows.shape[0], rows.shape[1]});
     for (std::int64_t row = 0; row < one.shape.elements(); ++row) {
         one[row] = rows[row * rows.shape[2] + which];
@@ -30,7 +30,7 @@ void expect_like_torchvision(const ReferenceCase& reference, const naive::Soluti
     const bool is_loss = ops::is_loss(reference.problem.operation);
     const bool is_rows = want.output.shape.rank() == 3;
     for (std::int64_t i = 0; is_rows && i < want.output.shape[2]; ++i) {
-        expect_close(column(got.output, i), column(want.output, i), exactness.decided,
+        expect_close(column_of(got.output, i), column_of(want.output, i), exactness.decided,
                      "column " + std::to_string(i));
     }
     if (!is_rows) {

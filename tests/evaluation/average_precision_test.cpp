@@ -10,7 +10,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 using Hits = std::vector<std::uint8_t>;
 using Detections = std::vector<Detection>;
 
@@ -78,9 +78,10 @@ TEST(DetectionQuality, CountsTheHundredBestOfAnImageAndCategory) {
 
 TEST(DetectionQuality, LeavesOutWhatIsNotANumber) {
     const double infinity = std::numeric_limits<double>::infinity();
-    const Detections unsound{{0, 1, kNan, {0, 0, 10, 10}},      {0, 1, infinity, {0, 0, 10, 10}},
-                             {0, 1, 0.9, {kNan, 0, 10, 10}},    {0, 1, 0.9, {0, kNan, 10, 10}},
-                             {0, 1, 0.9, {0, 0, infinity, 10}}, {0, 1, 0.9, {0, 0, 10, -10}}};
+    const Detections unsound{
+        {0, 1, kUndefined, {0, 0, 10, 10}},   {0, 1, infinity, {0, 0, 10, 10}},
+        {0, 1, 0.9, {kUndefined, 0, 10, 10}}, {0, 1, 0.9, {0, kUndefined, 10, 10}},
+        {0, 1, 0.9, {0, 0, infinity, 10}},    {0, 1, 0.9, {0, 0, 10, -10}}};
     EXPECT_EQ(at_half(kTwo, unsound).categories[0].detections, 0);
     EXPECT_EQ(at_half(kTwo, unsound).mean->coco, 0);
 }

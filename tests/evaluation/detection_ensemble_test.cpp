@@ -15,7 +15,7 @@ namespace {
 
 using Detections = std::vector<Detection>;
 
-const Box kBox{10, 20, 30, 40};
+const Box kSameBox{10, 20, 30, 40};
 
 class FusionOverRanks : public testing::TestWithParam<Merging> {};
 
@@ -95,9 +95,9 @@ TEST(FuseDetections, SendsNoMoreThanARoundAtATime) {
 }
 
 TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
-    const Detections fine{{0, 1, 0.5, kBox}, {1, 1, 0.5, kBox}};
-    const Detections unordered{{1, 1, 0.5, kBox}, {0, 1, 0.5, kBox}};
-    const Detections beyond{{2, 1, 0.5, kBox}};
+    const Detections fine{{0, 1, 0.5, kSameBox}, {1, 1, 0.5, kSameBox}};
+    const Detections unordered{{1, 1, 0.5, kSameBox}, {0, 1, 0.5, kSameBox}};
+    const Detections beyond{{2, 1, 0.5, kSameBox}};
     const auto refusals = [&](const Detections& second, std::int64_t images, double weight) {
         std::vector<int> codes(2);
         run_members(2, [&](comm::Communicator& ranks) {
@@ -163,8 +163,8 @@ TEST(DetectionBootstrap, KnowsHowMuchOneMemberMatters) {
     DetectionTruth truth{10, 1, {}};
     Detections right;
     for (std::int64_t image = 0; image < 10; ++image) {
-        truth.boxes.push_back({image, 1, kBox});
-        right.push_back({image, 1, 0.9, kBox});
+        truth.boxes.push_back({image, 1, kSameBox});
+        right.push_back({image, 1, 0.9, kSameBox});
     }
     const auto both = interval_of({right, right}, {2}, truth);
     const auto one = interval_of({right, {}}, {2}, truth);

@@ -13,7 +13,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kUndefinedVote = std::numeric_limits<float>::quiet_NaN();
 using Rows = std::vector<float>;
 
 /// Rows of small pseudo-random numbers that add up to 1.
@@ -97,7 +97,7 @@ TEST(SoftVote, IsTheSameInEveryOrderOfTheMembersWithinTheStatedTolerance) {
 }
 
 TEST(SoftVote, CountsASampleWithANanMemberAsWrong) {
-    const Rows result = soft_vote({{0.9F, 0.1F}, {kNan, 0.5F}}, 2, 10);
+    const Rows result = soft_vote({{0.9F, 0.1F}, {kUndefinedVote, 0.5F}}, 2, 10);
     EXPECT_EQ(top_k(result, std::vector{0}, 2), (TopK{0, 0, 1}));
 }
 
@@ -142,8 +142,8 @@ TEST(MajorityVote, GivesATieToTheLowerClass) {
 }
 
 TEST(MajorityVote, LeavesOutAMemberWithANanAndIsNanWithoutAnyVote) {
-    EXPECT_EQ(majority({{kNan, 0.5F}, {0.1F, 0.9F}}, 2, 10), (Rows{0.0F, 0.5F}));
-    const Rows none = majority({{kNan, 0.5F}, {0.1F, kNan}}, 2, 10);
+    EXPECT_EQ(majority({{kUndefinedVote, 0.5F}, {0.1F, 0.9F}}, 2, 10), (Rows{0.0F, 0.5F}));
+    const Rows none = majority({{kUndefinedVote, 0.5F}, {0.1F, kUndefinedVote}}, 2, 10);
     EXPECT_EQ(top_k(none, std::vector{0}, 2), (TopK{0, 0, 1}));
 }
 
@@ -162,7 +162,7 @@ struct Bag {
 const std::vector<Bag> kBags{
     {{1, 1, 0, 0, 0}, {0.9F, 0.1F, 0.6F, 0.4F}},
     {{0, 1, 0, 1, 0}, {0.1F, 0.9F, 0.2F, 0.8F}},
-    {{0, 1, 0, 0, 1}, {0.4F, 0.6F, kNan, 0.5F}},
+    {{0, 1, 0, 0, 1}, {0.4F, 0.6F, kUndefinedVote, 0.5F}},
 };
 
 OutOfBagQuality out_of_bag(const std::vector<Bag>& bags, const std::vector<std::int32_t>& labels,

@@ -12,7 +12,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kUndefinedOutput = std::numeric_limits<float>::quiet_NaN();
 
 /// One member on so many samples of two classes, right on the first `right` of them.
 std::vector<float> member_right_on(int right, int samples) {
@@ -73,7 +73,8 @@ TEST(MemberBootstrap, DoesNotDependOnTheChunks) {
 TEST(MemberBootstrap, CountsWhatIsNoNumberAsWrongAndLeavesPaddingOut) {
     for (const Vote vote : {Vote::soft, Vote::majority}) {
         MemberBootstrap bootstrap({1, 4, 2, 5}, vote);
-        const std::vector<float> rows{kNan, 0.5F, kNan, 0.5F, 0.5F, kNan, 1, 0};
+        const std::vector<float> rows{
+            kUndefinedOutput, 0.5F, kUndefinedOutput, 0.5F, 0.5F, kUndefinedOutput, 1, 0};
         bootstrap.add(rows, std::vector<std::int32_t>{0, 1, 0, kPaddingLabel});
         ASSERT_TRUE(bootstrap.interval());
         EXPECT_EQ(bootstrap.interval()->high, 0);

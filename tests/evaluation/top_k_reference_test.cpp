@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-const json& reference() {
+const json& metric_cases() {
     static const json kReference = tests::read_reference_json("metrics_evaluation.json");
     return kReference;
 }
@@ -40,7 +40,7 @@ void compare_ranks(const json& cases, tests::LargestError& error) {
 
 TEST(TopKCount, RanksAsTorchTopkWithoutTies) {
     tests::LargestError error("Top-1 and Top-5 that differ from torch.topk", 0);
-    const json& cases = reference()["top_k"];
+    const json& cases = metric_cases()["top_k"];
     compare_ranks(cases, error);
     std::vector<float> all;
     for (const json& row : cases["scores"]) {
@@ -54,13 +54,13 @@ TEST(TopKCount, RanksAsTorchTopkWithoutTies) {
 
 TEST(TopKCount, RanksTiesAsSortingByScoreAndThenClassDoes) {
     tests::LargestError error("Top-1 and Top-5 with ties that differ from sorting in Python", 0);
-    compare_ranks(reference()["top_k_ties"], error);
+    compare_ranks(metric_cases()["top_k_ties"], error);
 }
 
 TEST(WilsonInterval, IsTheRootsOfItsQuadraticEquationInDecimals) {
     // double: a share of 1e-9 loses digits in centre - half width, absolutely 1e-16
     tests::LargestError error("Wilson interval against its equation in 50 digits, fp64", 4e-16);
-    for (const json& wanted : reference()["wilson"]) {
+    for (const json& wanted : metric_cases()["wilson"]) {
         const Interval got = wilson_interval_95(wanted["correct"], wanted["samples"]);
         error.add(std::abs(got.low - wanted["low"].get<double>()), "low of " + wanted.dump());
         error.add(std::abs(got.high - wanted["high"].get<double>()), "high of " + wanted.dump());

@@ -15,17 +15,13 @@ std::map<std::string, int> census(const Graph& graph) {
     return counts;
 }
 
-const Node& node_named(const Graph& graph, const std::string& name) {
-    return graph.nodes()[static_cast<std::size_t>(graph.value(graph.find(name)).producer)];
-}
-
 /// A graph up to a convolution's output, to go on from.
-struct Start : GraphMaker {
+struct NormStart : GraphMaker {
     ValueId x = convolution("conv", images({2, 4, 4, 3}), 8);
 };
 
 TEST(Fuse, JoinsANormalizationWithItsRelu) {
-    Start make;
+    NormStart make;
     const Graph graph = make.finish(make.relu("relu", make.norm("bn", make.x)), 2);
     const Graph fused = fuse(graph);
     EXPECT_EQ(census(fused)["batch_norm_relu"], 1);
@@ -35,7 +31,7 @@ TEST(Fuse, JoinsANormalizationWithItsRelu) {
 
 TEST(Fuse, JoinsANormalizationWithAnAdditionAndItsRelu) {
     for (const bool norm_first : {true, false}) {
-        Start make;
+        NormStart make;
         const ValueId norm = make.norm("bn", make.convolution("conv2", make.x, 8));
         const ValueId sum =
             norm_first ? make.add("add", norm, make.x) : make.add("add", make.x, norm);
@@ -50,7 +46,7 @@ TEST(Fuse, JoinsANormalizationWithAnAdditionAndItsRelu) {
 }
 
 TEST(Fuse, TakesOneOfTwoNormalizationsThatAreAdded) {
-    Start make;
+    NormStart make;
     const ValueId a = make.norm("a", make.convolution("conv_a", make.x, 8));
     const ValueId b = make.norm("b", make.convolution("conv_b", make.x, 8));
     const Graph fused = fuse(make.finish(make.relu("relu", make.add("add", a, b)), 2));
@@ -60,7 +56,7 @@ TEST(Fuse, TakesOneOfTwoNormalizationsThatAreAdded) {
 }
 
 TEST(Fuse, KeepsValuesThatOthersRead) {
-    Start make;
+    NormStart make;
     const ValueId norm = make.norm("bn", make.x);
     const ValueId relu = make.relu("relu", norm);
     const Graph fused = fuse(make.finish(make.add("add", relu, norm), 2));
@@ -69,7 +65,7 @@ TEST(Fuse, KeepsValuesThatOthersRead) {
 }
 
 TEST(Fuse, KeepsASumThatOthersRead) {
-    Start make;
+    NormStart make;
     const ValueId sum =
         make.add("add", make.norm("bn", make.convolution("conv2", make.x, 8)), make.x);
     const Graph fused = fuse(make.finish(make.add("again", make.relu("relu", sum), sum), 2));
@@ -79,7 +75,7 @@ TEST(Fuse, KeepsASumThatOthersRead) {
 }
 
 TEST(Fuse, LeavesAnAdditionWithoutReluAlone) {
-    Start make;
+    NormStart make;
     const ValueId norm = make.norm("bn", make.convolution("conv2", make.x, 8));
     const Graph fused = fuse(make.finish(make.add("add", norm, make.x), 2));
     EXPECT_EQ(census(fused)["batch_norm"], 1);
@@ -87,7 +83,7 @@ TEST(Fuse, LeavesAnAdditionWithoutReluAlone) {
 }
 
 TEST(Fuse, LeavesTheSumOfAValueWithItselfAlone) {
-    Start make;
+    NormStart make;
     const ValueId norm = make.norm("bn", make.x);
     const Graph fused = fuse(make.finish(make.relu("relu", make.add("add", norm, norm)), 2));
     EXPECT_EQ(census(fused)["batch_norm"], 1);
@@ -95,14 +91,14 @@ TEST(Fuse, LeavesTheSumOfAValueWithItselfAlone) {
 }
 
 TEST(Fuse, LeavesAReluWithoutNormalizationAlone) {
-    Start make;
+    NormStart make;
     const Graph fused = fuse(make.finish(make.relu("relu", make.x), 2));
     EXPECT_EQ(census(fused)["relu"], 1);
 }
 
 TEST(Fuse, ChangesNothingTheSecondTime) {
     // bn, relu, add, relu: the normalization has its ReLU, and the addition comes after it.
-    Start make;
+    NormStart make;
     const ValueId inner = make.relu("inner", make.norm("bn", make.convolution("c", make.x, 8)));
     const Graph once = fuse(make.finish(make.relu("relu", make.add("add", inner, make.x)), 2));
     const Graph twice = fuse(once);

@@ -8,6 +8,10 @@
 
 namespace hpcai::graph {
 
+inline const Node& node_named(const Graph& graph, const std::string& name) {
+    return graph.nodes()[static_cast<std::size_t>(graph.value(graph.find(name)).producer)];
+}
+
 /// Writes small graphs down quickly.
 struct GraphMaker {
     Graph graph;

@@ -11,17 +11,17 @@ namespace hpcai::kernels {
 namespace {
 
 /// The kernels, or their twins.
-struct Engine {
+struct RankEngine {
     decltype(&batch_norm_moments) moments;
     decltype(&batch_norm_statistics_of_moments) statistics_of_moments;
     decltype(&batch_norm_gradient_sums) gradient_sums;
     decltype(&batch_norm_gradient_coefficients) coefficients;
 };
-constexpr Engine kKernels{batch_norm_moments, batch_norm_statistics_of_moments,
-                          batch_norm_gradient_sums, batch_norm_gradient_coefficients};
-constexpr Engine kTwins{reference::batch_norm_moments, reference::batch_norm_statistics_of_moments,
-                        reference::batch_norm_gradient_sums,
-                        reference::batch_norm_gradient_coefficients};
+constexpr RankEngine kRankKernels{batch_norm_moments, batch_norm_statistics_of_moments,
+                                  batch_norm_gradient_sums, batch_norm_gradient_coefficients};
+constexpr RankEngine kRankTwins{
+    reference::batch_norm_moments, reference::batch_norm_statistics_of_moments,
+    reference::batch_norm_gradient_sums, reference::batch_norm_gradient_coefficients};
 
 constexpr int kRanks = 3;
 
@@ -76,17 +76,17 @@ struct Step {
     Buffer workspace;
 };
 
-void add(std::vector<double>& sums, const std::vector<double>& more) {
+void add_sums(std::vector<double>& sums, const std::vector<double>& more) {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += more[i];
 }
 
-void run_ranks(const Engine& engine, Step& step) {
+void run_ranks(const RankEngine& engine, Step& step) {
     const auto count = static_cast<std::size_t>(2 * step.rank.channels);
     std::vector<double> moments(count), sums(count), own(count);
     for (int rank = 0; rank < kRanks; ++rank) {
         const void* x = step.at(step.x, rank * step.rank.pixels);
         engine.moments(step.rank, {x, own.data(), step.workspace.data()}, nullptr);
-        add(moments, own);
+        add_sums(moments, own);
     }
     engine.statistics_of_moments(
         step.rank, {moments.data(), kRanks, step.parameters(), step.written()}, nullptr);
@@ -95,7 +95,7 @@ void run_ranks(const Engine& engine, Step& step) {
         for (std::size_t i = 0; i < count; ++i) {
             own[i] = step.gradients[static_cast<std::int64_t>(i)];
         }
-        add(sums, own);
+        add_sums(sums, own);
     }
     engine.coefficients(step.rank,
                         {sums.data(), kRanks, step.gamma.as<float>(), step.written(),
@@ -126,7 +126,7 @@ protected:
         SCOPED_TRACE(channels);
         Step whole(GetParam(), pixels_of_rank, channels, 0.5);
         run_whole(whole);
-        for (const Engine& engine : {kKernels, kTwins}) {
+        for (const RankEngine& engine : {kRankKernels, kRankTwins}) {
             Step ranks(GetParam(), pixels_of_rank, channels, 0.5);
             run_ranks(engine, ranks);
             expect_statistics(ranks, whole);
@@ -149,7 +149,7 @@ TEST_P(BatchNormRanks, KeepTheirPrecisionFarFromZero) {
     const double mean = GetParam() == DType::f32 ? 1e4 : 100;
     Step whole(GetParam(), 400, 16, mean);
     run_whole(whole);
-    for (const Engine& engine : {kKernels, kTwins}) {
+    for (const RankEngine& engine : {kRankKernels, kRankTwins}) {
         Step ranks(GetParam(), 400, 16, mean);
         run_ranks(engine, ranks);
         expect_statistics(ranks, whole);
@@ -157,7 +157,7 @@ TEST_P(BatchNormRanks, KeepTheirPrecisionFarFromZero) {
 }
 
 TEST_P(BatchNormRanks, KeepNotANumberForEverybodyToSee) {
-    for (const Engine& engine : {kKernels, kTwins}) {
+    for (const RankEngine& engine : {kRankKernels, kRankTwins}) {
         Step step(GetParam(), 10, 3, 0.5);
         step.x.set(3 * 12 + 1, NAN);  // of the second rank
         run_ranks(engine, step);

@@ -9,10 +9,10 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr double kStatisticsTolerance = 4e-6;
+constexpr double kGroupTolerance = 4e-6;
 
 /// (samples, pixels, C, stored C, groups)
-const std::vector<std::array<std::int64_t, 5>> kShapes{
+const std::vector<std::array<std::int64_t, 5>> kGroupShapes{
     {3, 30, 16, 16, 4},  {2, 7, 64, 64, 32},  {2, 50, 64, 64, 2}, {2, 30, 24, 24, 3},
     {3, 10, 21, 21, 7},  {2, 9, 16, 16, 16},  {2, 20, 3, 4, 3},   {2, 20, 3, 4, 1},
     {1, 5, 600, 600, 2}, {2, 3000, 32, 32, 4}};
@@ -59,7 +59,7 @@ protected:
 };
 
 TEST_P(GroupNormKernels, StatisticsAreTheReferences) {
-    for (const auto& extents : kShapes) {
+    for (const auto& extents : kGroupShapes) {
         const GroupNormShape shape = shape_of(extents);
         const Buffer x = image(shape, 0.5), gamma = contents_.normal(DType::f32, shape.channels);
         const Buffer beta = contents_.normal(DType::f32, shape.channels);
@@ -76,12 +76,12 @@ TEST_P(GroupNormKernels, StatisticsAreTheReferences) {
         arguments.statistics = expected.addresses();
         reference::group_norm_statistics(shape, arguments, nullptr);
         SCOPED_TRACE(testing::PrintToString(extents));
-        EXPECT_TRUE(near(got.mean, expected.mean, kStatisticsTolerance));
+        EXPECT_TRUE(near(got.mean, expected.mean, kGroupTolerance));
         EXPECT_TRUE(workspace.fence_stands());
         if (extents[2] < extents[3]) continue;  // of no variance, nothing is compared
-        EXPECT_TRUE(near(got.inverse_deviation, expected.inverse_deviation, kStatisticsTolerance));
-        EXPECT_TRUE(near(got.scale, expected.scale, kStatisticsTolerance));
-        EXPECT_TRUE(near(got.shift, expected.shift, kStatisticsTolerance));
+        EXPECT_TRUE(near(got.inverse_deviation, expected.inverse_deviation, kGroupTolerance));
+        EXPECT_TRUE(near(got.scale, expected.scale, kGroupTolerance));
+        EXPECT_TRUE(near(got.shift, expected.shift, kGroupTolerance));
     }
 }
 
@@ -122,7 +122,7 @@ TEST_P(GroupNormKernels, ALargeMeanDoesNotEatTheVariance) {
 }
 
 TEST_P(GroupNormKernels, GradientSumsAreTheReferences) {
-    for (const auto& extents : kShapes) {
+    for (const auto& extents : kGroupShapes) {
         for (const auto& [relu, two] : std::vector<std::array<bool, 2>>{
                  {false, false}, {true, false}, {false, true}, {true, true}}) {
             const GroupNormShape shape = shape_of(extents);

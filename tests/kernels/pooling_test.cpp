@@ -33,7 +33,7 @@ const std::vector<ops::MaxPool> kPools{
     {{1, 17, 16, 8}, 16, 1, 15}, {{1, 3, 3, 4}, 3, 2, 0},   {{1, 1, 1, 8}, 3, 2, 1},
     {{1, 8, 7, 8}, 5, 3, 2},     {{1, 3, 300, 8}, 3, 2, 1}, {{1, 4, 400, 8}, 2, 2, 0}};
 
-constexpr double kSumTolerance = 1e-5;  // up to 256 fp32 numbers whose sum may cancel
+constexpr double kWindowTolerance = 1e-5;  // up to 256 fp32 numbers whose sum may cancel
 
 class Pooling : public ForEachDtype {
 protected:
@@ -59,7 +59,7 @@ protected:
             max_pool_gradient(shape, of, nullptr);
             of.dx = twin_dx.data();
             reference::max_pool_gradient(shape, of, nullptr);
-            EXPECT_TRUE(near(dx, twin_dx, kSumTolerance + tolerance_of(GetParam())));
+            EXPECT_TRUE(near(dx, twin_dx, kWindowTolerance + tolerance_of(GetParam())));
         }
     }
 };
@@ -104,7 +104,7 @@ TEST_P(Pooling, MaximumAgreesWithTheNaiveOperation) {
                               nullptr);
             EXPECT_TRUE(near(y, expected.output, 0));
             EXPECT_TRUE(
-                near(dx, expected.input_gradients[0], kSumTolerance + tolerance_of(GetParam())));
+                near(dx, expected.input_gradients[0], kWindowTolerance + tolerance_of(GetParam())));
         }
     }
 }

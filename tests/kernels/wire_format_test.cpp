@@ -45,10 +45,10 @@ protected:
     static std::span<std::byte> bytes(Buffer& wire) { return {wire.as<std::byte>(), wire.bytes()}; }
 };
 
-const std::vector<std::int64_t> kCounts{1, 255, 256, 257, 4099, 70001};
+const std::vector<std::int64_t> kWireCounts{1, 255, 256, 257, 4099, 70001};
 
 TEST_P(WireKernels, GiveTheBitsOfTheirTwins) {
-    for (const std::int64_t count : kCounts) {
+    for (const std::int64_t count : kWireCounts) {
         Buffer values = values_of(count, 1);
         Buffer wire = wire_for(count), wanted_wire = wire_for(count);
         encode_for_wire(GetParam(), floats(values), nullptr, wire.as<std::byte>(), nullptr);

@@ -21,13 +21,13 @@ namespace fs = std::filesystem;
 using mpi_tests::SharedFolder;
 using mpi_tests::world;
 
-constexpr std::uint32_t kFiles = 40;
+constexpr std::uint32_t kDuplicatedFiles = 40;
 
 /// `degree` ranks a group; `node_of_rank` plays hosts, each with a directory of its own.
 class RanksStage : public testing::Test {
 protected:
     RanksStage() : everyone_(world().everyone), folder_(everyone_), shared_(folder("shared")) {
-        for (std::uint32_t file = 0; file < kFiles; ++file) {
+        for (std::uint32_t file = 0; file < kDuplicatedFiles; ++file) {
             shared_.add(150'000 + 1000 * file, everyone_.rank() == 0);
         }
         everyone_.barrier();
@@ -54,13 +54,13 @@ protected:
     }
     /// Files in the bootstraps of the groups on a node.
     std::set<std::uint32_t> needed_on(int node) const {
-        const plan::DataSampler sampler(config_.bagging, config_.run.seed, kFiles);
+        const plan::DataSampler sampler(config_.bagging, config_.run.seed, kDuplicatedFiles);
         std::set<std::uint32_t> needed;
         for (int rank = 0; rank < everyone_.size(); ++rank) {
             const plan::RankPlace& place = controller_->place(rank);
             if (place.node != node) continue;
             const auto counts = sampler.counts(static_cast<std::uint32_t>(place.group));
-            for (std::uint32_t file = 0; file < kFiles; ++file) {
+            for (std::uint32_t file = 0; file < kDuplicatedFiles; ++file) {
                 if (counts[file] > 0) needed.insert(file);
             }
         }
@@ -99,7 +99,7 @@ TEST_F(RanksStage, CopyNoSampleTwiceWhereGroupsShareAHost) {
     EXPECT_EQ(staged.record.copied_bytes, bytes_of(needed));
     EXPECT_EQ(staged.record.files, static_cast<std::int64_t>(needed.size()));
     EXPECT_EQ(bytes_on_disk(), bytes_of(needed));
-    for (std::uint32_t file = 0; file < kFiles; ++file) {
+    for (std::uint32_t file = 0; file < kDuplicatedFiles; ++file) {
         const auto read = staged.pictures->read(file);
         EXPECT_EQ(read.has_value(), needed.contains(file));
         if (read) {
@@ -134,7 +134,7 @@ TEST_F(RanksStage, CopyABootstrapToEachHostOfItsGroup) {
     play(everyone_.size(), nodes);
     const std::set<std::uint32_t> needed = needed_on(0);
     const test::Staged staged = run();
-    EXPECT_LT(needed.size(), kFiles);
+    EXPECT_LT(needed.size(), kDuplicatedFiles);
     EXPECT_EQ(needed, needed_on(1));
     EXPECT_EQ(staged.record.copied_bytes, 2 * bytes_of(needed));
     EXPECT_EQ(bytes_on_disk(), bytes_of(needed));
@@ -235,9 +235,9 @@ TEST_F(RanksStage, StageOfWhatIsEvaluatedTheirOwnShares) {
     DataDuplicator duplicator(config_, *controller_, everyone_, 2);
     duplicator.add_pictures(Split::validation, shared_.request());
     duplicator.run();
-    EXPECT_EQ(duplicator.record().files, kFiles);  // each on one host
+    EXPECT_EQ(duplicator.record().files, kDuplicatedFiles);  // each on one host
     const auto pictures = duplicator.pictures(Split::validation);
-    const std::uint32_t share = kFiles / static_cast<std::uint32_t>(everyone_.size());
+    const std::uint32_t share = kDuplicatedFiles / static_cast<std::uint32_t>(everyone_.size());
     const auto first = static_cast<std::uint32_t>(place_.group_rank) * share;
     for (std::uint32_t file = first; file < first + share; ++file) {
         EXPECT_EQ(pictures->read(file), shared_.bytes(file));

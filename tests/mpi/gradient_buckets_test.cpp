@@ -27,13 +27,13 @@ std::vector<Range> ranges_of(const std::vector<std::size_t>& sizes) {
 }
 
 /// Parameters of ResNet-like unequal sizes; one is greater than a bucket, one spans MPI calls.
-const std::vector<std::size_t> kSizes{10, 64, 64, 3000, 1, 700, 700, 64, 5, 1200, 21};
+const std::vector<std::size_t> kParameterSizes{10, 64, 64, 3000, 1, 700, 700, 64, 5, 1200, 21};
 
 class BucketsOverMpi : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
 protected:
     Communicator& group_ = world().everyone;
     std::unique_ptr<GradientReducer> reducer_ = make_mpi_reducer(group_);
-    std::vector<Range> ranges_ = ranges_of(kSizes);
+    std::vector<Range> ranges_ = ranges_of(kParameterSizes);
     std::vector<float> gradients_ = std::vector<float>(ranges_.back().end);
     BucketOptions options_{std::get<0>(GetParam()), std::get<1>(GetParam())};
 

@@ -18,8 +18,8 @@ namespace {
 
 using mpi_tests::world;
 
-constexpr int kBatch = 16;  // of the model
-constexpr std::int64_t kSteps = 5;
+constexpr int kAuditedBatch = 16;  // of the model
+constexpr std::int64_t kAuditedSteps = 5;
 
 void flip_lowest_bit(float& value) {
     value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
@@ -38,13 +38,13 @@ struct Audited {
 Audited train(int audit_steps, int victim, const Fault& fault,
               config::Optimizer optimizer = config::Optimizer::sgd) {
     const auto group = world().everyone.split(0, world().everyone.rank());
-    config::Config config = small_config(kBatch, 1);
+    config::Config config = small_config(kAuditedBatch, 1);
     config.run.audit_steps = audit_steps;
     config.training.optimizer = optimizer;
-    const std::int64_t rows = kBatch / group->size();
-    SmallModel model(config, kSteps, *group, small_graph(rows));
-    ToySource source(rows, kSteps);
-    source.set_place(group->rank() * rows, kBatch);
+    const std::int64_t rows = kAuditedBatch / group->size();
+    SmallModel model(config, kAuditedSteps, *group, small_graph(rows));
+    ToySource source(rows, kAuditedSteps);
+    source.set_place(group->rank() * rows, kAuditedBatch);
     Audited result;
     try {
         model.trainer->train_epoch(0, source, [&](const StepReport& report) {
@@ -52,7 +52,7 @@ Audited train(int audit_steps, int victim, const Fault& fault,
             if (group->rank() == victim) fault(report.step, model.store);
         });
         model.trainer->average_statistics();
-        if (group->rank() == victim) fault(kSteps + 1, model.store);
+        if (group->rank() == victim) fault(kAuditedSteps + 1, model.store);
         model.trainer->audit_at_the_end();
     } catch (const ReplicaDivergence& error) {
         result.divergence = error.divergence();
@@ -87,7 +87,7 @@ protected:
 
 TEST_F(ReplicaAuditOverMpi, PassesWhereEveryReplicaIsTheSame) {
     const auto nothing = [](std::int64_t, graph::ParameterStore&) {};
-    EXPECT_EQ(train(1, 0, nothing).passed, kSteps + 1);
+    EXPECT_EQ(train(1, 0, nothing).passed, kAuditedSteps + 1);
     EXPECT_EQ(train(2, 0, nothing).passed, 3) << "after steps 2 and 4, and at the end";
     EXPECT_EQ(train(0, 0, nothing).passed, 1);
     EXPECT_FALSE(train(1, 0, nothing).divergence.has_value());
@@ -95,12 +95,12 @@ TEST_F(ReplicaAuditOverMpi, PassesWhereEveryReplicaIsTheSame) {
 
 TEST_F(ReplicaAuditOverMpi, IsMadeBeforeACheckpointWhetherItIsDueOrNot) {
     const auto group = world().everyone.split(0, world().everyone.rank());
-    config::Config config = small_config(kBatch, 1);
+    config::Config config = small_config(kAuditedBatch, 1);
     config.run.audit_steps = 0;
-    const std::int64_t rows = kBatch / group->size();
-    SmallModel model(config, kSteps, *group, small_graph(rows));
-    ToySource source(rows, kSteps);
-    source.set_place(group->rank() * rows, kBatch);
+    const std::int64_t rows = kAuditedBatch / group->size();
+    SmallModel model(config, kAuditedSteps, *group, small_graph(rows));
+    ToySource source(rows, kAuditedSteps);
+    source.set_place(group->rank() * rows, kAuditedBatch);
     model.trainer->train_epoch(0, source, [](const StepReport&) {});
     model.trainer->examine();
     EXPECT_EQ(model.trainer->audit().passed(), 1);
@@ -158,18 +158,19 @@ TEST_F(ReplicaAuditOverMpi, NamesTheRankWhoseWrongBitMadeTheGradientsOfAllInfini
 TEST_F(ReplicaAuditOverMpi, NamesTheRankThatAloneEndsAnEpochWithAnInfiniteParameter) {
     const int victim = world().everyone.size() - 1;
     const Audited audited = train(0, victim, [](std::int64_t step, auto& store) {
-        if (step == kSteps) store.parameters()[0] = std::numeric_limits<float>::infinity();
+        if (step == kAuditedSteps) store.parameters()[0] = std::numeric_limits<float>::infinity();
     });
-    expect_divergence(audited, victim, kSteps, {"parameters"});
+    expect_divergence(audited, victim, kAuditedSteps, {"parameters"});
 }
 
 TEST_F(ReplicaAuditOverMpi, ComparesTheStatisticsOnlyOnceTheyAreAveraged) {
     const int victim = world().everyone.size() - 1;
     const Audited audited = train(1, victim, [](std::int64_t step, auto& store) {
-        if (step == kSteps + 1) flip_lowest_bit(store.statistics()[5]);
+        if (step == kAuditedSteps + 1) flip_lowest_bit(store.statistics()[5]);
     });
-    expect_divergence(audited, victim, kSteps, {"statistics"});
-    EXPECT_EQ(audited.passed, kSteps) << "ranks gather different statistics while they train";
+    expect_divergence(audited, victim, kAuditedSteps, {"statistics"});
+    EXPECT_EQ(audited.passed, kAuditedSteps)
+        << "ranks gather different statistics while they train";
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ using mpi_tests::world;
 using tensor::DType;
 using tests::LargestError;
 
-constexpr int kBatch = 32;   // of the model
-constexpr int kBatches = 2;  // in the data, which a training sees again and again
+constexpr int kResnetBatch = 32;  // of the model
+constexpr int kBatches = 2;       // in the data, which a training sees again and again
 
 struct Options {
     DType compute = DType::f32;
@@ -52,10 +52,10 @@ config::Config configuration(const Options& options) {
     config.workload.classes = 4;
     config.workload.image_size = 64;
     config.workload.epochs = 1;
-    config.data.synthetic_samples = kBatch * kBatches;
-    config.training.batch_size = kBatch;
+    config.data.synthetic_samples = kResnetBatch * kBatches;
+    config.training.batch_size = kResnetBatch;
     config.training.learning_rate = 0.01;
-    config.training.learning_rate_batch = kBatch;
+    config.training.learning_rate_batch = kResnetBatch;
     config.training.schedule = config::Schedule::constant;
     config.training.warmup_epochs = 0;
     config.communication.bucket_mib = options.bucket_mib;
@@ -65,7 +65,7 @@ config::Config configuration(const Options& options) {
 
 graph::Graph small_resnet(const config::Config& config, int ranks, const Options& options) {
     models::ResNet50 model;
-    model.batch = kBatch / ranks;
+    model.batch = kResnetBatch / ranks;
     model.image_size = config.workload.image_size;
     model.classes = config.workload.classes;
     model.zero_gamma = options.zero_gamma;
@@ -78,7 +78,7 @@ graph::Graph small_resnet(const config::Config& config, int ranks, const Options
 /// This rank's share of the model's batches.
 data::TrainingSource source_for(const config::Config& config, const comm::Communicator& group) {
     data::SourceSettings settings;
-    settings.batch_size = kBatch;
+    settings.batch_size = kResnetBatch;
     settings.group_rank = group.rank();
     settings.degree = group.size();
     return {data::make_synthetic_samples(config, data::Split::training), settings, 1, 0};
@@ -89,7 +89,7 @@ Course train(comm::Communicator& group, const Options& options) {
     const auto device = device::make_cpu_device({});
     const graph::Graph graph = small_resnet(config, group.size(), options);
     graph::ParameterStore store(graph, *device);
-    comm::StatisticsSpan span(std::max(1, options.statistics * group.size() / kBatch));
+    comm::StatisticsSpan span(std::max(1, options.statistics * group.size() / kResnetBatch));
     span.connect(group, std::vector<int>(static_cast<std::size_t>(group.size())));
     graph::Network network(graph, *device, store,
                            {.compute = options.compute, .statistics_sum = &span});
@@ -98,8 +98,8 @@ Course train(comm::Communicator& group, const Options& options) {
     Trainer trainer({config, network, options.steps, *reducer}, *device, store, group);
     data::TrainingSource source = source_for(config, group);
     std::vector<std::uint32_t> order;
-    for (int i = 0; i < kBatch * options.steps; ++i) {
-        order.push_back(static_cast<std::uint32_t>(i * 37 % (kBatch * kBatches)));
+    for (int i = 0; i < kResnetBatch * options.steps; ++i) {
+        order.push_back(static_cast<std::uint32_t>(i * 37 % (kResnetBatch * kBatches)));
     }
     source.begin_epoch(0, order);
 
@@ -219,7 +219,7 @@ TEST_P(ResNetOverMpi, LearnsAsOneRankLearnsWithStatisticsOfSeveralRanks) {
     LargestError losses(number("losses of 12 steps " + what), GetParam().losses);
     LargestError parameters(number("parameters after 12 steps " + what), GetParam().state);
     LargestError statistics(number("running statistics " + what), GetParam().state);
-    options_.statistics = kBatch;
+    options_.statistics = kResnetBatch;
     expect_course_of_one_rank({losses, parameters, statistics});
 }
 

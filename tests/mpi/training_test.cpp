@@ -16,7 +16,7 @@ namespace {
 
 using mpi_tests::world;
 
-constexpr int kBatch = 16;      // of the model
+constexpr int kToyBatch = 16;   // of the model
 constexpr int kStatistics = 4;  // samples that share statistics, whatever the number of ranks
 constexpr std::int64_t kSteps = 4;
 
@@ -33,21 +33,21 @@ std::vector<float> copy_of(std::span<const float> values) {
 }
 
 config::Config configuration() {
-    config::Config config = small_config(kBatch, 1);
+    config::Config config = small_config(kToyBatch, 1);
     config.training.batch_norm_samples = kStatistics;
     return config;
 }
 
 ToySource source_for(const comm::Communicator& group) {
-    const std::int64_t rows = kBatch / group.size();
+    const std::int64_t rows = kToyBatch / group.size();
     ToySource source(rows, kSteps);
-    source.set_place(group.rank() * rows, kBatch);
+    source.set_place(group.rank() * rows, kToyBatch);
     return source;
 }
 
 Trained train(comm::Communicator& group, const config::Config& config,
               std::unique_ptr<comm::GradientReducer> sums = nullptr) {
-    SmallModel model(config, kSteps, group, small_graph(kBatch / group.size(), kStatistics),
+    SmallModel model(config, kSteps, group, small_graph(kToyBatch / group.size(), kStatistics),
                      device::make_cpu_device({}), tensor::DType::f32, std::move(sums));
     ToySource source = source_for(group);
     Trained result;
@@ -152,7 +152,7 @@ TEST(TrainingOverMpi, ARankWhoseDataFailStopsAllRanksAfterTheSameStep) {
     for (int failing_rank = 0; failing_rank < world().everyone.size(); ++failing_rank) {
         const auto group = world().everyone.split(0, world().everyone.rank());
         SmallModel model(configuration(), kSteps, *group,
-                         small_graph(kBatch / group->size(), kStatistics));
+                         small_graph(kToyBatch / group->size(), kStatistics));
         ToySource source = source_for(*group);
         if (group->rank() == failing_rank) {
             source.set_failure(2, [&] {
@@ -176,7 +176,7 @@ TEST(TrainingOverMpi, ARankWhoseDataFailStopsAllRanksAfterTheSameStep) {
 std::int64_t steps_until_divergence(bool in_first_parameter) {
     const auto group = world().everyone.split(0, world().everyone.rank());
     SmallModel model(configuration(), kSteps, *group,
-                     small_graph(kBatch / group->size(), kStatistics));
+                     small_graph(kToyBatch / group->size(), kStatistics));
     ToySource source = source_for(*group);
     const auto last = static_cast<graph::ParameterId>(model.store.ranges().size() - 1);
     std::int64_t steps = 0;

@@ -9,7 +9,7 @@
 namespace hpcai::prediction {
 namespace {
 
-config::Config small() {
+config::Config small_classifier() {
     config::Config config;
     config.workload.classes = 10;
     config.workload.image_size = 64;
@@ -34,7 +34,7 @@ double arena_bytes(const config::Config& config) {
 
 TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
     for (const bool fusion : {false, true}) {
-        config::Config config = small();
+        config::Config config = small_classifier();
         config.training.batch_size = 32;  // so that scratch of one sample's size weighs little
         config.training.fusion = fusion;
         const auto device = device::make_cpu_device({.threads = 1});
@@ -54,7 +54,7 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
 }
 
 TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
-    const MemoryEstimate memory = memory_of(small());
+    const MemoryEstimate memory = memory_of(small_classifier());
     // 1000 classes have 25 557 032; ten have 990 x 2049 less.
     EXPECT_EQ(memory.parameters, 4.0 * (25'557'032 - 990 * 2049));
     EXPECT_EQ(memory.gradients, memory.parameters);
@@ -63,7 +63,7 @@ TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
 }
 
 TEST(Memory, OfActivationsGrowsWithTheShareOfTheBatch) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     const double whole = memory_of(config).activations;
     config.bagging.groups = 1;
     EXPECT_DOUBLE_EQ(memory_of(config, 4).activations, whole / 4);
@@ -72,7 +72,7 @@ TEST(Memory, OfActivationsGrowsWithTheShareOfTheBatch) {
 }
 
 TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     const MemoryEstimate fp32 = memory_of(config);
     config.training.precision = config::Precision::bf16;
     const MemoryEstimate bf16 = memory_of(config);
@@ -85,7 +85,7 @@ TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
 // Of ResNet-50's 23 454 912 filters, 9 408 are the stem's; the input gradients of 6 strided
 // convolutions, of 3 x 3 of 128, 256 and 512 channels and of the shortcuts, stay in fp32.
 TEST(Memory, OfWorkingCopiesIsAByteEachWhereInt8Multiplies) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     const MemoryEstimate fp32 = memory_of(config);
     config.training.precision = config::Precision::int8;
     const MemoryEstimate int8 = memory_of(config);
@@ -99,17 +99,17 @@ TEST(Memory, OfWorkingCopiesIsAByteEachWhereInt8Multiplies) {
 }
 
 TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     config.training.precision = config::Precision::automatic;
     const Estimate plan = estimate(config, {});
     EXPECT_EQ(plan.memory.precision, "fp32");
-    EXPECT_EQ(plan.memory.total(), memory_of(small()).total());
+    EXPECT_EQ(plan.memory.total(), memory_of(small_classifier()).total());
     ASSERT_FALSE(plan.assumptions.empty());
     EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
 }
 
 config::Config small_detector() {
-    config::Config config = small();
+    config::Config config = small_classifier();
     config.workload.kind = config::WorkloadKind::object_detection;
     config.workload.model = config::Model::faster_rcnn_r50_fpn;
     config.workload.classes = 3;
@@ -162,7 +162,7 @@ TEST(Memory, OfADetectorsRegionsIsTheirFeaturesLossesAndSamples) {
 
 TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
     for (const bool detects : {false, true}) {
-        const config::Config config = detects ? small_detector() : small();
+        const config::Config config = detects ? small_detector() : small_classifier();
         const auto device = device::make_cpu_device({.threads = 1});
         const graph::Graph trained = models::make_model(config, {.batch = 2});
         graph::ParameterStore store(trained, *device);
@@ -177,7 +177,7 @@ TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
 }
 
 TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     config.workload.image_size = 224;
     for (const int batch : {1, 64}) {
         config.training.batch_size = batch;
@@ -193,7 +193,7 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
 
 TEST(Memory, IsThatOfTrainingAndOfEvaluationWhereEpochsAreEvaluated) {
     for (const bool has_stages : {false, true}) {
-        config::Config config = small();
+        config::Config config = small_classifier();
         if (has_stages) {
             config.bagging.degree = 2;
             config.parallel.mode = config::ParallelMode::pipeline;
@@ -202,7 +202,7 @@ TEST(Memory, IsThatOfTrainingAndOfEvaluationWhereEpochsAreEvaluated) {
         const MemoryEstimate after = memory_of(config, 2);
         config.run.evaluate_epochs = 1;
         const MemoryEstimate between = memory_of(config, 2);
-        const double network = memory_of(small()).evaluation;
+        const double network = memory_of(small_classifier()).evaluation;
         const double whole_model = has_stages ? 8.0 * 23'528'522 : 0;  // values and gradients
         EXPECT_NEAR(between.evaluation, network + whole_model, 0.01 * network);
         EXPECT_DOUBLE_EQ(between.total(),
@@ -223,7 +223,7 @@ TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
 }
 
 TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
     config.data.resident_mib = 3;
@@ -246,7 +246,7 @@ TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
 }
 
 TEST(Memory, OfTheProgramCountsWhereTheHostComputes) {
-    config::Config config = small();
+    config::Config config = small_classifier();
     EXPECT_GT(memory_of(config).program, 0);
     config.device.kind = config::DeviceKind::cuda;
     EXPECT_EQ(memory_of(config).program, 0);

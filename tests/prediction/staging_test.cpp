@@ -12,7 +12,7 @@ namespace {
 constexpr double kSamples = 1'000'000;
 constexpr double kOut = 0.36787944117144233;  // 1/e: of a bootstrap
 
-config::Config staged(config::Sampler sampler, config::Staging staging, int groups) {
+config::Config with_stage(config::Sampler sampler, config::Staging staging, int groups) {
     config::Config config;
     config.data.kind = config::DataKind::image_folder;
     config.data.path = "set";
@@ -40,36 +40,37 @@ constexpr double kRounding = 1e-6;  // a sample of a million
 TEST(StagingEstimate, UnitesTheBootstrapsOfANode) {
     using enum config::Sampler;
     const auto training = config::Staging::training;
-    EXPECT_NEAR(share(staged(poisson, training, 1), 1, 1), 1 - kOut, kRounding);
-    EXPECT_NEAR(share(staged(bootstrap, training, 4), 4, 2), 1 - kOut * kOut, kRounding);
-    EXPECT_NEAR(share(staged(none, training, 2), 2, 2), 1, kRounding);
-    config::Config half = staged(subsample, training, 3);
+    EXPECT_NEAR(share(with_stage(poisson, training, 1), 1, 1), 1 - kOut, kRounding);
+    EXPECT_NEAR(share(with_stage(bootstrap, training, 4), 4, 2), 1 - kOut * kOut, kRounding);
+    EXPECT_NEAR(share(with_stage(none, training, 2), 2, 2), 1, kRounding);
+    config::Config half = with_stage(subsample, training, 3);
     half.bagging.subsample_fraction = 0.5;
     EXPECT_NEAR(share(half, 3, 3), 0.875, kRounding);
     EXPECT_NEAR(share(half, 3, 2), 0.75, kRounding) << "two groups on the first node";
 }
 
 TEST(StagingEstimate, AddsWhatANodesRanksEvaluateOutOfBag) {
-    const config::Config config = staged(config::Sampler::bootstrap, config::Staging::all, 1);
+    const config::Config config = with_stage(config::Sampler::bootstrap, config::Staging::all, 1);
     EXPECT_NEAR(share(config, 4, 4), 1, kRounding);
     EXPECT_NEAR(share(config, 4, 2), 1 - kOut / 2, kRounding) << "a group over two nodes";
 }
 
 TEST(StagingEstimate, TakesAllFilesOfTheWeatherAndNothingWhereNothingIsStaged) {
-    config::Config weather = staged(config::Sampler::poisson, config::Staging::training, 1);
+    config::Config weather = with_stage(config::Sampler::poisson, config::Staging::training, 1);
     weather.data.kind = config::DataKind::climate_hdf5;
     weather.workload.kind = config::WorkloadKind::extreme_weather;
     weather.workload.model = config::Model::faster_rcnn_r50_fpn;
     weather.workload.channels = 16;
     weather.workload.classes = 3;
     EXPECT_NEAR(share(weather, 1, 1), 1, kRounding);
-    const config::Config unstaged = staged(config::Sampler::poisson, config::Staging::none, 1);
+    const config::Config unstaged = with_stage(config::Sampler::poisson, config::Staging::none, 1);
     const Estimate plan = estimate(unstaged, {.ranks = 1, .samples = 10, .bytes_per_sample = 7});
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());
 }
 
 TEST(StagingEstimate, SaysThatItDoesNotKnowTheSizeOfSamples) {
-    const config::Config config = staged(config::Sampler::poisson, config::Staging::training, 1);
+    const config::Config config =
+        with_stage(config::Sampler::poisson, config::Staging::training, 1);
     const Estimate plan = estimate(config, {.ranks = 1, .samples = 10});
     EXPECT_EQ(plan.staging.fullest_node_samples.value, 6);
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());

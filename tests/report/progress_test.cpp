@@ -8,7 +8,7 @@
 namespace hpcai::report {
 namespace {
 
-ProgressRecord example() {
+ProgressRecord training_progress() {
     ProgressRecord progress;
     progress.host = "node7";
     progress.epoch = 2;
@@ -23,7 +23,7 @@ ProgressRecord example() {
 }
 
 GroupProgress group_in(int number, ProgressState state, const std::string& reason = "") {
-    ProgressRecord progress = example();
+    ProgressRecord progress = training_progress();
     progress.state = state;
     progress.reason = reason;
     return {number, progress, ""};
@@ -35,7 +35,7 @@ RunProgress run_of(std::vector<GroupProgress> groups) {
     return run;
 }
 
-std::vector<std::string> lines_of(const RunProgress& run) {
+std::vector<std::string> status_lines(const RunProgress& run) {
     std::istringstream in(progress_table(run));
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -56,7 +56,7 @@ TEST(ProgressJson, GivesBackWhatWasWritten) {
          {ProgressState::training, ProgressState::evaluating, ProgressState::finished,
           ProgressState::failed, ProgressState::stopped, ProgressState::terminated,
           ProgressState::unsaved}) {
-        ProgressRecord progress = example();
+        ProgressRecord progress = training_progress();
         progress.state = state;
         progress.loss = {std::nullopt, "not known yet"};
         EXPECT_EQ(progress_from_json(to_json(progress), "a"), progress);
@@ -64,10 +64,10 @@ TEST(ProgressJson, GivesBackWhatWasWritten) {
 }
 
 TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
-    std::string text = to_json(example());
+    std::string text = to_json(training_progress());
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
-    ProgressRecord late = example();
+    ProgressRecord late = training_progress();
     late.written_unix_seconds = std::int64_t{1} << 60;  // of no date that can be printed
     EXPECT_NE(message_of(to_json(late)).find("written_unix_seconds"), std::string::npos);
     EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
@@ -76,7 +76,7 @@ TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
 
 TEST(ProgressTable, HasARowForEachGroup) {
     const auto lines =
-        lines_of(run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}}));
+        status_lines(run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}}));
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines[1],
               "0       training          2/3           17/24    1.2500       512.0    1 min 30 s"
@@ -89,7 +89,7 @@ TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {
     auto run = run_of({group_in(0, ProgressState::failed, "no \x1b[2J more\nSTATUS FINE"),
                        {1, std::nullopt, "'p': bad"}});
     run.groups.front().progress->host = "\x1b]0;x\x07";
-    const auto lines = lines_of(run);
+    const auto lines = status_lines(run);
     ASSERT_EQ(lines.size(), 6U);
     EXPECT_EQ(lines[3], "reason: group 0: no \\x1b[2J more\\nSTATUS FINE");
     EXPECT_EQ(lines[4], "reason: group 1: 'p': bad");
@@ -100,7 +100,7 @@ TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {
 TEST(ProgressTable, TakesAClockThatIsAheadForNow) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.now_unix_seconds = 5;
-    EXPECT_NE(lines_of(run)[1].find("  now  node7"), std::string::npos) << lines_of(run)[1];
+    EXPECT_NE(status_lines(run)[1].find("  now  node7"), std::string::npos) << status_lines(run)[1];
 }
 
 TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
@@ -178,23 +178,23 @@ TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
 TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
     auto run = run_of({group_in(0, ProgressState::stopped, "stopped at step 17 by SIGUSR1")});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
-    const auto lines = lines_of(run);
+    const auto lines = status_lines(run);
     ASSERT_EQ(lines.size(), 5U);
     EXPECT_EQ(lines[2], "reason: group 0: stopped at step 17 by SIGUSR1");
     EXPECT_EQ(lines[3], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.is_at_work = true;
-    EXPECT_EQ(lines_of(run).size(), 4U) << "it is resumed";
+    EXPECT_EQ(status_lines(run).size(), 4U) << "it is resumed";
 }
 
 TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
     auto run = run_of({group_in(0, ProgressState::training)});
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
-    EXPECT_EQ(lines_of(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
+    EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
-    EXPECT_EQ(lines_of(run).size(), 3U) << "it may train on a node whose locks are its own";
+    EXPECT_EQ(status_lines(run).size(), 3U) << "it may train on a node whose locks are its own";
     run.now_unix_seconds = 1'700'000'125;
     run.is_at_work = std::nullopt;
-    EXPECT_EQ(lines_of(run).size(), 3U);
+    EXPECT_EQ(status_lines(run).size(), 3U);
 }
 
 }  // namespace

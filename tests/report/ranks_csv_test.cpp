@@ -23,7 +23,7 @@ std::vector<RankRecord> two_ranks() {
     return ranks;
 }
 
-std::string refusal_of(const std::string& text) {
+std::string refusal_of_ranks(const std::string& text) {
     try {
         ranks_from_csv(text, "r.csv");
     } catch (const Error& error) {
@@ -57,17 +57,19 @@ TEST(RanksCsv, DoesNotLetAHostAddCells) {
 
 TEST(RanksCsv, NamesTheLineAndColumnThatIsWrong) {
     const std::string line = ",3,node2,8,0.5,0.75,1,,,,,,,,\n";
-    EXPECT_EQ(refusal_of(kHeader + ("1" + line)), "r.csv:2: group_rank is \"1\"; it must be 0");
-    EXPECT_EQ(refusal_of(kHeader + std::string("0,3,,8,0.5,0.75,1,,,,,,,,\n")),
+    EXPECT_EQ(refusal_of_ranks(kHeader + ("1" + line)),
+              "r.csv:2: group_rank is \"1\"; it must be 0");
+    EXPECT_EQ(refusal_of_ranks(kHeader + std::string("0,3,,8,0.5,0.75,1,,,,,,,,\n")),
               "r.csv:2: host is \"\"; it must be a name without spaces");
-    EXPECT_EQ(refusal_of(kHeader + std::string("0,3,n,8,0.5,-0.75,1,,,,,,,,\n")),
+    EXPECT_EQ(refusal_of_ranks(kHeader + std::string("0,3,n,8,0.5,-0.75,1,,,,,,,,\n")),
               "r.csv:2: p99_step_seconds is \"-0.75\"; it must be 0 or more");
-    EXPECT_EQ(refusal_of(kHeader + std::string("0,3,n,8,0.5,0.75,1,x,,,,,,,\n")),
+    EXPECT_EQ(refusal_of_ranks(kHeader + std::string("0,3,n,8,0.5,0.75,1,x,,,,,,,\n")),
               "r.csv:2: input_wait_seconds is \"x\"; it must be a number or nothing");
-    EXPECT_EQ(refusal_of(kHeader + std::string("0,3,n,8,0.5,0.75,1,,,,,,,,,\n")),
+    EXPECT_EQ(refusal_of_ranks(kHeader + std::string("0,3,n,8,0.5,0.75,1,,,,,,,,,\n")),
               "r.csv:2: more cells than columns");
-    EXPECT_NE(refusal_of("rank\n").find("r.csv:1: the header is \"rank\""), std::string::npos);
-    EXPECT_NE(refusal_of("").find("r.csv: empty"), std::string::npos);
+    EXPECT_NE(refusal_of_ranks("rank\n").find("r.csv:1: the header is \"rank\""),
+              std::string::npos);
+    EXPECT_NE(refusal_of_ranks("").find("r.csv: empty"), std::string::npos);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string refusal_after(const std::function<void(json&)>& change) {
+std::string refusal_of_roofline(const std::function<void(json&)>& change) {
     json in = json::parse(to_json(example_roofline()));
     change(in);
     return storage::error_of(ExitCode::data, [&] { roofline_from_json(in.dump(), "r.json"); });
@@ -31,20 +31,22 @@ TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {
     const auto has = [](const std::string& message, const std::string& words) {
         EXPECT_NE(message.find(words), std::string::npos) << message;
     };
-    has(refusal_after([](json& in) { in["schema"] = "hpcai500-result/1"; }), "schema");
-    has(refusal_after([](json& in) { in["cores"] = 0; }), "cores: expected a number above 0");
-    has(refusal_after([](json& in) { in["operations"][2]["bytes"] = -1; }), "operations[2].bytes");
-    has(refusal_after([](json& in) { in["operations"][0]["flops_per_second"] = 0; }),
+    has(refusal_of_roofline([](json& in) { in["schema"] = "hpcai500-result/1"; }), "schema");
+    has(refusal_of_roofline([](json& in) { in["cores"] = 0; }), "cores: expected a number above 0");
+    has(refusal_of_roofline([](json& in) { in["operations"][2]["bytes"] = -1; }),
+        "operations[2].bytes");
+    has(refusal_of_roofline([](json& in) { in["operations"][0]["flops_per_second"] = 0; }),
         "operations[0].flops_per_second");
-    has(refusal_after([](json& in) { in["all_reduce_fits"][0]["bytes_per_second"] = 0; }),
+    has(refusal_of_roofline([](json& in) { in["all_reduce_fits"][0]["bytes_per_second"] = 0; }),
         "all_reduce_fits[0].bytes_per_second");
-    has(refusal_after([](json& in) { in["all_reduce_fits"][0]["latency_seconds"] = -1; }),
+    has(refusal_of_roofline([](json& in) { in["all_reduce_fits"][0]["latency_seconds"] = -1; }),
         "all_reduce_fits[0].latency_seconds");
-    has(refusal_after([](json& in) { in["calibration"]["points"][1]["samples"] = 8; }),
+    has(refusal_of_roofline([](json& in) { in["calibration"]["points"][1]["samples"] = 8; }),
         "calibration.points[1].samples");
-    has(refusal_after([](json& in) { in["calibration"]["points"][0]["step_seconds"] = nullptr; }),
+    has(refusal_of_roofline(
+            [](json& in) { in["calibration"]["points"][0]["step_seconds"] = nullptr; }),
         "calibration.points[0].step_seconds");
-    has(refusal_after([](json& in) { in.erase("device"); }), "device: expected a value");
+    has(refusal_of_roofline([](json& in) { in.erase("device"); }), "device: expected a value");
 }
 
 TEST(RooflineText, HasEveryMeasurementOnALine) {

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kManifest =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> summary_lines(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -39,13 +39,14 @@ TEST(Summary, EndsWithTheResultLineOfTheInterface) {
         "RESULT VALID  workload=image_classification M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 "
         "quality=0.7583 target=0.7630";
     EXPECT_EQ(result_line(record), expected);
-    EXPECT_EQ(lines_of(summary(record, kManifest)).back(), expected + " manifest=" + kManifest);
+    EXPECT_EQ(summary_lines(summary(record, kManifest)).back(),
+              expected + " manifest=" + kManifest);
 }
 
 TEST(Summary, PutsEachReasonOnItsLineAboveTheResult) {
     RunRecord record = example_record();
     record.verdict = {Status::custom, {"first", "second"}, ExitCode::ok, false};
-    const auto lines = lines_of(summary(record, kManifest));
+    const auto lines = summary_lines(summary(record, kManifest));
     ASSERT_GT(lines.size(), 3U);
     EXPECT_EQ(lines[lines.size() - 3], "reason: first");
     EXPECT_EQ(lines[lines.size() - 2], "reason: second");
@@ -58,7 +59,7 @@ TEST(Summary, DoesNotLetATextFakeALine) {
     record.verdict.reasons = {"y\r\nRESULT VALID  workload=fake\x1b[2J"};
     record.parameters[0].value = "2\nRESULT VALID";
     int results = 0;
-    for (const std::string& line : lines_of(summary(record, kManifest))) {
+    for (const std::string& line : summary_lines(summary(record, kManifest))) {
         results += line.rfind("RESULT", 0) == 0;
         EXPECT_EQ(line.find('\x1b'), std::string::npos);
     }

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-RankTrace example() {
+RankTrace traced_step() {
     RankTrace trace{1, 3, "node\"1\xff", {}};
     trace.events = {{TraceLane::steps, "forward", "", 2, 3},
                     {TraceLane::steps, "step 4", "", 2, 4},
@@ -25,7 +25,7 @@ json parsed(const std::vector<RankTrace>& ranks, double offset) {
 }
 
 TEST(TraceJson, NamesTheRankAndItsLanes) {
-    const json events = parsed({example()}, 0);
+    const json events = parsed({traced_step()}, 0);
     EXPECT_EQ(events[0]["ph"], "M");
     EXPECT_EQ(events[0]["name"], "process_name");
     EXPECT_EQ(events[0]["pid"], 3);
@@ -34,7 +34,7 @@ TEST(TraceJson, NamesTheRankAndItsLanes) {
 }
 
 TEST(TraceJson, HasMicrosecondsOnTheLeadersClock) {
-    const json events = parsed({example()}, 0.5);
+    const json events = parsed({traced_step()}, 0.5);
     const auto named = [&](const std::string& name) {
         for (const json& event : events) {
             if (event["name"] == name) return event;
@@ -51,13 +51,13 @@ TEST(TraceJson, HasMicrosecondsOnTheLeadersClock) {
 
 // Viewers nest what comes later in what came before.
 TEST(TraceJson, PutsAStepBeforeThePhaseThatBeginsWithIt) {
-    const json events = parsed({example()}, 0);
+    const json events = parsed({traced_step()}, 0);
     EXPECT_EQ(events[4]["name"], "step 4");
     EXPECT_EQ(events[5]["name"], "forward");
 }
 
 TEST(TraceJson, LetsSumsOverlap) {
-    const json events = parsed({example(), example()}, 0);
+    const json events = parsed({traced_step(), traced_step()}, 0);
     const json &begin = events[7], &end = events[8];
     EXPECT_EQ(begin["ph"], "b");
     EXPECT_EQ(end["ph"], "e");

@@ -13,10 +13,6 @@ namespace {
 
 using namespace hpcai::simt;
 
-Runtime& runtime() {
-    return Runtime::instance();
-}
-
 void demand_device(const void* at, std::size_t bytes, const char* what) {
     demand(runtime().memory.holds(at, bytes), cudaErrorInvalidValue,
            std::string(what) + " is not within a block of device memory");

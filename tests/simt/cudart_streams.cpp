@@ -9,10 +9,6 @@ namespace {
 
 using namespace hpcai::simt;
 
-Runtime& runtime() {
-    return Runtime::instance();
-}
-
 void refuse_captured(cudaStream_t stream, const char* what) {
     if (stream == nullptr || stream->graph == nullptr) return;
     stream->graph->invalid = what;

@@ -139,6 +139,10 @@ private:
     Runtime() = default;
 };
 
+inline Runtime& runtime() {
+    return Runtime::instance();
+}
+
 /// The body of a CUDA function: returns success, or what it refused or what has failed before.
 cudaError_t call(const std::function<void()>& body);
 

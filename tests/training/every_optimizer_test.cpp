@@ -11,7 +11,6 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kBatch = 16;
 constexpr std::int64_t kSteps = 12;
 constexpr int kEpochs = 4;
 
@@ -33,14 +32,14 @@ protected:
     };
 
     Course train(const Case& one, std::unique_ptr<device::Device> device) const {
-        config::Config config = small_config(kBatch, kEpochs);
+        config::Config config = small_config(kSmallBatch, kEpochs);
         config.training.optimizer = one.optimizer;
         config.training.trust_coefficient =
             0.1;  // at 0.001 biases, without a ratio, would run away
         config.training.learning_rate = one.learning_rate;
-        SmallModel model(config, kSteps, *self_, small_graph(kBatch), std::move(device),
+        SmallModel model(config, kSteps, *self_, small_graph(kSmallBatch), std::move(device),
                          GetParam().compute);
-        ToySource source(kBatch, kSteps);
+        ToySource source(kSmallBatch, kSteps);
         Course course;
         for (int epoch = 0; epoch < kEpochs; ++epoch) {
             source.restart();

@@ -21,6 +21,10 @@ namespace hpcai::training {
 
 inline constexpr std::int64_t kClasses = 3;
 inline constexpr std::int64_t kSide = 8;  // pixels
+inline constexpr int kSmallBatch = 16;    // images of a step
+
+/// For trainings whose steps nobody reads.
+inline void ignore_step(const StepReport&) {}
 
 /// GraphMaker::norm with statistics over `samples` at a time.
 inline graph::ValueId norm_over(graph::GraphMaker& make, const std::string& name, graph::ValueId x,

@@ -39,19 +39,19 @@ struct NaiveSgd {
     }
 };
 
-struct Case {
+struct UpdateCase {
     double momentum;
     double weight_decay;
     bool nesterov;
     bool decay_on_norm_and_bias;
 };
 
-bool decays(graph::ParameterKind kind, const Case& settings) {
+bool decays(graph::ParameterKind kind, const UpdateCase& settings) {
     return settings.decay_on_norm_and_bias || kind == graph::ParameterKind::filters ||
            kind == graph::ParameterKind::linear_weight;
 }
 
-class OptimizerSteps : public testing::TestWithParam<Case> {
+class OptimizerSteps : public testing::TestWithParam<UpdateCase> {
 protected:
     static constexpr int kSteps = 5;
 
@@ -68,7 +68,7 @@ protected:
     }
 
     config::TrainingConfig settings() const {
-        const Case& wanted = GetParam();
+        const UpdateCase& wanted = GetParam();
         config::TrainingConfig training;
         training.momentum = wanted.momentum;
         training.weight_decay = wanted.weight_decay;
@@ -82,7 +82,7 @@ protected:
         const auto begin = store_.parameters();
         std::vector<double> weights(begin.begin(), begin.end());
         for (std::size_t id = 0; id < store_.ranges().size(); ++id) {
-            const Case& wanted = GetParam();
+            const UpdateCase& wanted = GetParam();
             const NaiveSgd sgd{
                 wanted.momentum,
                 decays(graph_.parameters()[id].kind, wanted) ? wanted.weight_decay : 0.0,
@@ -105,11 +105,11 @@ protected:
     std::vector<std::vector<float>> gradients_;  // by step
 };
 
-INSTANTIATE_TEST_SUITE_P(Settings, OptimizerSteps,
-                         testing::Values(Case{0, 0, false, false}, Case{0.9, 0, false, false},
-                                         Case{0.9, 0.05, false, false},
-                                         Case{0.9, 0.05, false, true}, Case{0.9, 0.05, true, false},
-                                         Case{0.5, 0.05, true, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Settings, OptimizerSteps,
+    testing::Values(UpdateCase{0, 0, false, false}, UpdateCase{0.9, 0, false, false},
+                    UpdateCase{0.9, 0.05, false, false}, UpdateCase{0.9, 0.05, false, true},
+                    UpdateCase{0.9, 0.05, true, false}, UpdateCase{0.5, 0.05, true, true}));
 
 TEST_P(OptimizerSteps, AgreeWithNaiveStepsInDoubles) {
     const std::vector<double> want = expected();

@@ -18,11 +18,8 @@ namespace {
 
 using storage::error_of;
 
-constexpr int kBatch = 16;
-constexpr std::int64_t kSteps = 4;  // of an epoch
-constexpr int kEpochs = 3;
-
-void ignore(const StepReport&) {}
+constexpr std::int64_t kStepsPerEpoch = 4;  // of an epoch
+constexpr int kResumedEpochs = 3;
 
 /// Saves behind one step, as a run that is stopped there.
 class SaveBehind final : public BetweenSteps {
@@ -86,7 +83,7 @@ protected:
     };
 
     static config::Config config_of(config::Optimizer optimizer) {
-        config::Config config = small_config(kBatch, kEpochs);
+        config::Config config = small_config(kSmallBatch, kResumedEpochs);
         config.training.optimizer = optimizer;
         config.training.schedule = config::Schedule::cosine;
         config.training.learning_rate = 0.02;
@@ -95,9 +92,9 @@ protected:
 
     struct Rank {
         Rank(const config::Config& configuration, comm::Communicator& self, BetweenSteps* between)
-            : model(configuration, kSteps, self, small_graph(kBatch)),
-              trainer({model.config, model.network, kSteps, *model.reducer, nullptr, nullptr,
-                       nullptr, between},
+            : model(configuration, kStepsPerEpoch, self, small_graph(kSmallBatch)),
+              trainer({model.config, model.network, kStepsPerEpoch, *model.reducer, nullptr,
+                       nullptr, nullptr, between},
                       *model.device, model.store, self) {}
         SmallModel model;
         Trainer trainer;
@@ -105,11 +102,12 @@ protected:
 
     static void train(Rank& rank, Course& course) {
         TrainingPosition at = rank.trainer.position();
-        ToySource source(kBatch, kSteps);
-        for (; at.epoch < kEpochs; ++at.epoch) {
+        ToySource source(kSmallBatch, kStepsPerEpoch);
+        for (; at.epoch < kResumedEpochs; ++at.epoch) {
             source.restart();
             for (; at.steps > 0; --at.steps) source.next();
-            course.losses.push_back(rank.trainer.train_epoch(at.epoch, source, ignore).mean_loss);
+            course.losses.push_back(
+                rank.trainer.train_epoch(at.epoch, source, ignore_step).mean_loss);
         }
         course.parameters = rank.model.store.read(rank.model.store.parameters());
         course.statistics = rank.model.store.read(rank.model.store.statistics());
@@ -147,17 +145,17 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
 
 /// Where the clock of the steps stands still, too.
 TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
-    HoldUpBehind hold(kSteps);
+    HoldUpBehind hold(kStepsPerEpoch);
     Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);
-    ToySource source(kBatch, kSteps);
+    ToySource source(kSmallBatch, kStepsPerEpoch);
     source.restart();
-    EXPECT_LT(rank.trainer.train_epoch(0, source, ignore).seconds, HoldUpBehind::kSeconds);
+    EXPECT_LT(rank.trainer.train_epoch(0, source, ignore_step).seconds, HoldUpBehind::kSeconds);
     constexpr std::size_t kSecondsOfEpoch = 3;
     EXPECT_LT(hold.saved.numbers("progress", 8)[kSecondsOfEpoch], HoldUpBehind::kSeconds);
-    HoldUpBehind within(kSteps - 1);
+    HoldUpBehind within(kStepsPerEpoch - 1);
     Rank other(config_of(config::Optimizer::sgd), *self_, &within);
     source.restart();
-    EXPECT_GE(other.trainer.train_epoch(0, source, ignore).seconds, HoldUpBehind::kSeconds);
+    EXPECT_GE(other.trainer.train_epoch(0, source, ignore_step).seconds, HoldUpBehind::kSeconds);
 }
 
 TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {

@@ -14,10 +14,7 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kBatch = 16;
-constexpr int kSteps = 5;
-
-void ignore(const StepReport&) {}
+constexpr int kLoggedSteps = 5;
 
 double sum_of(const PhaseSeconds& phases) {
     return phases.input_wait + phases.forward + phases.backward + phases.communication +
@@ -30,33 +27,34 @@ protected:
     void train(StepLogOptions options, std::int64_t failing_batch = -1) {
         options.now = [this] { return now_ += 1; };
         log_.emplace(std::move(options), *model_.device);
-        Trainer trainer({model_.config, model_.network, kSteps, *model_.reducer, nullptr, &*log_},
-                        *model_.device, model_.store, *self_);
-        ToySource source(kBatch, kSteps);
+        Trainer trainer(
+            {model_.config, model_.network, kLoggedSteps, *model_.reducer, nullptr, &*log_},
+            *model_.device, model_.store, *self_);
+        ToySource source(kSmallBatch, kLoggedSteps);
         if (failing_batch >= 0) {
             source.set_failure(failing_batch, [] { throw Error(ExitCode::data, "a bad sample"); });
         }
         for (const int epoch : {0, 1}) {
             source.restart();
             now_ += 1000;  // a pause
-            trainer.train_epoch(epoch, source, ignore);
+            trainer.train_epoch(epoch, source, ignore_step);
         }
     }
 
     double now_ = 0;
     std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
-    SmallModel model_{small_config(kBatch, 2), kSteps, *self_, small_graph(kBatch)};
+    SmallModel model_{small_config(kSmallBatch, 2), kLoggedSteps, *self_, small_graph(kSmallBatch)};
     std::optional<StepLog> log_;
 };
 
 TEST_F(LoggedTraining, HasEveryStepInOrder) {
     train({});
     const std::vector<StepRecord>& steps = log_->steps();
-    ASSERT_EQ(steps.size(), 2U * kSteps);
+    ASSERT_EQ(steps.size(), 2U * kLoggedSteps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
         EXPECT_EQ(steps[i].step, static_cast<std::int64_t>(i));
-        EXPECT_EQ(steps[i].epoch, static_cast<int>(i) / kSteps);
-        EXPECT_EQ(steps[i].samples, kBatch);
+        EXPECT_EQ(steps[i].epoch, static_cast<int>(i) / kLoggedSteps);
+        EXPECT_EQ(steps[i].samples, kSmallBatch);
         EXPECT_DOUBLE_EQ(steps[i].learning_rate, 0.05);
         EXPECT_GT(steps[i].loss, 0);
     }
@@ -73,18 +71,18 @@ TEST_F(LoggedTraining, HasPhasesThatAddUpToTheStepWithoutThePauses) {
         EXPECT_EQ(steps[i].phases.forward, 1);
         EXPECT_EQ(steps[i].phases.optimizer, 1);
         EXPECT_EQ(log_->step_seconds()[i], 7) << i;
-        if (i > 0 && i != kSteps) {
+        if (i > 0 && i != kLoggedSteps) {
             EXPECT_EQ(steps[i].end_seconds - steps[i - 1].end_seconds, 7);
         }
     }
-    EXPECT_GT(steps[kSteps].end_seconds - steps[kSteps - 1].end_seconds, 1000);
+    EXPECT_GT(steps[kLoggedSteps].end_seconds - steps[kLoggedSteps - 1].end_seconds, 1000);
 }
 
 TEST_F(LoggedTraining, LeavesPhasesUnknownWhereNobodyAsks) {
     train({.measure_phases = false});
     for (const StepRecord& step : log_->steps()) EXPECT_TRUE(std::isnan(sum_of(step.phases)));
     EXPECT_EQ(log_->readings(), 0);
-    EXPECT_EQ(log_->step_seconds().size(), 2U * kSteps);
+    EXPECT_EQ(log_->step_seconds().size(), 2U * kLoggedSteps);
 }
 
 TEST_F(LoggedTraining, KeepsTheStepsBeforeAFailure) {

@@ -15,8 +15,7 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kBatch = 16;
-constexpr int kSteps = 4;
+constexpr int kReferenceSteps = 4;
 constexpr double kRate = 0.05;  // of the first step
 constexpr double kMomentum = 0.9;
 
@@ -58,8 +57,8 @@ public:
 
     /// The mean loss before the step.
     double step(const data::Batch& batch) {
-        const auto result = network_.run(inputs_of(batch), parameters_, 1.0 / kBatch);
-        const double rate = kRate * (1 - static_cast<double>(done_++) / kSteps);
+        const auto result = network_.run(inputs_of(batch), parameters_, 1.0 / kSmallBatch);
+        const double rate = kRate * (1 - static_cast<double>(done_++) / kReferenceSteps);
         for (std::size_t id = 0; id < parameters_.size(); ++id) {
             for (std::size_t i = 0; i < parameters_[id].values.size(); ++i) {
                 double& velocity = velocities_[id].values[i];
@@ -78,7 +77,7 @@ private:
 };
 
 config::Config falling_rate() {
-    config::Config config = small_config(kBatch, 1);
+    config::Config config = small_config(kSmallBatch, 1);
     config.training.learning_rate = kRate;
     config.training.final_learning_rate = 0;
     config.training.schedule = config::Schedule::polynomial;
@@ -90,10 +89,10 @@ config::Config falling_rate() {
 
 TEST(TrainerSteps, AreThoseOfTheNaiveNetworkAndSgdInDoublesEachAtItsOwnRate) {
     const auto self = comm::make_self_communicator();
-    const graph::Graph graph = small_graph(kBatch);
-    SmallModel model(falling_rate(), kSteps, *self, graph);
+    const graph::Graph graph = small_graph(kSmallBatch);
+    SmallModel model(falling_rate(), kReferenceSteps, *self, graph);
     NaiveTrainer naive(graph, parameters_of(graph, model.store));
-    ToySource source(kBatch, kSteps), same(kBatch, kSteps);
+    ToySource source(kSmallBatch, kReferenceSteps), same(kSmallBatch, kReferenceSteps);
     // fp32: parameters up to 1 are rounded once a step (6e-8), their gradients of 0.1 in sums
     tests::LargestError parameters("parameters after every step of the trainer, fp32", 6e-7);
     tests::LargestError losses("loss of every step of the trainer, fp32", 1e-7);

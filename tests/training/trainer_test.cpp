@@ -15,17 +15,13 @@ namespace {
 
 using storage::error_of;
 
-constexpr int kBatch = 16;
-
-void ignore(const StepReport&) {}
-
 /// A group of one rank.
 class TrainerOfOneRank : public testing::Test {
 protected:
     SmallModel make(int epochs, std::int64_t steps, double learning_rate = 0.05) {
-        config::Config config = small_config(kBatch, epochs);
+        config::Config config = small_config(kSmallBatch, epochs);
         config.training.learning_rate = learning_rate;
-        return SmallModel(config, steps, *self_, small_graph(kBatch));
+        return SmallModel(config, steps, *self_, small_graph(kSmallBatch));
     }
 
     std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
@@ -34,7 +30,7 @@ protected:
 TEST_F(TrainerOfOneRank, LearnsAToySetAndReportsEveryStep) {
     constexpr int kSteps = 12;
     SmallModel model = make(4, kSteps);
-    ToySource source(kBatch, kSteps);
+    ToySource source(kSmallBatch, kSteps);
     std::vector<StepReport> reports;
     std::vector<EpochReport> epochs;
     for (int epoch = 0; epoch < 4; ++epoch) {
@@ -51,11 +47,11 @@ TEST_F(TrainerOfOneRank, LearnsAToySetAndReportsEveryStep) {
         EXPECT_EQ(reports[i].step, static_cast<std::int64_t>(i) + 1);
         EXPECT_EQ(reports[i].steps, 48);
         EXPECT_EQ(reports[i].epoch, static_cast<int>(i) / kSteps);
-        EXPECT_EQ(reports[i].samples, kBatch);
+        EXPECT_EQ(reports[i].samples, kSmallBatch);
     }
     for (const EpochReport& epoch : epochs) {
         EXPECT_EQ(epoch.steps, kSteps);
-        EXPECT_EQ(epoch.samples, kSteps * kBatch);
+        EXPECT_EQ(epoch.samples, kSteps * kSmallBatch);
         EXPECT_GT(epoch.seconds, 0);
     }
     double sum = 0;
@@ -67,8 +63,8 @@ TEST_F(TrainerOfOneRank, TakesTheSameStepsEveryTime) {
     std::vector<std::vector<float>> results;
     for (int run = 0; run < 2; ++run) {
         SmallModel model = make(1, 3);
-        ToySource source(kBatch, 3);
-        model.trainer->train_epoch(0, source, ignore);
+        ToySource source(kSmallBatch, 3);
+        model.trainer->train_epoch(0, source, ignore_step);
         results.emplace_back(model.store.parameters().begin(), model.store.parameters().end());
     }
     EXPECT_EQ(results[0], results[1]);
@@ -76,16 +72,16 @@ TEST_F(TrainerOfOneRank, TakesTheSameStepsEveryTime) {
 
 TEST_F(TrainerOfOneRank, FollowsTheScheduleOverAllEpochs) {
     // Rate 0 from the second epoch on: its steps change nothing.
-    config::Config config = small_config(kBatch, 2);
+    config::Config config = small_config(kSmallBatch, 2);
     config.training.schedule = config::Schedule::step;
     config.training.schedule_epochs = {1};
     config.training.schedule_factor = 0;
-    SmallModel model(config, 2, *self_, small_graph(kBatch));
-    ToySource source(kBatch, 2);
+    SmallModel model(config, 2, *self_, small_graph(kSmallBatch));
+    ToySource source(kSmallBatch, 2);
     std::vector<float> weights(model.store.parameters().begin(), model.store.parameters().end());
     for (const int epoch : {0, 1}) {
         source.restart();
-        model.trainer->train_epoch(epoch, source, ignore);
+        model.trainer->train_epoch(epoch, source, ignore_step);
         const std::vector<float> now(model.store.parameters().begin(),
                                      model.store.parameters().end());
         EXPECT_EQ(now == weights, epoch == 1);
@@ -97,8 +93,8 @@ TEST_F(TrainerOfOneRank, LeavesTheWeightsAloneInAnEpochWithoutBatches) {
     SmallModel model = make(1, 0);
     const std::vector<float> before(model.store.parameters().begin(),
                                     model.store.parameters().end());
-    ToySource source(kBatch, 0);
-    const EpochReport report = model.trainer->train_epoch(0, source, ignore);
+    ToySource source(kSmallBatch, 0);
+    const EpochReport report = model.trainer->train_epoch(0, source, ignore_step);
     EXPECT_EQ(report.steps, 0);
     EXPECT_EQ(report.samples, 0);
     EXPECT_EQ(report.mean_loss, 0);
@@ -108,7 +104,7 @@ TEST_F(TrainerOfOneRank, LeavesTheWeightsAloneInAnEpochWithoutBatches) {
 
 TEST_F(TrainerOfOneRank, ReportsADivergedTraining) {
     SmallModel model = make(1, 40, 1e30);
-    ToySource source(kBatch, 40);
+    ToySource source(kSmallBatch, 40);
     std::int64_t steps = 0;
     const std::string message = error_of(ExitCode::internal, [&] {
         model.trainer->train_epoch(0, source, [&](const StepReport&) { ++steps; });
@@ -120,7 +116,7 @@ TEST_F(TrainerOfOneRank, ReportsADivergedTraining) {
 
 TEST_F(TrainerOfOneRank, ReportsWhatTheLastStepLost) {
     SmallModel model = make(1, 2);
-    ToySource source(kBatch, 2);
+    ToySource source(kSmallBatch, 2);
     const std::string message = error_of(ExitCode::internal, [&] {
         model.trainer->train_epoch(0, source, [&](const StepReport& step) {
             if (step.step == step.steps) model.store.parameter(1)[3] = INFINITY;
@@ -132,7 +128,7 @@ TEST_F(TrainerOfOneRank, ReportsWhatTheLastStepLost) {
 
 TEST_F(TrainerOfOneRank, ThrowsWhatTheSourceThrowsAndTakesNoStepWithIt) {
     SmallModel model = make(1, 5);
-    ToySource source(kBatch, 5);
+    ToySource source(kSmallBatch, 5);
     source.set_failure(2, [] { throw Error(ExitCode::data, "a.jpg: is cut"); });
     std::int64_t steps = 0;
     std::vector<float> weights;
@@ -192,8 +188,8 @@ TEST_F(Predict, SeesWhatHasBeenTrainedSince) {
     };
     EXPECT_LT(correct(), 30);
     for (int epoch = 0; epoch < 3; ++epoch) {
-        ToySource source(kBatch, 12);
-        model.trainer->train_epoch(epoch, source, ignore);
+        ToySource source(kSmallBatch, 12);
+        model.trainer->train_epoch(epoch, source, ignore_step);
     }
     model.trainer->average_statistics();
     EXPECT_GT(correct(), 42);  // of 48

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFailureTag = 32767;  // The highest tag that every MPI has.
 constexpr int kTestsBeforeYield = 100;
 constexpr std::chrono::milliseconds kFailureLookInterval{20};
-constexpr double kSilentShare = 1.0 / 60;  // of the longest wait: a minute of an hour
+constexpr double kSilentShareOfWait = 1.0 / 60;  // of the longest wait: a minute of an hour
 
 std::string text_of_mpi_error(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -80,7 +80,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
         last_look = now;
         look_for_failure();
         const double waited = std::chrono::duration<double>(now - begin).count();
-        if (is_silent && waited > kSilentShare * limits_.wait_seconds) {
+        if (is_silent && waited > kSilentShareOfWait * limits_.wait_seconds) {
             is_silent = false;
             tell_of_wait(waited);
         }

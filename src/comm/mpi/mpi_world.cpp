@@ -29,8 +29,9 @@ constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
-constexpr double kShareWhereLost = 0.1;    // of finalize_seconds: nobody waits for one that is gone
-constexpr double kSilentShare = 1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
+constexpr double kShareWhereLost = 0.1;  // of finalize_seconds: nobody waits for one that is gone
+constexpr double kSilentShareOfPatience =
+    1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
 constexpr double kSilentShareOfStop = 1.0 / 6;  // likewise, where groups have stopped
 
 double seconds_now() {
@@ -230,7 +231,7 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     const double begin = seconds_now();
     const bool has_stopped = mine.has_stopped();
     const double patience = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
-    const double silence = patience * (has_stopped ? kSilentShareOfStop : kSilentShare);
+    const double silence = patience * (has_stopped ? kSilentShareOfStop : kSilentShareOfPatience);
     bool is_silent = mine.group > 1;  // one leader tells, or should that be gone, another
     while (!game.decided()) {
         if (!is_silent && seconds_now() - begin > silence) {

@@ -18,7 +18,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kLooksBeforeSleep = 1000;
 constexpr std::chrono::microseconds kSleep{50};
-constexpr std::chrono::milliseconds kFailureLookInterval{20};
+constexpr std::chrono::milliseconds kNcclFailureLookInterval{20};
 
 /// The first call that fails, else what the group of calls comes to.
 ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
@@ -133,7 +133,7 @@ void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* wha
             looks < kLooksBeforeSleep ? std::this_thread::yield()
                                       : std::this_thread::sleep_for(kSleep);
             const Clock::time_point now = Clock::now();
-            if (now - last_look < kFailureLookInterval) continue;
+            if (now - last_look < kNcclFailureLookInterval) continue;
             last_look = now;
             group_.look_for_failure();
             require(now - begin < Seconds(seconds), ExitCode::watchdog,

@@ -19,7 +19,7 @@ using climate::Label;
 // Streams of a sample; the background's follow.
 constexpr std::uint32_t kEventStream = 0;
 constexpr std::uint32_t kWindowStream = 1;
-constexpr float kSmallestSide = 8;  // pixels, of a box
+constexpr float kSmallestBoxSide = 8;  // pixels, of a box
 
 /// How often windows are laid around an event of a category, beside the other categories of the
 /// same snapshot: rare ones more often.
@@ -93,7 +93,7 @@ std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vecto
                       static_cast<float>(std::ceil(seen.right - left)),
                       static_cast<float>(std::ceil(seen.bottom - top)),
                       static_cast<std::int32_t>(label.category)};
-        if (box.x2 - box.x1 >= kSmallestSide && box.y2 - box.y1 >= kSmallestSide) {
+        if (box.x2 - box.x1 >= kSmallestBoxSide && box.y2 - box.y1 >= kSmallestBoxSide) {
             boxes.push_back(box);
         }
     }

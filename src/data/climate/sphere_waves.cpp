@@ -44,12 +44,12 @@ std::array<float, 4> cubic_weights(float t) {
 }
 
 /// Between which nodes a row or column lies.
-struct Place {
+struct NodePlace {
     int node = 0;  // the one before the one at or below it
     std::array<float, 4> weights{};
 };
 
-Place place_of(int pixel, int spacing) {
+NodePlace place_of(int pixel, int spacing) {
     const int node = floor_division(pixel, spacing);
     const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
     return {node - 1, cubic_weights(t)};
@@ -59,7 +59,7 @@ Place place_of(int pixel, int spacing) {
 Field across(const Field& values, const Patch& nodes, const Patch& patch, int spacing) {
     Field result(static_cast<std::size_t>(nodes.rows) * static_cast<std::size_t>(patch.columns));
     for (int c = 0; c < patch.columns; ++c) {
-        const Place place = place_of(patch.column + c, spacing);
+        const NodePlace place = place_of(patch.column + c, spacing);
         for (int r = 0; r < nodes.rows; ++r) {
             const float* const v = &values[nodes.at(r, place.node - nodes.column)];
             result[patch.at(r, c)] = place.weights[0] * v[0] + place.weights[1] * v[1] +
@@ -123,7 +123,7 @@ Field SphereWaves::evaluate(const Patch& patch) const {
     const Field values = across(sum(nodes), nodes, patch, spacing_);
     Field result(patch.pixels());
     for (int r = 0; r < patch.rows; ++r) {
-        const Place place = place_of(patch.grid_row(r), spacing_);
+        const NodePlace place = place_of(patch.grid_row(r), spacing_);
         const float* const v = &values[patch.at(place.node - nodes.row, 0)];
         float* const row = &result[patch.at(r, 0)];
         const auto columns = static_cast<std::size_t>(patch.columns);

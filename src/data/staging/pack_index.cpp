@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestIndex = std::size_t{256} << 20;  // bytes
+constexpr std::size_t kLargestPackIndexBytes = std::size_t{256} << 20;  // bytes
 
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 
@@ -57,7 +57,7 @@ void write_index(const std::filesystem::path& pack, const PackIndex& index) {
 std::optional<PackIndex> read_index(const std::filesystem::path& pack) {
     try {
         const std::vector<std::byte> bytes =
-            storage::read_file_bytes(index_path(pack), kLargestIndex);
+            storage::read_file_bytes(index_path(pack), kLargestPackIndexBytes);
         return from_json(storage::parse_strict_json(storage::text_of(bytes), pack.string()));
     } catch (const Error&) {
         return std::nullopt;

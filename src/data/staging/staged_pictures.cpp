@@ -17,7 +17,7 @@ namespace hpcai::data {
 
 namespace {
 
-struct Place {
+struct PackPlace {
     std::int32_t pack = -1;  // -1: in none
     std::uint32_t in_pack = 0;
     std::uint64_t offset = 0;  // bytes
@@ -62,7 +62,7 @@ std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& 
 }  // namespace
 
 struct StagedPictures::State {
-    std::vector<Place> places;  // by sample
+    std::vector<PackPlace> places;  // by sample
     std::unique_ptr<OpenPack[]> packs;
     std::vector<std::atomic<Copy>> copies;  // by sample
     std::shared_ptr<std::atomic<std::int64_t>> lost;
@@ -75,7 +75,7 @@ struct StagedPictures::State {
           lost(std::move(lost_copies)) {
         for (std::size_t i = 0; i < planned.size(); ++i) {
             packs[i].path = folder / planned[i].name;
-            Place place{static_cast<std::int32_t>(i)};
+            PackPlace place{static_cast<std::int32_t>(i)};
             for (const std::uint32_t file : planned[i].files) {
                 place.bytes = static_cast<std::uint64_t>(source.facts[file].bytes);
                 places[file] = place;
@@ -103,7 +103,7 @@ StagedPictures::StagedPictures(std::unique_ptr<State> state) : state_(std::move(
 StagedPictures::~StagedPictures() = default;
 
 std::optional<std::vector<std::uint8_t>> StagedPictures::read(std::uint32_t sample) const {
-    const Place& place = state_->places[sample];
+    const PackPlace& place = state_->places[sample];
     std::atomic<Copy>& copy = state_->copies[sample];
     const Copy known = copy.load(std::memory_order_relaxed);
     if (place.pack < 0 || known == Copy::none) return std::nullopt;

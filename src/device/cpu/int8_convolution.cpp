@@ -17,7 +17,6 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
 constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
 constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
@@ -56,13 +55,13 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     }
     image_grid_ = tile_grid(context.layouts, image_, DType::f32);
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
-    ensure(image_grid_.tile.lanes == kLanes && result_grid_.tile.lanes == kLanes,
+    ensure(image_grid_.tile.lanes == kInt8Lanes && result_grid_.tile.lanes == kInt8Lanes,
            "int8 of images in blocks of {} channels", context.layouts.channel_block);
     samples_ = samples_at_a_time(image_, result_);
     plan(op, padding);
     parts_ = divided_up(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kBlocksForThem *
-                     divided_up(image_grid_.tile.pixels * kLanes, kDitheredElements);
+                     divided_up(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
     if (chance_) check_random_numbers();
     step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
     largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});
@@ -132,8 +131,8 @@ void Int8Convolution::find_steps(std::int64_t first_sample) const {
     for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t part = 0; part < parts_; ++part) {
             const std::int64_t first = part * kPart, count = std::min(kPart, elements - first);
-            std::array<std::uint32_t, kLanes> bits{};
-            context_.loops->largest_bits({count / kLanes, kLanes, kLanes},
+            std::array<std::uint32_t, kInt8Lanes> bits{};
+            context_.loops->largest_bits({count / kInt8Lanes, kInt8Lanes, kInt8Lanes},
                                          places_.image + (first_sample + image) * elements + first,
                                          bits.data());
             largest_[image * parts_ + part] = *std::ranges::max_element(bits);
@@ -150,11 +149,11 @@ void Int8Convolution::round_samples(std::int64_t first) const {
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t index = 0; index < image_grid_.tiles; ++index) {
-            std::array<float, kLanes> inverse;
+            std::array<float, kInt8Lanes> inverse;
             inverse.fill(1 / steps_[image]);
             const void* x =
                 image_grid_.at(static_cast<const void*>(places_.image), first + image, index);
-            std::int8_t* to = rounded_ + image * pixels * channels + index * kLanes;
+            std::int8_t* to = rounded_ + image * pixels * channels + index * kInt8Lanes;
             const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
             if (chance_) {
                 context_.loops->dither_to_int8(image_grid_.tile, task,
@@ -171,8 +170,8 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t image = 0; image < samples_; ++image) {
         for (std::int64_t index = 0; index < result_grid_.tiles; ++index) {
-            const std::int64_t channel = index * kLanes;
-            std::array<float, kLanes> scale;
+            const std::int64_t channel = index * kInt8Lanes;
+            std::array<float, kInt8Lanes> scale;
             for (std::size_t lane = 0; lane < scale.size(); ++lane) {
                 scale[lane] = steps_[image] * places_.filters.steps[channel + std::int64_t(lane)];
             }

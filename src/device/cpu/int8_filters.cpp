@@ -16,7 +16,6 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kBlock = 8;  // filters; their number is a multiple
 
 std::size_t floats(std::int64_t count) {
@@ -88,7 +87,7 @@ void Int8Filters::prepare() {
     plain_.pack.run(context_);
     if (!is_turned_) return;
 #pragma omp parallel for schedule(static)
-    for (std::int64_t channel = 0; channel < channels_; channel += kLanes) {
+    for (std::int64_t channel = 0; channel < channels_; channel += kInt8Lanes) {
         find_turned_steps(channel);
     }
 #pragma omp parallel for schedule(static)
@@ -109,17 +108,17 @@ void Int8Filters::round_filters(std::int64_t block) const {
     for (std::int64_t filter = block * kBlock; filter < (block + 1) * kBlock; ++filter) {
         const FilterRows all = rows(filter);
         plain_.steps[filter] = int8_step(context_.loops->largest_of_filter(all, of_channels));
-        std::array<float, kLanes> inverse;
+        std::array<float, kInt8Lanes> inverse;
         inverse.fill(1 / plain_.steps[filter]);
         std::int8_t* to = rounded_ + filter * taps_ * channels_;
-        context_.loops->round_to_int8({taps_ * channels_ / kLanes, kLanes, kLanes},
-                                      {all.values, inverse.data(), to, kLanes});
+        context_.loops->round_to_int8({taps_ * channels_ / kInt8Lanes, kInt8Lanes, kInt8Lanes},
+                                      {all.values, inverse.data(), to, kInt8Lanes});
     }
 }
 
-/// Of kLanes channels.
+/// Of kInt8Lanes channels.
 void Int8Filters::find_turned_steps(std::int64_t first_channel) const {
-    for (std::int64_t channel = first_channel; channel < first_channel + kLanes; ++channel) {
+    for (std::int64_t channel = first_channel; channel < first_channel + kInt8Lanes; ++channel) {
         std::uint32_t most = 0;
         for (std::int64_t block = 0; block < filters_ / kBlock; ++block) {
             most = std::max(most, largest_[block * channels_ + channel]);

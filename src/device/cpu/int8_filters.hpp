@@ -7,6 +7,8 @@
 
 namespace hpcai::device::cpu {
 
+inline constexpr std::int64_t kInt8Lanes = 16;  // channels of a block
+
 /// What a convolution in int8 reads: filters in the layout of its primitive, and their steps, one
 /// for each channel of the result.
 struct Int8Factors {

@@ -9,7 +9,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 9;  // of a row of targets
+constexpr std::int64_t kTargetColumns = 9;  // of a row of targets
 
 class RoiLossKernel final : public Kernel {
 public:
@@ -32,7 +32,7 @@ public:
 
 private:
     const float* target(std::int64_t row) const {
-        return static_cast<const float*>(tensors_.inputs[2]) + row * kColumns;
+        return static_cast<const float*>(tensors_.inputs[2]) + row * kTargetColumns;
     }
     const float* logits(std::int64_t row) const {
         return static_cast<const float*>(tensors_.inputs[0]) + row * op_.classes;

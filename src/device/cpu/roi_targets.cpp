@@ -9,7 +9,7 @@ namespace hpcai::device::cpu {
 namespace {
 
 constexpr std::int64_t kBoxColumns = 5;
-constexpr std::int64_t kColumns = 9;  // of a row of the output
+constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
 
 /// Workspace: the box that each candidate matches, -1 for background, and the keys of the draws.
 class RoiTargetsKernel final : public Kernel {
@@ -82,9 +82,9 @@ private:
         }
         const std::int64_t positives = foreground.finish(op_.samples);
         const std::int64_t negatives = background.finish(op_.samples - positives);
-        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * kColumns;
-        for (std::int64_t row = 0; row < op_.samples; ++row, out += kColumns) {
-            std::fill_n(out, kColumns, 0.0f);
+        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * kOutputColumns;
+        for (std::int64_t row = 0; row < op_.samples; ++row, out += kOutputColumns) {
+            std::fill_n(out, kOutputColumns, 0.0f);
             if (row < positives) {
                 write(image, foreground.candidate(row), out);
             } else if (row < positives + negatives) {

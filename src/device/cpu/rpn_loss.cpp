@@ -9,7 +9,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 6;  // of a row of targets
+constexpr std::int64_t kRpnTargetColumns = 6;  // of a row of targets
 
 class RpnLossKernel final : public Kernel {
 public:
@@ -40,8 +40,8 @@ private:
     void for_each_sample(std::int64_t image, const Body& body) const {
         const std::int64_t samples = op_.targets[1];
         const float* row =
-            static_cast<const float*>(tensors_.inputs.back()) + image * samples * kColumns;
-        for (std::int64_t i = 0; i < samples; ++i, row += kColumns) {
+            static_cast<const float*>(tensors_.inputs.back()) + image * samples * kRpnTargetColumns;
+        for (std::int64_t i = 0; i < samples; ++i, row += kRpnTargetColumns) {
             const bool is_used = row[0] >= 0 && row[0] < static_cast<float>(grid_.count());
             if (is_used) body(row, grid_.place_of(static_cast<std::int64_t>(row[0])));
         }

@@ -40,7 +40,7 @@ const Access& access_of(ConvolutionPass pass) {
 /// take seconds, and a ResNet-50 has some 70 different convolutions and gradients.
 constexpr std::size_t kMostTimed = 12;
 constexpr double kMostSeconds = 0.5;
-constexpr std::size_t kMostWorkspaceBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaximumPlanWorkspaceBytes = std::size_t{1} << 30;
 
 int find_plan(const ConvolutionPlans& plans, const std::string& name) {
     for (int plan = 0; plan < plans.count(); ++plan) {
@@ -60,7 +60,8 @@ int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
     for (int plan = 0; plan < plans.count() && timed < kMostTimed; ++plan) {
         if (best >= 0 && Clock::now() > deadline) break;
         if (!tried.insert(plans.name(plan)).second) continue;
-        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMostWorkspaceBytes) continue;
+        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaximumPlanWorkspaceBytes)
+            continue;
         ++timed;
         const auto seconds = timer.seconds(plans, plan);
         if (!seconds) continue;
@@ -78,7 +79,7 @@ int first_good(ConvolutionPlans& plans) {
     int best = -1;
     for (int plan = 0; plan < plans.count(); ++plan) {
         if (!plans.finalize(plan)) continue;
-        if (plans.workspace_bytes(plan) <= kMostWorkspaceBytes) return plan;
+        if (plans.workspace_bytes(plan) <= kMaximumPlanWorkspaceBytes) return plan;
         if (best < 0 || plans.workspace_bytes(plan) < plans.workspace_bytes(best)) best = plan;
     }
     return best;
