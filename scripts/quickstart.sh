@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/quickstart.sh
 # Builds the program, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
-# models of two ranks each, a few minutes on two cores.
+# models of two ranks each, a few minutes on two cores. The CUDA engine is built only where there is an NVIDIA
+# driver; HPCAI500_CUDA=ON builds it elsewhere.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -14,6 +15,10 @@ run() {
     "$@"
 }
 
+if [[ -z ${HPCAI500_CUDA:-} ]] && ! { command -v nvidia-smi || ldconfig -p | grep libcuda.so.1; } >/dev/null; then
+    echo "There is no NVIDIA driver: the CUDA engine is not built."
+    export HPCAI500_CUDA=OFF
+fi
 scripts/build.sh release hpcai500
 run build/release/hpcai500 data generate photographs --output quickstart-data \
     --classes 8 --training-per-class 160 --validation-per-class 25 --size 64
