@@ -873,9 +873,13 @@ def wilson_interval(correct, samples):
 # --- detection --------------------------------------------------------------------------------
 
 def intersection(a, b):
-    width = min(a[2] + a[0], b[2] + b[0]) - max(a[0], b[0])
-    height = min(a[3] + a[1], b[3] + b[1]) - max(a[1], b[1])
-    return width * height if width > 0 and height > 0 else 0
+    end, other = a[2] + a[0], b[2] + b[0]
+    width = (other if other < end else end) - (b[0] if b[0] > a[0] else a[0])
+    if not width > 0:
+        return 0
+    end, other = a[3] + a[1], b[3] + b[1]
+    height = (other if other < end else end) - (b[1] if b[1] > a[1] else a[1])
+    return width * height if height > 0 else 0
 
 
 def overlap(a, b):
@@ -897,22 +901,21 @@ def matches(boxes, said, threshold):
     return found
 
 
-def precisions(hits, positives):
-    """COCO's mean at 101 recalls, and the area under Pascal VOC's curve."""
-    recall, precision = [], []
-    for seen, hit in enumerate(hits, 1):
-        if hit:
-            recall.append((len(recall) + 1) / positives)
-            precision.append(len(recall) / (seen + EPSILON))
+def precisions(ranks, positives):
+    """COCO's mean at 101 recalls, and the area under Pascal VOC's curve; of the hits' ranks, the best is 1."""
+    recall = [hits / positives for hits in range(1, len(ranks) + 1)]
+    precision = [hits / (rank + EPSILON) for hits, rank in enumerate(ranks, 1)]
     for index in range(len(precision) - 1, 0, -1):
         precision[index - 1] = max(precision[index - 1], precision[index])
 
-    def at(least):
-        place = bisect.bisect_left(recall, least)
-        return precision[place] if place < len(recall) else 0
-    coco = at(1.0)
+    place = bisect.bisect_left(recall, 1.0)
+    coco, place = precision[place] if place < len(recall) else 0, 0
     for index in range(100):
-        coco += at(index * 0.01)
+        while place < len(recall) and recall[place] < index * 0.01:
+            place += 1
+        if place == len(recall):
+            break  # the others are 0
+        coco += precision[place]
     area = before = 0
     for r, p in zip(recall, precision):
         area += (r - before) * p
@@ -967,20 +970,24 @@ class Detection:
         rows = []
         for ranked, boxes in self.ranked(said, threshold):
             hits = [hit for _, _, hit in ranked]
-            rows.append((len(boxes), len(hits), sum(hits), precisions(hits, len(boxes)) if boxes else None))
+            ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
+            rows.append((len(boxes), len(hits), len(ranks), precisions(ranks, len(boxes)) if boxes else None))
         counted = [row[3] for row in rows if row[3]]
         means = [total(one[kind] for one in counted) / len(counted) if counted else None for kind in (0, 1)]
         return rows, means
 
     def mean_of_draw(self, categories, stream):
-        """Mean COCO precision where as many images are drawn."""
+        """Mean COCO precision where as many images are drawn; of each category the images of the detections, the
+        best first, which of these are hits, and the images of the boxes."""
         times, found = [0] * len(self.images), []
         for _ in times:
             times[stream.below(len(times))] += 1
-        for ranked, boxes in categories:
+        for images, hits, boxes in categories:
             positives = sum(times[image] for image in boxes)
             if positives:
-                found.append(precisions([hit for image, _, hit in ranked for _ in range(times[image])], positives)[0])
+                ends = list(itertools.accumulate(map(times.__getitem__, images)))
+                ranks = [rank for hit in hits for rank in range(ends[hit] - times[images[hit]] + 1, ends[hit] + 1)]
+                found.append(precisions(ranks, positives)[0])
         return total(found) / len(found) if found else None
 
     def judge(self, name):
@@ -999,7 +1006,8 @@ class Detection:
         """(low, high); None without a box; False where it would take too long here."""
         if not self.can_be_drawn(draws):
             return False
-        found = {weights: self.ranked(self.combined(weights), 0.5) for weights in set(draws)}
+        found = {weights: [([image for image, _, _ in ranked], [i for i, row in enumerate(ranked) if row[2]], boxes)
+                           for ranked, boxes in self.ranked(self.combined(weights), 0.5)] for weights in set(draws)}
         means = [self.mean_of_draw(found[weights], Stream(seed, 7, replicate, of_samples))
                  for replicate, weights in enumerate(draws)]
         means = sorted(mean for mean in means if mean is not None)
