@@ -214,9 +214,10 @@ SETTINGS = {  # all keys of the configuration, by section
         "system_name organization contact hardware operating_system communication_libraries "
         "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
     "workload":
-        "kind model classes image_size image_width channels target_quality penalty_exponent epochs",
+        "kind model classes image_size image_width channels backbone_width target_quality penalty_exponent "
+        "epochs",
     "detector":
-        "normalization trained_stages backbone_width pyramid_channels head_features anchor_sizes "
+        "normalization trained_stages pyramid_channels head_features anchor_sizes "
         "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
         "score_threshold fusion_overlap",
     "bagging":
@@ -525,7 +526,7 @@ class Model:
         elif kind is Segmentation:
             self.segmentation(config, size)
         else:
-            height, width, channels = self.backbone("", size, 64)[-1]
+            height, width, channels = self.backbone("", size, int(config["workload.backbone_width"]))[-1]
             self.flops += height * width * channels  # the mean over pixels
             self.linear("fc", 1, channels, int(config["workload.classes"]), False)
 
@@ -589,7 +590,7 @@ class Model:
 
     def detector(self, config, size):
         channels, classes = int(config["detector.pyramid_channels"]), int(config["workload.classes"]) + 1
-        stages = self.backbone("backbone.body.", size, int(config["detector.backbone_width"]))
+        stages = self.backbone("backbone.body.", size, int(config["workload.backbone_width"]))
         pyramid = []
         for kind, kernel in (("inner_blocks", 1), ("layer_blocks", 3)):
             for level, stage in enumerate(pyramid or stages):
@@ -1086,7 +1087,7 @@ def predictions_of(config):
 
 # --- the verdict ------------------------------------------------------------------------------
 
-DETECTOR = {"trained_stages": "5", "backbone_width": "64", "pyramid_channels": "256", "head_features": "1024",
+DETECTOR = {"trained_stages": "5", "pyramid_channels": "256", "head_features": "1024",
             "anchor_sizes": "[32, 64, 128, 256, 512]", "anchor_ratios": "[0.5, 1, 2]", "anchor_samples": "256",
             "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
 
@@ -1119,8 +1120,8 @@ def rules_of(config, record, bad_samples):
         equal(1, "the number of training samples", 1281167, workload["training_samples"])
         equal(1, "the number of validation samples", 50000, workload["validation_samples"])
         no_objection()
-        for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (3, "epochs", 90),
-                                       (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
+        for number, name, required in ((1, "classes", 1000), (2, "image_size", 224), (2, "backbone_width", 64),
+                                       (3, "epochs", 90), (4, "target_quality", 0.763), (4, "penalty_exponent", 5)):
             equal(number, "workload." + name, required, config["workload." + name])
     elif kind == "extreme_weather":
         key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config["data.kind"] == "climate_hdf5")
@@ -1132,8 +1133,8 @@ def rules_of(config, record, bad_samples):
         equal(1, "workload.classes", 4, config["workload.classes"])
         equal(2, "workload.image_size", 768, config["workload.image_size"])
         equal(2, "workload.image_width", 1152, config["workload.image_size"] if width == "auto" else width)
-        for number, name, required in ((2, "channels", 16), (3, "epochs", 50), (4, "target_quality", 0.35),
-                                       (4, "penalty_exponent", 10)):
+        for number, name, required in ((2, "channels", 16), (2, "backbone_width", 64), (3, "epochs", 50),
+                                       (4, "target_quality", 0.35), (4, "penalty_exponent", 10)):
             equal(number, "workload." + name, required, config["workload." + name])
         for name, required in DETECTOR.items():
             equal(2, "detector." + name, required, config["detector." + name])

@@ -15,10 +15,10 @@ DEFAULTS = {
     "workload.image_size": 224,
     "workload.image_width": "auto",
     "workload.channels": 3,
+    "workload.backbone_width": 64,
     "workload.epochs": 90,
     "detector.normalization": "batch",
     "detector.trained_stages": 5,
-    "detector.backbone_width": 64,
     "detector.pyramid_channels": 256,
     "detector.head_features": 1024,
     "detector.anchor_sizes": [32, 64, 128, 256, 512],
@@ -128,11 +128,20 @@ def normalize(images, settings):
     return ((pixels - mean) / deviation).contiguous(memory_format=torch.channels_last)
 
 
+def check_width(settings):
+    """torchvision's resnet50 has one width."""
+    width = settings["workload.backbone_width"]
+    if width != 64:
+        raise SystemExit("workload.backbone_width: expected 64, which torchvision's ResNet-50 has, "
+                         f"got {width}")
+
+
 def build_model(settings, classes):
     """torchvision's ResNet-50; v1 has the stride of a bottleneck on its first convolution."""
     import torch
     import torchvision
 
+    check_width(settings)
     model = torchvision.models.resnet50(
         num_classes=classes, zero_init_residual=settings["training.zero_gamma"])
     if settings["workload.model"] == "resnet50_v1":
@@ -157,9 +166,7 @@ def build_backbone(settings):
     import torchvision
     from torchvision.models.detection.backbone_utils import BackboneWithFPN
 
-    if settings["detector.backbone_width"] != 64:
-        raise SystemExit("detector.backbone_width: expected 64, which torchvision's ResNet-50 has, "
-                         f"got {settings['detector.backbone_width']}")
+    check_width(settings)
     momentum = settings["training.batch_norm_momentum"]
     norms = {"batch": lambda width: torch.nn.BatchNorm2d(width, momentum=momentum),
              "group": lambda width: torch.nn.GroupNorm(32, width),

@@ -95,6 +95,10 @@ public:
                   "auto or workload.image_size" + as_kind);
             return;
         }
+        check(task == Task::detection || workload.backbone_width == WorkloadConfig{}.backbone_width,
+              "workload.backbone_width",
+              fmt::format("{}, as workload.model is segmentation_net",
+                          WorkloadConfig{}.backbone_width));
         check(!config_.bagging.out_of_bag, "bagging.out_of_bag", "false" + as_kind);
         check(config_.training.label_smoothing == 0, "training.label_smoothing",
               fmt::format("0, as workload.model is {}",
@@ -124,8 +128,9 @@ public:
         check(detector.normalization != Normalization::frozen_batch ||
                   !config_.training.initial_weights.empty(),
               "training.initial_weights", "a file, as detector.normalization is frozen_batch");
-        check(detector.normalization != Normalization::group || detector.backbone_width % 32 == 0,
-              "detector.backbone_width", "a multiple of 32, as detector.normalization is group");
+        check(detector.normalization != Normalization::group ||
+                  config_.workload.backbone_width % 32 == 0,
+              "workload.backbone_width", "a multiple of 32, as detector.normalization is group");
         check(
             detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
             "training.batch_norm_samples", "auto, as detector.normalization is not batch");

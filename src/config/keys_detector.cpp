@@ -4,9 +4,9 @@
 namespace hpcai::config {
 namespace {
 
-using Builder = SectionBuilder<DetectorConfig>;
+using DetectorKeys = SectionBuilder<DetectorConfig>;
 
-std::vector<Key> network_keys(const Builder& detector) {
+std::vector<Key> network_keys(const DetectorKeys& detector) {
     return {
         detector.choice<Normalization>(
             "normalization", &DetectorConfig::normalization,
@@ -19,10 +19,6 @@ std::vector<Key> network_keys(const Builder& detector) {
                          {.meaning = "Stages of the backbone that are trained, from the last on; "
                                      "5 are all, its first convolution among them.",
                           .bounds = between(0, 5)}),
-        detector.integer("backbone_width", &DetectorConfig::backbone_width,
-                         {.meaning = "Channels of the backbone's first stage; 64 is ResNet-50.",
-                          .unit = "channels",
-                          .bounds = between(8, 512)}),
         detector.integer("pyramid_channels", &DetectorConfig::pyramid_channels,
                          {.meaning = "Channels of the feature pyramid and the proposal network.",
                           .unit = "channels",
@@ -41,7 +37,7 @@ std::vector<Key> network_keys(const Builder& detector) {
     };
 }
 
-std::vector<Key> count_keys(const Builder& detector) {
+std::vector<Key> count_keys(const DetectorKeys& detector) {
     return {
         detector.integer("anchor_samples", &DetectorConfig::anchor_samples,
                          {.meaning = "Reference boxes of an image that the proposal network's "
@@ -74,7 +70,7 @@ std::vector<Key> count_keys(const Builder& detector) {
 }  // namespace
 
 std::vector<Key> detector_keys() {
-    const Builder detector("detector", &Config::detector);
+    const DetectorKeys detector("detector", &Config::detector);
     std::vector<Key> keys = network_keys(detector);
     for (Key& key : count_keys(detector)) keys.push_back(std::move(key));
     return keys;

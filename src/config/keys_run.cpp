@@ -212,6 +212,11 @@ std::vector<Key> workload_keys() {
         workload.integer(
             "channels", &WorkloadConfig::channels,
             {.meaning = "Channels of the network's input.", .bounds = between(1, 1024)}),
+        workload.integer("backbone_width", &WorkloadConfig::backbone_width,
+                         {.meaning = "Channels of the first stage of a classifier or of a "
+                                     "detector's backbone; 64 is ResNet-50.",
+                          .unit = "channels",
+                          .bounds = between(8, 512)}),
         workload.number("target_quality", &WorkloadConfig::target_quality,
                         {.meaning = "Top-1 accuracy, AP50 of a detector, or mean intersection over "
                                     "union of a segmentation, that the penalty coefficient of "
@@ -300,8 +305,9 @@ std::vector<Key> parallel_keys() {
                          {.meaning = "Parts among which the channels of each layer are shared out, "
                                      "in modes model and mixed; auto as for pipeline_degree. The "
                                      "parts exchange activations at nearly every layer. At most "
-                                     "as many as the narrowest layer has channels: 64, or "
-                                     "workload.classes where these are fewer. On CPUs only.",
+                                     "as many as the narrowest layer has channels: "
+                                     "workload.backbone_width, or workload.classes where these "
+                                     "are fewer. On CPUs only.",
                           .unit = "ranks",
                           .bounds = between(1, kMaxInt)}),
         parallel.integer("micro_batches", &ParallelConfig::micro_batches,

@@ -16,6 +16,7 @@ ResNet50 resnet50_of(const config::Config& config, const ModelInput& input) {
     options.image_size = config.workload.image_size;
     options.channels = config.workload.channels;
     options.classes = config.workload.classes;
+    options.width = config.workload.backbone_width;
     options.stride_on_3x3 = config.workload.model == config::Model::resnet50_v1_5;
     options.zero_gamma = config.training.zero_gamma;
     options.label_smoothing = config.training.label_smoothing;
@@ -53,7 +54,7 @@ FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input)
     options.classes = config.workload.classes + 1;
     options.max_boxes = config.data.max_boxes;
     options.input = image_input(config, input);
-    options.backbone.width = detector.backbone_width;
+    options.backbone.width = config.workload.backbone_width;
     options.backbone.zero_gamma = config.training.zero_gamma;
     options.backbone.norm = {norm_of(detector.normalization), config.training.batch_norm_momentum,
                              input.statistics_samples};

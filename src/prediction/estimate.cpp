@@ -61,6 +61,7 @@ bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
            workload.image_size == official.image_size && workload.channels == official.channels &&
+           workload.backbone_width == official.backbone_width &&
            workload.target_quality == official.target_quality &&
            workload.penalty_exponent == official.penalty_exponent &&
            workload.epochs == official.epochs;

@@ -65,6 +65,7 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
         no_objection(1, facts.objections),
         equal(1, "workload.classes", 1000, workload.classes),
         equal(2, "workload.image_size", 224, workload.image_size),
+        equal(2, "workload.backbone_width", 64, workload.backbone_width),
         equal(3, "workload.epochs", 90, workload.epochs),
         equal(4, "workload.target_quality", 0.763, workload.target_quality),
         equal(4, "workload.penalty_exponent", 5.0, workload.penalty_exponent),
@@ -85,6 +86,7 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),
         equal(2, "workload.channels", 16, workload.channels),
+        equal(2, "workload.backbone_width", 64, workload.backbone_width),
         equal(3, "workload.epochs", 50, workload.epochs),
         equal(4, "workload.target_quality", 0.35, workload.target_quality),
         equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
@@ -93,11 +95,10 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
 
 /// Normalization and thresholds are free.
 std::vector<Rule> rules_of_detector(const config::Config& config) {
-    constexpr std::array kFixed{"detector.trained_stages",     "detector.backbone_width",
-                                "detector.pyramid_channels",   "detector.head_features",
-                                "detector.anchor_sizes",       "detector.anchor_ratios",
-                                "detector.anchor_samples",     "detector.region_samples",
-                                "detector.training_proposals", "detector.inference_proposals"};
+    constexpr std::array kFixed{
+        "detector.trained_stages", "detector.pyramid_channels",   "detector.head_features",
+        "detector.anchor_sizes",   "detector.anchor_ratios",      "detector.anchor_samples",
+        "detector.region_samples", "detector.training_proposals", "detector.inference_proposals"};
     std::vector<Rule> rules;
     for (const char* key : kFixed) {
         rules.push_back(equal(2, key, config::value_text(config::Config{}, key),

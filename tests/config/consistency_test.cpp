@@ -59,8 +59,11 @@ TEST(Consistency, RefusesSegmentationsThatCannotWork) {
                    "parallel.mode: expected data, as workload.model is segmentation_net");
     expect_refused(alone, data + "\nparallel: {micro_batches: 2}",
                    "parallel.micro_batches: expected 1, as workload.model is segmentation_net");
-    expect_refused(alone, data + "\ndetector: {backbone_width: 32}",
-                   "detector.backbone_width: expected 64, as workload.model is segmentation_net");
+    expect_refused(alone, data + "\ndetector: {head_features: 32}",
+                   "detector.head_features: expected 1024, as workload.model is segmentation_net");
+    EXPECT_THAT(segmentation_message(", backbone_width: 32", alone, data),
+                HasSubstr("workload.backbone_width: expected 64, as workload.model is "
+                          "segmentation_net, got '32'"));
     EXPECT_THAT(message_of("workload: {kind: climate_segmentation}\n"),
                 HasSubstr("workload.model: expected segmentation_net, as workload.kind is"));
 }

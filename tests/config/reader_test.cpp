@@ -333,8 +333,8 @@ TEST(Reader, RefusesDetectorsThatCannotWork) {
                 HasSubstr("detector.trained_stages: expected 5"));
     EXPECT_THAT(detector_message(voc, "", "region_samples: 3"),
                 HasSubstr("detector.region_samples: expected an integer at least 4"));
-    EXPECT_THAT(detector_message(voc, "", "normalization: group, backbone_width: 48"),
-                HasSubstr("detector.backbone_width: expected a multiple of 32"));
+    EXPECT_THAT(detector_message(voc, "backbone_width: 48", "normalization: group"),
+                HasSubstr("workload.backbone_width: expected a multiple of 32"));
     EXPECT_THAT(
         detector_message(voc, "", "normalization: group}\ntraining: {batch_norm_samples: 8"),
         HasSubstr("training.batch_norm_samples: expected auto, as detector.normalization is not"));

@@ -105,6 +105,7 @@ TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
 TEST(Estimate, InventsNoSizeOfOtherData) {
     for (auto change : {+[](config::WorkloadConfig& workload) { workload.classes = 21; },
                         +[](config::WorkloadConfig& workload) { workload.image_size = 128; },
+                        +[](config::WorkloadConfig& workload) { workload.backbone_width = 32; },
                         +[](config::WorkloadConfig& workload) { workload.epochs = 10; },
                         +[](config::WorkloadConfig& workload) { workload.target_quality = 0.7; }}) {
         config::Config config = official();

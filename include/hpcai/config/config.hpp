@@ -84,6 +84,7 @@ struct WorkloadConfig {
     int image_size = 224;            // pixels a side, or of the height
     std::optional<int> image_width;  // pixels; absent: image_size
     int channels = 3;
+    int backbone_width = 64;        // channels of the ResNet's first stage
     double target_quality = 0.763;  // of the task's metric
     double penalty_exponent = 5;    // n of eq. 8
     int epochs = 90;
@@ -93,7 +94,6 @@ struct WorkloadConfig {
 struct DetectorConfig {
     Normalization normalization = Normalization::batch;
     int trained_stages = 5;  // of the backbone, from the last on
-    int backbone_width = 64;
     int pyramid_channels = 256;
     int head_features = 1024;
     std::vector<double> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one a level
