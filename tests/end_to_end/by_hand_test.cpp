@@ -21,7 +21,7 @@
 namespace hpcai::end_to_end {
 namespace {
 
-constexpr std::uint64_t kSeed = 3;
+constexpr std::uint64_t kRunSeed = 3;
 constexpr int kEpochs = 2;
 
 std::vector<std::string> changes(const fs::path& folder) {
@@ -64,7 +64,7 @@ protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
         make_pictures(folder_->path());
-        write(*folder_ / "tiny.yaml", kConfig);
+        write(*folder_ / "tiny.yaml", kResNet50Config);
         const Outcome outcome = run_ranks(folder_->path(), 2, changes(folder_->path()));
         ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     }
@@ -75,15 +75,15 @@ protected:
     /// The digest of the model that group `number` should have trained.
     static std::string digest_of(std::uint32_t number) {
         const auto self = comm::make_self_communicator();
-        const config::Config config = config::parse(kConfig, "", changes(folder_->path()));
+        const config::Config config = config::parse(kResNet50Config, "", changes(folder_->path()));
         const data::SampleSets samples = data::make_sample_sets(config, *self);
         const auto device = device::make_cpu_device({.threads = 1, .deterministic = true});
         const graph::Graph graph = models::make_resnet50(options(8));
         graph::ParameterStore store(graph, *device);
-        training::initialize(graph, kSeed, number, store);
+        training::initialize(graph, kRunSeed, number, store);
         graph::Network network(graph::fuse(graph), *device, store, {});
-        const plan::DataSampler sampler(config.bagging, kSeed, 24);
-        data::TrainingSource source(samples.training, {.batch_size = 8}, kSeed, number);
+        const plan::DataSampler sampler(config.bagging, kRunSeed, 24);
+        data::TrainingSource source(samples.training, {.batch_size = 8}, kRunSeed, number);
         const auto steps = static_cast<std::int64_t>(sampler.in_bag_size(number) / 8);
         const auto reducer = comm::make_mpi_reducer(*self);
         training::Trainer trainer({config, network, steps, *reducer}, *device, store, *self);

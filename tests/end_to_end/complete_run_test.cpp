@@ -20,7 +20,7 @@ protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
         make_pictures(folder_->path());
-        write(*folder_ / "tiny.yaml", kConfig);
+        write(*folder_ / "tiny.yaml", kResNet50Config);
         setenv("HPCAI500_TEST_SECRET", "do-not-write-this", 1);
         outcome_ = new Outcome(
             run_ranks(folder_->path(), 4, {"bagging.P_degree=2", "bagging.sampler=poisson"}));
@@ -167,6 +167,19 @@ TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
         const bool counted = tensor.name.find(".running_") != std::string::npos;
         EXPECT_EQ(std::ranges::equal(now->bytes, tensor.bytes), !counted) << tensor.name;
     }
+}
+
+TEST_F(CompleteRun, HasWeightsThatANetworkOfAnotherWidthRefuses) {
+    const Outcome refused =
+        run_ranks(folder_->path(), 1,
+                  {"bagging.M=1", "workload.backbone_width=8",
+                   "training.initial_weights=result/groups/0/weights.safetensors"},
+                  "narrow");
+    EXPECT_EQ(refused.exit_code, 4) << refused.error;
+    EXPECT_NE(refused.error.find("result/groups/0/weights.safetensors: tensor conv1.weight has "
+                                 "shape (64, 3, 7, 7), expected (8, 3, 7, 7)"),
+              std::string::npos)
+        << refused.error;
 }
 
 TEST_F(CompleteRun, HasAPageWithTheNumbersOfItsRecord) {

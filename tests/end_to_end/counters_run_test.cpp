@@ -8,17 +8,17 @@
 namespace hpcai::end_to_end {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kRecord = "groups/1/record.json";
 
 // Small, and with a penalty of 1 whatever the quality.
-const char* const kWeather = R"(run: {name: counters, seed: 3, roofline: off}
+const char* const kCountedWeather = R"(run: {name: counters, seed: 3, roofline: off}
 workload:
   {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
-   channels: 16, target_quality: 0.35, penalty_exponent: 0, epochs: 1}
+   channels: 16, backbone_width: 8, target_quality: 0.35, penalty_exponent: 0, epochs: 1}
 detector:
-  {backbone_width: 8, pyramid_channels: 16, head_features: 32, anchor_samples: 32,
+  {pyramid_channels: 16, head_features: 32, anchor_samples: 32,
    anchor_sizes: [16, 24, 40, 64, 96], region_samples: 16, training_proposals: 50,
    inference_proposals: 50}
 bagging: {M: 2, P_degree: 1, sampler: none, aggregation: wbf, out_of_bag: false}
@@ -48,7 +48,7 @@ class CountersOfARun : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
-        write(*folder_ / "tiny.yaml", kWeather);
+        write(*folder_ / "tiny.yaml", kCountedWeather);
         const Outcome outcome = run_ranks(folder_->path(), 2, {});
         ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     }
@@ -127,7 +127,7 @@ TEST_F(CountersOfARun, AreVerified) {
          [](const ResultCopy& copy) { copy.set("result.json", "/energy/source", "RAPL"); }},
         {"made-up energy", "result.json", "energy.average_watts",
          [](const ResultCopy& copy) {
-             copy.change_json("result.json", "/energy", [](Json energy) {
+             copy.change_json("result.json", "/energy", [](OrderedJson energy) {
                  energy["average_watts"] = 1;
                  energy.erase("average_watts_reason");
                  return energy;
@@ -135,7 +135,7 @@ TEST_F(CountersOfARun, AreVerified) {
          }},
         {"made-up bytes", "result.json", "communication.counted_sent_bytes",
          [](const ResultCopy& copy) {
-             copy.change_json("result.json", "/communication", [](Json communication) {
+             copy.change_json("result.json", "/communication", [](OrderedJson communication) {
                  communication["counted_sent_bytes"] = 1234567;
                  communication.erase("counted_sent_bytes_reason");
                  return communication;
@@ -144,22 +144,22 @@ TEST_F(CountersOfARun, AreVerified) {
         {"time of the first step", kRecord, "counters",
          [](const ResultCopy& copy) {
              copy.change_json(kRecord, "/counters/0/readings/0/utc_seconds",
-                              [](const Json& value) { return value.get<double>() - 100; });
+                              [](const OrderedJson& value) { return value.get<double>() - 100; });
          }},
         {"steps of a group", kRecord, "counters",
          [](const ResultCopy& copy) { copy.set(kRecord, "/counters/0/readings/1/value", 1000.0); }},
         {"removed counters", kRecord, "counters has no readings of",
-         [](const ResultCopy& copy) { copy.set(kRecord, "/counters", Json::array()); }},
+         [](const ResultCopy& copy) { copy.set(kRecord, "/counters", OrderedJson::array()); }},
         {"reading of a meter that was not there", kRecord, "energy.meters",
          [](const ResultCopy& copy) {
-             const Json reading{{"utc_seconds", 1e9}, {"value", 0.5}};
-             const Json later{{"utc_seconds", 1e9 + 1.5}, {"value", 100.5}};
-             copy.change_json(kRecord, "/counters", [&](Json counters) {
+             const OrderedJson reading{{"utc_seconds", 1e9}, {"value", 0.5}};
+             const OrderedJson later{{"utc_seconds", 1e9 + 1.5}, {"value", 100.5}};
+             copy.change_json(kRecord, "/counters", [&](OrderedJson counters) {
                  counters.push_back({{"host", "x"},
                                      {"name", "rapl:package-9"},
                                      {"unit", "J"},
                                      {"failure", ""},
-                                     {"readings", Json::array({reading, later})}});
+                                     {"readings", OrderedJson::array({reading, later})}});
                  return counters;
              });
          },
@@ -292,7 +292,7 @@ TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
          }},
         {"an error hidden in the group's record", kRecord, "work.groups",
          [](const ResultCopy& copy) {
-             copy.set(kRecord, "/record/device_health/0/xids", Json::array());
+             copy.set(kRecord, "/record/device_health/0/xids", OrderedJson::array());
          },
          "result.json"},
     };

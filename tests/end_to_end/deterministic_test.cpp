@@ -11,7 +11,7 @@ class DeterministicRun : public testing::Test {
 protected:
     void SetUp() override {
         make_pictures(folder_.path());
-        write(folder_ / "tiny.yaml", kConfig);
+        write(folder_ / "tiny.yaml", kResNet50Config);
     }
 
     /// The record of a run with `changes`, and what group 0 predicts.

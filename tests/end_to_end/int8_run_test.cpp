@@ -15,7 +15,7 @@ protected:
             GTEST_SKIP() << "this CPU does not multiply int8";
         }
         make_pictures(folder_.path());
-        std::string config = kConfig;
+        std::string config = kResNet50Config;
         const std::string fp32 = "precision: fp32";
         config.replace(config.find(fp32), fp32.size(), "precision: int8");
         write(folder_ / "tiny.yaml", config);

@@ -21,7 +21,7 @@ using cli::Outcome;
 using cli::text_of;
 
 /// A true ResNet-50 on pictures of 32 pixels a side, three steps of 8 samples a group.
-inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
+inline constexpr const char* kResNet50Config = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
 data: {kind: image_folder, path: set/train, validation_path: set/val}
@@ -29,12 +29,26 @@ training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs:
 device: {kind: cpu, threads: 1}
 )";
 
-/// 4 classes, for each 6 pictures to train on and 3 to test with, in `folder`/set.
+/// The same layers with an eighth of the channels, for what a run does beside arithmetic. Its
+/// gradients are in as many buckets.
+inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
+workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 1}
+bagging: {M: 2, P_degree: 1, sampler: none}
+data: {kind: image_folder, path: set/train, validation_path: set/val}
+training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs: 0, precision: fp32}
+device: {kind: cpu, threads: 1}
+communication: {bucket_mib: 0.4}
+)";
+
+/// 4 classes, for each 6 pictures to train on and 3 to test with, in `folder`/set: a copy of what
+/// the first call in this process made.
 inline void make_pictures(const fs::path& folder) {
-    const Outcome outcome = cli::run_in(
-        folder, {"data", "generate", "photographs", "--output", "set", "--classes", "4",
-                 "--training-per-class", "6", "--validation-per-class", "3", "--size", "48"});
+    static const storage::TemporaryFolder made;
+    static const Outcome outcome = cli::run_in(
+        made.path(), {"data", "generate", "photographs", "--output", "set", "--classes", "4",
+                      "--training-per-class", "6", "--validation-per-class", "3", "--size", "48"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    fs::copy(made / "set", folder / "set", fs::copy_options::recursive);
 }
 
 inline void write(const fs::path& path, const std::string& text) {

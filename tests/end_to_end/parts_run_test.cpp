@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <hpcai/storage/safetensors.hpp>
-
+#include "equal_weights.hpp"
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
@@ -57,27 +52,6 @@ protected:
 
 storage::TemporaryFolder* PartsRun::folder_ = nullptr;
 
-std::vector<float> numbers(const storage::StoredTensor& tensor) {
-    std::vector<float> values(tensor.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    return values;
-}
-
-void expect_near(const storage::StoredTensor& got, const storage::StoredTensor& want) {
-    ASSERT_EQ(got.shape, want.shape) << want.name;
-    if (want.type != storage::ElementType::f32) {
-        EXPECT_TRUE(std::ranges::equal(got.bytes, want.bytes)) << want.name;
-        return;
-    }
-    const std::vector<float> wanted = numbers(want), have = numbers(got);
-    double largest = 0, difference = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        largest = std::max<double>(largest, std::abs(wanted[i]));
-        difference = std::max<double>(difference, std::abs(have[i] - wanted[i]));
-    }
-    EXPECT_LE(difference, 1e-4 * largest + 1e-6) << want.name;  // fp32, three steps
-}
-
 /// A group of a run in parts, and of one without.
 struct Pair {
     std::string split, whole;
@@ -93,14 +67,7 @@ TEST_F(PartsRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
     for (const Pair& pair : kPairs) {
         SCOPED_TRACE(pair.split);
         const std::string file = fmt::format("groups/{}/weights.safetensors", pair.group);
-        const auto split = storage::read_safetensors(result(pair.split) / file);
-        const auto whole = storage::read_safetensors(result(pair.whole) / file);
-        ASSERT_EQ(split.tensors().size(), whole.tensors().size());
-        for (const storage::StoredTensor& tensor : whole.tensors()) {
-            const storage::StoredTensor* got = split.find(tensor.name);
-            ASSERT_NE(got, nullptr) << tensor.name;
-            expect_near(*got, tensor);
-        }
+        expect_equal_weights(result(pair.split) / file, result(pair.whole) / file);
     }
 }
 

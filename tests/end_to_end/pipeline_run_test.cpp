@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <hpcai/storage/safetensors.hpp>
-
+#include "equal_weights.hpp"
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
@@ -50,52 +46,24 @@ protected:
 
 storage::TemporaryFolder* PipelineRun::folder_ = nullptr;
 
-std::vector<float> numbers(const storage::StoredTensor& tensor) {
-    std::vector<float> values(tensor.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    return values;
-}
-
 /// Of a run in stages and of one without.
-struct Pair {
+struct StagedPair {
     std::string staged, whole;
     int groups;
 };
-const std::vector<Pair> kPairs{{"staged", "alone", 2}, {"both", "shared", 1}};
-
-void expect_near(const storage::StoredTensor& got, const storage::StoredTensor& want) {
-    ASSERT_EQ(got.shape, want.shape) << want.name;
-    if (want.type != storage::ElementType::f32) {
-        EXPECT_TRUE(std::ranges::equal(got.bytes, want.bytes)) << want.name;
-        return;
-    }
-    const std::vector<float> wanted = numbers(want), have = numbers(got);
-    double largest = 0, difference = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        largest = std::max<double>(largest, std::abs(wanted[i]));
-        difference = std::max<double>(difference, std::abs(have[i] - wanted[i]));
-    }
-    EXPECT_LE(difference, 1e-4 * largest + 1e-6) << want.name;  // fp32, three steps
-}
+const std::vector<StagedPair> kStagedPairs{{"staged", "alone", 2}, {"both", "shared", 1}};
 
 TEST_F(PipelineRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
-    for (const Pair& pair : kPairs) {
+    for (const StagedPair& pair : kStagedPairs) {
         for (int group = 0; group < pair.groups; ++group) {
             const std::string file = fmt::format("groups/{}/weights.safetensors", group);
-            const auto staged = storage::read_safetensors(result(pair.staged) / file);
-            const auto whole = storage::read_safetensors(result(pair.whole) / file);
-            ASSERT_EQ(staged.tensors().size(), whole.tensors().size());
-            for (const storage::StoredTensor& tensor : whole.tensors()) {
-                const storage::StoredTensor* got = staged.find(tensor.name);
-                ASSERT_NE(got, nullptr) << tensor.name;
-                expect_near(*got, tensor);
-            }
+            expect_equal_weights(result(pair.staged) / file, result(pair.whole) / file);
         }
     }
 }
 
 TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
-    for (const Pair& pair : kPairs) {
+    for (const StagedPair& pair : kStagedPairs) {
         const auto staged = storage::read_npy(result(pair.staged) / "evaluation/ensemble.npy");
         const auto whole = storage::read_npy(result(pair.whole) / "evaluation/ensemble.npy");
         ASSERT_EQ(staged.shape(), whole.shape());

@@ -43,7 +43,7 @@ TEST_F(RefusedStart, NamesAnUnknownKeyWithItsPlaceAndTheNearestOne) {
 TEST_F(RefusedStart, NamesAKeyThatComesTwiceWithBothPlaces) {
     write(folder_ / "wrong.yaml", std::string(kConfig) + "run: {name: again}\n");
     expect_refused(run_ranks(folder_.path(), 2, {}, "result", "wrong.yaml"), 2,
-                   {"wrong.yaml:7:1", "run", "line 1"});
+                   {"wrong.yaml:8:1", "run", "line 1"});
 }
 
 TEST_F(RefusedStart, NamesTheRanksThatTheLayoutNeeds) {
@@ -112,7 +112,7 @@ TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
 TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
     expect_refused(run_ranks(folder_.path(), 3,
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
-                              "training.precision=int8"}),
+                              "training.precision=int8", "workload.backbone_width=64"}),
                    2,
                    {"parallel.model_degree", "int8", "1 stage x 3 parts have none, got 3 (auto)"});
 }

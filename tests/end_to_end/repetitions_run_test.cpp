@@ -177,7 +177,7 @@ TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
           // mpirun kills what it has started: a program below a shell would outlive it.
           "exec \"$HPCAI500_BINARY\" \"$@\"\n");
     fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
-    Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=20"}};
+    Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=100"}};
     launch.program = (folder_ / "mortal.sh").string();
     const Outcome outcome = run(launch);
     EXPECT_NE(outcome.exit_code, 0);

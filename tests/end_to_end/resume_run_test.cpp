@@ -21,7 +21,7 @@ TEST_F(ResumedRun, HasTheBitsOfOneProgramOverTheEndOfAnEpoch) {
 }
 
 TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
-    const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=20",
+    const Strings changes{"bagging.M=1", "bagging.P_degree=2", "workload.epochs=30",
                           "run.checkpoint_steps=2"};
     ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
     const std::string mpirun = cli::environment("HPCAI500_MPIRUN") + " --bind-to none -np 2 " +
@@ -30,16 +30,19 @@ TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
     for (const std::string& change : changes) begins += " --set " + change;
     begins += " --set run.deterministic=true --set training.batch_size=12";
     const std::string resumes = mpirun + " resume result";
-    // Both ranks die at once, some time behind the program's own next checkpoint that both have
-    // marked: with one that is not whole its continuation would be lost, too.
+    // Both ranks die at once, when the program has begun the checkpoint that follows its first:
+    // with none that both have marked its continuation would be lost, too.
     const std::string script =
         "marked() { find result/checkpoints/0 -name 'rank-*.done' -printf '%h\\n' 2> /dev/null | "
         "sort; }\n"
         "newest() { marked | tail -n 1; }\n"
         "newest_whole() { marked | uniq -d | tail -n 1; }\n"
+        "newest_begun() { find result/checkpoints/0 -name 'step-*' | sort | tail -n 1; }\n"
         "is_killed() {\n  before=$(newest)\n  $1 &\n"
         "  until [[ $(newest_whole) > $before ]]; do kill -0 $! || return 1; sleep 0.01; done\n"
-        "  sleep 0.1$((RANDOM % 10)); pkill -9 -P $!; ! wait $!\n}\n" +
+        "  whole=$(newest_whole)\n"
+        "  until [[ $(newest_begun) > $whole ]]; do kill -0 $! || return 1; sleep 0.01; done\n"
+        "  pkill -9 -P $!; ! wait $!\n}\n" +
         fmt::format("is_killed '{0}' && is_killed '{1}' && is_killed '{1}'", begins, resumes);
     const Outcome killed = cli::execute_in(folder_.path(), {"bash", "-c", script});
     ASSERT_EQ(killed.exit_code, 0) << killed.error;
@@ -196,7 +199,7 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
                                cli::environment("HPCAI500_BINARY");
     const std::string script = fmt::format(
         "{} run --config tiny.yaml --output result --set bagging.M=1 "
-        "--set workload.epochs=1000 --set run.checkpoint_steps=1 & "
+        "--set workload.epochs=30000 --set run.checkpoint_steps=1 & "
         "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
         "sleep 0.02; done; {} resume result; echo \"resume $?\"; "
         "{} score result; echo \"score $?\"; kill -USR1 $!; wait $!",
@@ -265,7 +268,7 @@ TEST_F(ResumedRun, IsAtWorkBeforeItsGroupsHaveSaidAnything) {
 TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
     const std::string script = fmt::format(
         "{} --bind-to none -np 2 {} run --config tiny.yaml --output result --set bagging.M=1 "
-        "--set bagging.P_degree=2 --set workload.epochs=1000 --set run.checkpoint_steps=1 & "
+        "--set bagging.P_degree=2 --set workload.epochs=30000 --set run.checkpoint_steps=1 & "
         "until ls result/checkpoints/0/*/rank-0.done > /dev/null 2>&1; do kill -0 $! || exit 99; "
         "sleep 0.02; done; kill -USR1 $!; wait $!",
         cli::environment("HPCAI500_MPIRUN"), cli::environment("HPCAI500_BINARY"));

@@ -16,15 +16,27 @@ using Json = nlohmann::json;
 
 class ScoredRun : public testing::Test {
 protected:
+    /// One run of two groups that finish, of which each test has a copy.
+    static void SetUpTestSuite() {
+        finished_ = new storage::TemporaryFolder();
+        make_pictures(finished_->path());
+        write(*finished_ / "tiny.yaml", kConfig);
+        const Outcome outcome = run_ranks(finished_->path(), 2, {}, "whole");
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    }
+    static void TearDownTestSuite() { delete finished_; }
     void SetUp() override {
-        make_pictures(folder_.path());
-        write(folder_ / "tiny.yaml", kConfig);
+        fs::copy(finished_->path(), folder_.path(), fs::copy_options::recursive);
     }
 
-    /// Two groups that finish, and in "result" what they had stored before the vote.
+    /// Two groups that finished, with `changes` if any, and in "result" what they had stored before
+    /// the vote.
     void run_and_die(const std::vector<std::string>& changes = {}) const {
-        const Outcome outcome = run({folder_.path(), 2, changes, {}, "whole"});
-        ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+        if (!changes.empty()) {
+            fs::remove_all(folder_ / "whole");
+            const Outcome outcome = run_ranks(folder_.path(), 2, changes, "whole");
+            ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+        }
         fs::copy(folder_ / "whole", folder_ / "result", fs::copy_options::recursive);
         for (const char* name : {"result.json", "report.html", "summary.txt", "manifest.sha256",
                                  "environment.json", "mllog", "evaluation"}) {
@@ -64,7 +76,10 @@ protected:
     }
 
     storage::TemporaryFolder folder_;
+    static storage::TemporaryFolder* finished_;
 };
+
+storage::TemporaryFolder* ScoredRun::finished_ = nullptr;
 
 TEST_F(ScoredRun, HasTheResultThatItsVoteWouldHaveHad) {
     run_and_die({"run.checkpoint_steps=1"});

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kResult = "result.json";
 constexpr std::int64_t kSamples = 6, kCells = 8 * 12, kClasses = 5;
 
-constexpr const char* kWeather = R"(run: {name: tiny, seed: 3, roofline: off}
+constexpr const char* kSegmentedWeather = R"(run: {name: tiny, seed: 3, roofline: off}
 workload:
   {kind: climate_segmentation, model: segmentation_net, classes: 4, image_size: 64, image_width: 96,
    channels: 16, target_quality: 0.5, penalty_exponent: 5, epochs: 2}
@@ -31,7 +31,7 @@ class SegmentationRun : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
-        write(*folder_ / "tiny.yaml", kWeather);
+        write(*folder_ / "tiny.yaml", kSegmentedWeather);
         outcome_ = new Outcome(run_ranks(folder_->path(), 4, {}));
         ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
     }

@@ -5,12 +5,12 @@
 namespace hpcai::end_to_end {
 namespace {
 
-constexpr const char* kWeather = R"(run: {name: tiny, seed: 3}
+constexpr const char* kTamperedWeather = R"(run: {name: tiny, seed: 3}
 workload:
   {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
-   channels: 16, target_quality: 0.35, penalty_exponent: 10, epochs: 1}
+   channels: 16, backbone_width: 8, target_quality: 0.35, penalty_exponent: 10, epochs: 1}
 detector:
-  {backbone_width: 8, pyramid_channels: 16, head_features: 32, anchor_samples: 32,
+  {pyramid_channels: 16, head_features: 32, anchor_samples: 32,
    anchor_sizes: [16, 24, 40, 64, 96], region_samples: 16, training_proposals: 50,
    inference_proposals: 50}
 bagging: {M: 2, P_degree: 2, sampler: poisson, aggregation: wbf, out_of_bag: false}
@@ -23,7 +23,7 @@ class TamperedWeather : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         folder_ = new storage::TemporaryFolder();
-        write(*folder_ / "tiny.yaml", kWeather);
+        write(*folder_ / "tiny.yaml", kTamperedWeather);
         const Outcome outcome = run_ranks(folder_->path(), 4, {});
         ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
     }
