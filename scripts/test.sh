@@ -1,34 +1,71 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/test.sh [--sanitize]
-# Builds and runs every test and check. --sanitize also runs the tests of the modules that meet
-# data and configuration from outside under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Usage: scripts/test.sh [--all] [--sanitize]
+# Builds everything, runs the tests and the checks of the sources. Without options: the unit tests,
+# MPI tests at 1, 2 and 4 ranks, and a few complete runs.
+#   --all       every test: all complete runs, more numbers of ranks, ResNet-50 against PyTorch,
+#               jobs under Slurm where it is installed; also compiles every file of the program and every header alone
+#   --sanitize  also the unit tests of the modules that read data and configuration from outside,
+#               with AddressSanitizer and UndefinedBehaviorSanitizer
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/test.sh "$@"
 
+all=false
 sanitize=false
-case ${1:-} in
-    "") ;;
-    --sanitize) sanitize=true ;;
-    *)
-        echo "test.sh: unknown option '$1'; there is --sanitize" >&2
-        exit 2
-        ;;
-esac
+for option; do
+    case $option in
+        --all) all=true ;;
+        --sanitize) sanitize=true ;;
+        *)
+            echo "test.sh: unknown option '$option'; there are --all and --sanitize" >&2
+            exit 2
+            ;;
+    esac
+done
 
+phase() { printf '\n== %s (%d min %02d s since the start)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
+
+# run_ctest FOLDER OPTION...; ends with the commands that run the tests that failed.
+run_ctest() {
+    local folder=$1
+    shift
+    ctest --test-dir "$folder" --output-on-failure --parallel "$(nproc)" "$@" && return
+    echo
+    echo "test.sh: to run what failed alone:"
+    sed -n '/^Run the tests that failed alone:$/,/^[^ ]*$/ s/^  //p' "$folder/Testing/Temporary/LastTest.log"
+    sed "s|.*:|  ctest --test-dir $folder --output-on-failure -R ^|; s|\$|\\$|" \
+        "$folder/Testing/Temporary/LastTestsFailed.log"
+    exit 1
+}
+
+phase "Build"
 scripts/build.sh release
-ctest --test-dir build/release --output-on-failure --parallel "$(nproc)"
+phase "Tests"
+if $all; then
+    run_ctest build/release --label-exclude '^e2e-smoke$' # which is a part of e2e
+else
+    run_ctest build/release --label-regex '^(unit|mpi|e2e-smoke)$'
+fi
 if $sanitize; then
     modules=(base storage meters config data evaluation report slurm)
     tests=()
     for module in "${modules[@]}"; do
         ! compgen -G "tests/$module/*_test.cpp" >/dev/null || tests+=("${module}_test")
     done
+    phase "Build with sanitizers"
     scripts/build.sh debug-sanitize "${tests[@]}"
-    ctest --test-dir build/debug-sanitize --output-on-failure --parallel "$(nproc)" \
-        --tests-regex "^($(IFS='|' && echo "${modules[*]}"))\$"
+    phase "Tests with sanitizers"
+    run_ctest build/debug-sanitize --tests-regex "^($(IFS='|' && echo "${modules[*]}"))\$"
 fi
-scripts/check.sh
-echo "All tests and checks passed."
+if $all; then
+    phase "Build from separate files"
+    scripts/build.sh develop hpcai500
+    phase "Checks of the sources"
+    scripts/check.sh --headers
+else
+    phase "Checks of the sources"
+    scripts/check.sh
+fi
+phase "All tests and checks passed"

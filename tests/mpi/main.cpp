@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "support/test_program.hpp"
 #include "world.hpp"
 
 namespace hpcai::mpi_tests {
@@ -66,6 +67,12 @@ void listen(int rank, comm::Communicator& everyone) {
         delete listeners.Release(listeners.default_result_printer());
         delete listeners.Release(listeners.default_xml_generator());
         listeners.Append(new FailurePrinter(rank));
+    } else {
+        tests::print_commands_of_failures(
+            fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                        "OMPI_MCA_rmaps_base_oversubscribe=1 OMP_NUM_THREADS=1 "
+                        "mpirun --bind-to none -n {} ",
+                        everyone.size()));
     }
     listeners.Append(new SharedFailures(everyone));  // the last hears of a test's end first
 }
@@ -155,6 +162,7 @@ World& world() {
 }  // namespace hpcai::mpi_tests
 
 int main(int argc, char** argv) {
+    hpcai::tests::complete_environment(argv);
     testing::InitGoogleTest(&argc, argv);
     return hpcai::mpi_tests::run(argc, argv);
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_program.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace hpcai::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaximumCommands = 20;
+
+fs::path this_program() {
+    return fs::read_symlink("/proc/self/exe");
+}
+
+class CommandPrinter final : public testing::EmptyTestEventListener {
+public:
+    explicit CommandPrinter(std::string launcher) : launcher_(std::move(launcher)) {}
+
+    void OnTestProgramEnd(const testing::UnitTest& tests) override {
+        if (tests.Passed()) return;
+        std::cout << "\nRun the tests that failed alone:\n";
+        std::size_t printed = 0;
+        for (int suite = 0; suite < tests.total_test_suite_count(); ++suite) {
+            const testing::TestSuite& group = *tests.GetTestSuite(suite);
+            if (group.ad_hoc_test_result().Failed()) print(group.name(), "*");  // its set-up
+            for (int index = 0; index < group.total_test_count(); ++index) {
+                const testing::TestInfo& test = *group.GetTestInfo(index);
+                if (!test.result()->Failed() || ++printed > kMaximumCommands) continue;
+                print(test.test_suite_name(), test.name());
+            }
+        }
+        if (printed > kMaximumCommands) {
+            std::cout << "  and " << printed - kMaximumCommands << " more\n";
+        }
+        std::cout << std::flush;
+    }
+
+private:
+    void print(const char* suite, const char* test) const {
+        std::cout << "  " << launcher_ << this_program().string() << " --gtest_filter='" << suite
+                  << '.' << test << "'\n";
+    }
+
+    std::string launcher_;
+};
+
+}  // namespace
+
+void complete_environment(char** argv) {
+    std::ifstream file(this_program().parent_path() / "test_environment");
+    bool is_changed = false;
+    for (std::string line; std::getline(file, line);) {
+        const std::size_t equals = line.find('=');
+        if (equals == std::string::npos) continue;
+        const std::string name = line.substr(0, equals);
+        if (std::getenv(name.c_str()) != nullptr) continue;
+        is_changed |= setenv(name.c_str(), line.substr(equals + 1).c_str(), 1) == 0;
+    }
+    if (!is_changed) return;
+    execv(this_program().c_str(), argv);
+    std::cerr << argv[0] << ": cannot be started again\n";
+    std::exit(EXIT_FAILURE);
+}
+
+void print_commands_of_failures(const std::string& launcher) {
+    testing::UnitTest::GetInstance()->listeners().Append(new CommandPrinter(launcher));
+}
+
+}  // namespace hpcai::tests

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+/// What every test program does before and after its tests.
+namespace hpcai::tests {
+
+/// Sets the variables of the file `test_environment` next to the program that are not set yet, and
+/// starts the program again with them: some libraries read theirs before main(). Returns when
+/// nothing is missing, and where there is no such file.
+void complete_environment(char** argv);
+
+/// Makes GoogleTest print, as the last lines of a run with failures, the commands that run the
+/// tests that failed. `launcher` goes before the program, such as "mpirun -n 4 ". Call it after
+/// testing::InitGoogleTest.
+void print_commands_of_failures(const std::string& launcher);
+
+}  // namespace hpcai::tests
