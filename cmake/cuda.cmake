@@ -61,8 +61,10 @@ message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMA
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp
   kernels/*.cu kernels/*_reference.cpp kernels/anchor_grid.cpp kernels/failure.cpp kernels/host_numbers.cpp)
-# The templates of cudnn_frontend make this the longest file of the build. A run calls it once for each plan.
-set_source_files_properties(src/device/cuda/cudnn_graphs.cpp PROPERTIES COMPILE_OPTIONS -O1)
+# The templates of cudnn_frontend make this the longest file of the build. A run calls it once for each plan,
+# and stores none as JSON.
+set_source_files_properties(src/device/cuda/cudnn_graphs.cpp PROPERTIES
+  COMPILE_OPTIONS -O1 COMPILE_DEFINITIONS CUDNN_FRONTEND_SKIP_JSON_LIB)
 add_library(hpcai_cuda SHARED ${cuda_sources})
 target_link_libraries(hpcai_cuda
   PUBLIC hpcai_comm
