@@ -60,7 +60,8 @@ NumberRange between(double minimum, double maximum);
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// A command while its options are declared: a handle, valid as long as its CommandLine.
+/// A command while its options are declared: a handle, valid as long as the CommandLine that made
+/// it.
 ///
 /// A `name` is "--name" for an option and "NAME" for an argument without dashes; `type` stands for
 /// the value in the help ("FILE"). A target keeps its value where the option is absent. It must
@@ -68,9 +69,6 @@ using Choices = std::vector<std::pair<std::string, Value>>;
 /// ends the reading with Error(usage), which names the command and the option.
 class Command {
 public:
-    /// `chosen` gets the action of the command that is found in the command line.
-    Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
-
     /// Adds a command below this one, which thereby does nothing by itself.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
@@ -145,6 +143,11 @@ public:
     }
 
 private:
+    friend class CommandLine;
+
+    /// `chosen` gets the action of the command that is found in the command line.
+    Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
+
     template <typename Target>
     struct ValueOf {
         using Type = Target;

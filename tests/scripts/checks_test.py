@@ -41,8 +41,13 @@ class Layers(unittest.TestCase):
 
     def test_a_library_stays_in_its_corner_and_out_of_public_headers(self):
         self.accepts({"src/comm/mpi/a.cpp": "#include <mpi.h>\n"})
-        self.refuses({"src/ops/a.cpp": "#include <mpi.h>\n"}, "mpi.h belongs in comm, not in ops")
+        self.refuses({"src/ops/a.cpp": "#include <mpi.h>\n"}, "a.cpp:1: mpi.h belongs in comm")
         self.refuses({"include/hpcai/comm/a.hpp": "#include <mpi.h>\n"}, "mpi.h in a public header")
+
+    def test_a_library_may_belong_to_a_single_file(self):
+        self.accepts({"src/cli/command_line.cpp": "#include <CLI/App.hpp>\n"})
+        self.refuses({"src/cli/run_command.cpp": "#include <CLI/App.hpp>\n"},
+                     "CLI/App.hpp belongs in cli/command_line.cpp")
 
     def test_a_layer_may_not_name_one_above_it(self):
         self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
