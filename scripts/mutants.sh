@@ -24,10 +24,8 @@ root=$PWD
 source=$root/build/mutants/source
 build=$root/build/mutants/build
 log=$root/build/mutants/log
-export HPCAI500_SOURCE_DIR=$source HPCAI500_BINARY=$build/hpcai500 OMP_WAIT_POLICY=passive
 export HPCAI500_TEST_DATA=${HPCAI500_TEST_DATA:-$root/../shared/data}
 export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
-export HPCAI500_MPIRUN=${HPCAI500_MPIRUN:-$(command -v mpirun)}
 source scripts/mpi_environment.sh
 mpi_environment 4 >/dev/null
 
@@ -53,7 +51,7 @@ run_tests() {
     local program filter launcher=()
     read -r program filter <<<"$1"
     if [[ $program == mpi_test || $program == nccl_on_cpu_test ]]; then
-        launcher=(env OMP_NUM_THREADS=1 "$HPCAI500_MPIRUN" --bind-to none -n 4)
+        launcher=(env OMP_NUM_THREADS=1 mpirun --bind-to none -n 4)
     fi
     timeout 300 "${launcher[@]}" "$build/$program" --gtest_brief=1 --gtest_filter="$filter" \
         >>"$log" 2>&1

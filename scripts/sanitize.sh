@@ -44,7 +44,6 @@ fi
 # The faults of training_test are to end it by a signal.
 export TSAN_OPTIONS=second_deadlock_stack=1:exitcode=66:handle_segv=0
 export ASAN_OPTIONS=handle_segv=0
-export HPCAI500_SOURCE_DIR=$PWD
 found=$PWD/$build/sanitized
 mkdir -p "$found"
 failed=0

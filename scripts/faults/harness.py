@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -180,13 +179,7 @@ def gtest(program, pattern, environment=None):
     path = folder / program
     if not path.exists():
         raise NotRun(f"{program} is not built")
-    tests = folder / "tests"
-    variables = {"HPCAI500_SOURCE_DIR": str(ROOT), "HPCAI500_BINARY": str(folder / "hpcai500"),
-                 "HPCAI500_MPIRUN": shutil.which("mpirun") or "mpirun", "OMP_WAIT_POLICY": "passive",
-                 "HPCAI500_FLIP_BIT": str(tests / "libflip_bit.so"),
-                 "HPCAI500_FAILING_DISK": str(tests / "libfailing_disk.so"),
-                 "HPCAI500_STAND_IN": str(tests / "stand_in")}
-    start = Start([str(path), f"--gtest_filter={pattern}"], ROOT, {**variables, **(environment or {})})
+    start = Start([str(path), f"--gtest_filter={pattern}"], ROOT, environment)
     code = start.wait(3600)
     passed = re.search(r"\[  PASSED  \] (\d+) test", start.output)
     failed = re.findall(r"^\[  FAILED  \] (\w[\w./]*)", start.output, re.M)
