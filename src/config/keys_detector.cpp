@@ -4,9 +4,9 @@
 namespace hpcai::config {
 namespace {
 
-using DetectorKeys = SectionBuilder<DetectorConfig>;
+using DetectorKeyBuilder = SectionBuilder<DetectorConfig>;
 
-std::vector<Key> network_keys(const DetectorKeys& detector) {
+std::vector<Key> network_keys(const DetectorKeyBuilder& detector) {
     return {
         detector.choice<Normalization>(
             "normalization", &DetectorConfig::normalization,
@@ -37,7 +37,7 @@ std::vector<Key> network_keys(const DetectorKeys& detector) {
     };
 }
 
-std::vector<Key> count_keys(const DetectorKeys& detector) {
+std::vector<Key> count_keys(const DetectorKeyBuilder& detector) {
     return {
         detector.integer("anchor_samples", &DetectorConfig::anchor_samples,
                          {.meaning = "Reference boxes of an image that the proposal network's "
@@ -70,7 +70,7 @@ std::vector<Key> count_keys(const DetectorKeys& detector) {
 }  // namespace
 
 std::vector<Key> detector_keys() {
-    const DetectorKeys detector("detector", &Config::detector);
+    const DetectorKeyBuilder detector("detector", &Config::detector);
     std::vector<Key> keys = network_keys(detector);
     for (Key& key : count_keys(detector)) keys.push_back(std::move(key));
     return keys;

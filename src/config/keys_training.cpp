@@ -4,9 +4,9 @@
 namespace hpcai::config {
 namespace {
 
-using TrainingKeys = SectionBuilder<TrainingConfig>;
+using TrainingKeyBuilder = SectionBuilder<TrainingConfig>;
 
-std::vector<Key> batch_keys(const TrainingKeys& training) {
+std::vector<Key> batch_keys(const TrainingKeyBuilder& training) {
     return {
         training.integer("batch_size", &TrainingConfig::batch_size,
                          {.meaning = "Samples in one step of one base model, over all its ranks.",
@@ -33,7 +33,7 @@ std::vector<Key> batch_keys(const TrainingKeys& training) {
     };
 }
 
-std::vector<Key> rate_keys(const TrainingKeys& training) {
+std::vector<Key> rate_keys(const TrainingKeyBuilder& training) {
     return {
         training.number("learning_rate", &TrainingConfig::learning_rate,
                         {.meaning = "Peak learning rate for a batch of learning_rate_batch "
@@ -80,7 +80,7 @@ std::vector<Key> rate_keys(const TrainingKeys& training) {
     };
 }
 
-std::vector<Key> optimizer_keys(const TrainingKeys& training) {
+std::vector<Key> optimizer_keys(const TrainingKeyBuilder& training) {
     return {
         training.number("momentum", &TrainingConfig::momentum,
                         {.meaning = "Momentum of sgd and lars.", .bounds = from_below(0, 1)}),
@@ -122,7 +122,7 @@ std::vector<Key> optimizer_keys(const TrainingKeys& training) {
     };
 }
 
-std::vector<Key> regularization_keys(const TrainingKeys& training) {
+std::vector<Key> regularization_keys(const TrainingKeyBuilder& training) {
     return {
         training.number("label_smoothing", &TrainingConfig::label_smoothing,
                         {.meaning = "Share of each target that is spread evenly over all classes.",
@@ -139,7 +139,7 @@ std::vector<Key> regularization_keys(const TrainingKeys& training) {
     };
 }
 
-std::vector<Key> engine_keys(const TrainingKeys& training) {
+std::vector<Key> engine_keys(const TrainingKeyBuilder& training) {
     return {
         training.choice<Precision>(
             "precision", &TrainingConfig::precision,
@@ -174,7 +174,7 @@ std::vector<Key> engine_keys(const TrainingKeys& training) {
 }  // namespace
 
 std::vector<Key> training_keys() {
-    const TrainingKeys training("training", &Config::training);
+    const TrainingKeyBuilder training("training", &Config::training);
     std::vector<Key> all;
     for (auto make : {batch_keys, rate_keys, optimizer_keys, regularization_keys, engine_keys}) {
         for (Key& key : make(training)) all.push_back(std::move(key));

@@ -2,6 +2,7 @@
 #include "names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/nearest.hpp>

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/nearest.hpp>
