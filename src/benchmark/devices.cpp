@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace hpcai::benchmark {
 namespace {

@@ -10,6 +10,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/benchmark/score.hpp>
 #include <hpcai/comm/thread_ranks.hpp>

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/tensor/shape.hpp>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/meters/utc.hpp>
 #include <hpcai/verification/derive.hpp>

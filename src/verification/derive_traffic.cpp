@@ -3,6 +3,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
