@@ -60,12 +60,15 @@ set(HPCAI_CUDA_FOUND ON)
 message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp
-  kernels/*.cu kernels/*_reference.cpp kernels/anchor_grid.cpp kernels/failure.cpp kernels/host_numbers.cpp)
+  kernels/*_reference.cpp kernels/anchor_grid.cpp kernels/failure.cpp kernels/host_numbers.cpp)
+file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/*.cu)
+# Kernels have names of their own within a file. From CMake 3.31 on a unity build would join these files, too.
+set_source_files_properties(${cuda_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # The templates of cudnn_frontend make this the longest file of the build. A run calls it once for each plan,
 # and stores none as JSON.
 set_source_files_properties(src/device/cuda/cudnn_graphs.cpp PROPERTIES
   COMPILE_OPTIONS -O1 COMPILE_DEFINITIONS CUDNN_FRONTEND_SKIP_JSON_LIB)
-add_library(hpcai_cuda SHARED ${cuda_sources})
+add_library(hpcai_cuda SHARED ${cuda_sources} ${cuda_kernels})
 target_link_libraries(hpcai_cuda
   PUBLIC hpcai_comm
   PRIVATE CUDA::cublasLt CUDA::nvrtc ${CUDNN_LIBRARY} ${NCCL_LIBRARY} nlohmann_json::nlohmann_json
