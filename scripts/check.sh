@@ -10,14 +10,13 @@ source scripts/usage.sh
 usage_on_request scripts/check.sh "$@"
 
 headers=false
-case ${1:-} in
-    "") ;;
-    --headers) headers=true ;;
-    *)
-        echo "check.sh: unknown option '$1'; there is --headers" >&2
+for option; do
+    if [[ $option != --headers ]]; then
+        echo "check.sh: unknown option '$option'; there is --headers" >&2
         exit 2
-        ;;
-esac
+    fi
+    headers=true
+done
 
 failed=()
 check() {

@@ -26,7 +26,7 @@ VENDORS = {
     r"CLI/.*": ["cli/command_line.cpp"],
     r"nccl\.h": ["comm/nccl"],
     r"cudnn_frontend.*": ["device/cuda/cudnn_graphs.cpp"],
-    r"cudnn\.h": ["device/cuda"],
+    r"cudnn(?!_frontend).*": ["device/cuda"],
     r"cublas.*": ["device/cuda"],
     r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl"],
 }

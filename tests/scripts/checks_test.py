@@ -49,6 +49,10 @@ class Layers(unittest.TestCase):
         self.refuses({"src/cli/run_command.cpp": "#include <CLI/App.hpp>\n"},
                      "CLI/App.hpp belongs in cli/command_line.cpp")
 
+    def test_the_parts_of_cudnn_belong_in_its_folder(self):
+        self.accepts({"docs/layers.txt": "device:\n", "src/device/cuda/a.cpp": "#include <cudnn_ops.h>\n"})
+        self.refuses({"src/ops/a.cpp": "#include <cudnn_ops.h>\n"}, "cudnn_ops.h belongs in device/cuda")
+
     def test_a_layer_may_not_name_one_above_it(self):
         self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
 
