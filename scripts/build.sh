@@ -35,5 +35,5 @@ esac
 
 scripts/install_dependencies.sh
 scripts/fetch_cudnn_frontend.sh
-cmake -S . -B "build/$kind" -G Ninja "${options[@]}" "-DHPCAI500_CUDA=${HPCAI500_CUDA:-AUTO}"
+cmake -S . -B "build/$kind" -G Ninja "${options[@]}" "-DHPCAI500_CUDA=${HPCAI500_CUDA:-AUTO}" -DHPCAI500_TESTS=ON
 cmake --build "build/$kind" ${targets:+--target "${targets[@]}"}

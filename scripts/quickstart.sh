@@ -15,7 +15,8 @@ run() {
     "$@"
 }
 
-if [[ -z ${HPCAI500_CUDA:-} ]] && ! { command -v nvidia-smi || ldconfig -p | grep libcuda.so.1; } >/dev/null; then
+has_driver() { command -v nvidia-smi || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -F libcuda.so.1; }
+if [[ -z ${HPCAI500_CUDA:-} ]] && ! has_driver >/dev/null; then
     echo "There is no NVIDIA driver: the CUDA engine is not built."
     export HPCAI500_CUDA=OFF
 fi

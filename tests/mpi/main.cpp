@@ -2,6 +2,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -68,11 +69,12 @@ void listen(int rank, comm::Communicator& everyone) {
         delete listeners.Release(listeners.default_xml_generator());
         listeners.Append(new FailurePrinter(rank));
     } else {
+        const char* mpirun = std::getenv("HPCAI500_MPIRUN");
         tests::print_commands_of_failures(
             fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                         "OMPI_MCA_rmaps_base_oversubscribe=1 OMP_NUM_THREADS=1 "
-                        "mpirun --bind-to none -n {} ",
-                        everyone.size()));
+                        "{} --bind-to none -n {} ",
+                        mpirun == nullptr ? "mpirun" : mpirun, everyone.size()));
     }
     listeners.Append(new SharedFailures(everyone));  // the last hears of a test's end first
 }
@@ -86,7 +88,7 @@ int run_tests(comm::MpiWorld& mpi) {
     World world{mpi, *everyone, hostnames, nodes};
     the_world = &world;
     listen(mpi.rank(), *for_failures);
-    const int failed = RUN_ALL_TESTS();
+    const int failed = tests::run_all_tests();
     the_world = nullptr;
     return failed;
 }

@@ -7,5 +7,5 @@ int main(int argc, char** argv) {
     hpcai::tests::complete_environment(argv);
     testing::InitGoogleTest(&argc, argv);
     hpcai::tests::print_commands_of_failures("");
-    return RUN_ALL_TESTS();
+    return hpcai::tests::run_all_tests();
 }

@@ -26,7 +26,7 @@ public:
 
     void OnTestProgramEnd(const testing::UnitTest& tests) override {
         if (tests.Passed()) return;
-        std::cout << "\nRun the tests that failed alone:\n";
+        std::cout << "\nTo run each failed test by itself:\n";
         std::size_t printed = 0;
         for (int suite = 0; suite < tests.total_test_suite_count(); ++suite) {
             const testing::TestSuite& group = *tests.GetTestSuite(suite);
@@ -61,13 +61,23 @@ void complete_environment(char** argv) {
         const std::size_t equals = line.find('=');
         if (equals == std::string::npos) continue;
         const std::string name = line.substr(0, equals);
-        if (std::getenv(name.c_str()) != nullptr) continue;
-        is_changed |= setenv(name.c_str(), line.substr(equals + 1).c_str(), 1) == 0;
+        const std::string value = line.substr(equals + 1);
+        const char* now = std::getenv(name.c_str());
+        // The shell may name the program of another build; the rest is the user's choice.
+        if (now != nullptr && (!name.starts_with("HPCAI500_") || now == value)) continue;
+        is_changed |= setenv(name.c_str(), value.c_str(), 1) == 0;
     }
     if (!is_changed) return;
     execv(this_program().c_str(), argv);
     std::cerr << argv[0] << ": cannot be started again\n";
     std::exit(EXIT_FAILURE);
+}
+
+int run_all_tests() {
+    const int code = RUN_ALL_TESTS();
+    if (testing::UnitTest::GetInstance()->test_to_run_count() > 0) return code;
+    std::cout << "No test matches the filter " << testing::GTEST_FLAG(filter) << '\n';
+    return EXIT_FAILURE;
 }
 
 void print_commands_of_failures(const std::string& launcher) {

@@ -6,10 +6,14 @@
 /// What every test program does before and after its tests.
 namespace hpcai::tests {
 
-/// Sets the variables of the file `test_environment` next to the program that are not set yet, and
-/// starts the program again with them: some libraries read theirs before main(). Returns when
-/// nothing is missing, and where there is no such file.
+/// Sets the variables of the file `test_environment` next to the program, and starts the program
+/// again with them: some libraries read theirs before main(). Variables that are set keep their
+/// values, except those of hpcai500. Returns when nothing has to change, and where there is no such
+/// file.
 void complete_environment(char** argv);
+
+/// RUN_ALL_TESTS(), which also fails where no test matches the filter.
+int run_all_tests();
 
 /// Makes GoogleTest print, as the last lines of a run with failures, the commands that run the
 /// tests that failed. `launcher` goes before the program, such as "mpirun -n 4 ". Call it after
