@@ -5,6 +5,8 @@
 #include <array>
 #include <memory>
 
+#include <hpcai/base/median.hpp>
+
 #include "timed_work.hpp"
 
 namespace hpcai::benchmark {

@@ -7,6 +7,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/median.hpp>
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>

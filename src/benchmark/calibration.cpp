@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>

@@ -7,12 +7,6 @@
 
 namespace hpcai::benchmark {
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 TimedWork::TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload)
     : device_(device), pieces_(std::move(pieces)) {
     if (has_upload || !device.records()) return;

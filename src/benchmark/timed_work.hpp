@@ -11,9 +11,6 @@ namespace hpcai::benchmark {
 
 using Work = std::function<void()>;
 
-/// The middle one of `values`, of which there is at least one; of two the greater.
-double median(std::vector<double> values);
-
 /// Pieces of work timed by the device's clock, which sees no time of launches where they are
 /// recorded.
 class TimedWork {

@@ -3,15 +3,11 @@
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/median.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 
 namespace hpcai::metrics {
 namespace {
-
-double median(std::span<const double> sorted) {
-    const std::size_t middle = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
 
 /// The smallest value that is not below `share` of them.
 double nearest_rank(std::span<const double> sorted, double share) {
@@ -67,8 +63,7 @@ const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& be
     for (double PhaseSeconds::*phase : kWork) {
         std::vector<double> values;
         for (const RankRecord& other : beside) values.push_back(other.mean.*phase);
-        std::ranges::sort(values);
-        const double excess = rank.mean.*phase - median(values);
+        const double excess = rank.mean.*phase - median(std::move(values));
         if (excess <= longest) continue;
         longest = excess;
         slowest = std::ranges::find(kPhaseSpreads, phase, &NamedSpread::phase)->name;

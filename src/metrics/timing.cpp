@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
+#include <hpcai/base/median.hpp>
 #include <hpcai/metrics/timing.hpp>
 
 namespace hpcai::metrics {
-namespace {
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) return *middle;
-    return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-}  // namespace
 
 TimingObserver::TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include <hpcai/base/median.hpp>
+
 namespace hpcai::report {
 namespace {
 
@@ -113,11 +115,11 @@ Spread spread_of(const std::vector<Series>& series, std::size_t points) {
             if (std::isfinite(value)) values.push_back(value);
         }
         if (values.empty()) continue;
-        std::ranges::sort(values);
-        spread.median.points.push_back({x, values[values.size() / 2]});
+        const auto [low_value, high_value] = std::ranges::minmax(values);
+        spread.median.points.push_back({x, median(values)});
         spread.band.x.push_back(x);
-        spread.band.low.push_back(values.front());
-        spread.band.high.push_back(values.back());
+        spread.band.low.push_back(low_value);
+        spread.band.high.push_back(high_value);
     }
     return spread;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -15,14 +16,6 @@ namespace {
 
 constexpr std::size_t kRepetitionsLimitBytes = std::size_t{16} << 20;
 
-/// `values` is not empty.
-double median_of(std::vector<double> values) {
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    if (values.size() % 2 != 0) return values[middle];
-    return (values[middle - 1] + values[middle]) / 2;
-}
-
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
     std::vector<double> values;
     for (const RepetitionRecord& one : record.repetitions) {
@@ -32,13 +25,13 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity Repet
         const Quantity none = nothing("no run whose groups all finished has it");
         return {none, none, none, none};
     }
-    const double median = median_of(values);
+    const double middle = median(values);
     std::vector<double> deviations;
-    for (const double value : values) deviations.push_back(std::abs(value - median));
-    return {{median, ""},
+    for (const double value : values) deviations.push_back(std::abs(value - middle));
+    return {{middle, ""},
             {std::ranges::min(values), ""},
             {std::ranges::max(values), ""},
-            {median_of(std::move(deviations)), ""}};
+            {median(std::move(deviations)), ""}};
 }
 
 /// From good to bad; what is not named is worse than all.
