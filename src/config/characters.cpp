@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/utf8.hpp>
 
 #include "document.hpp"
 
@@ -12,23 +13,6 @@ namespace {
 
 unsigned byte(std::string_view text, std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-}
-
-/// Bytes of the UTF-8 character that begins at `i`; 0 where none does (RFC 3629: shortest forms
-/// only, no surrogates, at most U+10FFFF).
-std::size_t character_bytes(std::string_view text, std::size_t i) {
-    const unsigned first = byte(text, i);
-    if (first < 0x80) return 1;
-    const std::size_t bytes = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if (bytes == 0 || first > 0xF4) return 0;
-    for (std::size_t k = 1; k < bytes; ++k) {
-        if ((byte(text, i + k) & 0xC0) != 0x80) return 0;
-    }
-    const unsigned second = byte(text, i + 1);
-    const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-    const bool surrogate = first == 0xED && second > 0x9F;
-    const bool too_large = first == 0xF4 && second > 0x8F;
-    return overlong || surrogate || too_large ? 0 : bytes;
 }
 
 /// C0, DEL, and C1 (U+0080 to U+009F), which some terminals obey.
@@ -50,7 +34,7 @@ std::string Origin::at(Place place) const {
 void check_characters(std::string_view text, const Origin& origin) {
     Place place;
     for (std::size_t i = 0; i < text.size();) {
-        const std::size_t bytes = character_bytes(text, i);
+        const std::size_t bytes = utf8_character_bytes(text.substr(i));
         const unsigned first = byte(text, i);
         require(bytes > 0, ExitCode::usage, "{}: expected UTF-8 text, got the byte 0x{:02x}",
                 origin.at(place), first);
@@ -70,7 +54,7 @@ std::string shown(std::string_view text) {
     std::string result;
     std::size_t i = 0;
     while (i < text.size()) {
-        const std::size_t bytes = character_bytes(text, i);
+        const std::size_t bytes = utf8_character_bytes(text.substr(i));
         if (i + bytes > kShown) break;
         if (bytes == 0 || is_control(text, i)) {
             for (std::size_t k = 0; k < std::max<std::size_t>(bytes, 1); ++k) {

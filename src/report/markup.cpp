@@ -9,30 +9,12 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/base/utf8.hpp>
 
 namespace hpcai::report {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-/// Bytes of the UTF-8 letter at the start of `text`, 0 where there is none.
-std::size_t letter_bytes(std::string_view text) {
-    const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
-    const unsigned char first = byte(0);
-    const std::size_t bytes = first < 0x80                     ? 1
-                              : first >= 0xC2 && first <= 0xDF ? 2
-                              : first >= 0xE0 && first <= 0xEF ? 3
-                              : first >= 0xF0 && first <= 0xF4 ? 4
-                                                               : 0;
-    if (bytes == 0 || bytes > text.size()) return 0;
-    for (std::size_t index = 1; index < bytes; ++index) {
-        if ((byte(index) & 0xC0) != 0x80) return 0;
-    }
-    const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-    const bool out_of_range =
-        (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
-    return overlong || out_of_range ? 0 : bytes;
-}
 
 bool is_control(std::string_view letter) {
     if (letter.size() == 1) {
@@ -102,7 +84,7 @@ Markup part(const Table& table, std::span<const std::vector<Markup>> rows, bool 
 Markup text(std::string_view text) {
     Markup result;
     while (!text.empty()) {
-        const std::size_t bytes = letter_bytes(text);
+        const std::size_t bytes = utf8_character_bytes(text);
         if (bytes == 0) {
             result.html += kReplacement;
         } else {

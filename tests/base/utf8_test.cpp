@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <hpcai/base/utf8.hpp>
+
+namespace {
+
+using hpcai::utf8_character_bytes;
+
+TEST(Utf8, CharactersHaveOneToFourBytes) {
+    EXPECT_EQ(utf8_character_bytes("ab"), 1U);
+    EXPECT_EQ(utf8_character_bytes("\xC2\x80"), 2U);
+    EXPECT_EQ(utf8_character_bytes("\xE0\xA0\x80z"), 3U);
+    EXPECT_EQ(utf8_character_bytes("\xED\x9F\xBF"), 3U);
+    EXPECT_EQ(utf8_character_bytes("\xF4\x8F\xBF\xBF"), 4U);
+}
+
+TEST(Utf8, OtherBytesBeginNoCharacter) {
+    EXPECT_EQ(utf8_character_bytes(""), 0U);
+    EXPECT_EQ(utf8_character_bytes("\x80"), 0U) << "the second byte of a character";
+    EXPECT_EQ(utf8_character_bytes("\xC3"), 0U) << "the text ends";
+    EXPECT_EQ(utf8_character_bytes("\xC3z"), 0U);
+    EXPECT_EQ(utf8_character_bytes("\xC1\xBF"), 0U) << "one byte would do";
+    EXPECT_EQ(utf8_character_bytes("\xE0\x9F\xBF"), 0U) << "two bytes would do";
+    EXPECT_EQ(utf8_character_bytes("\xF0\x8F\xBF\xBF"), 0U) << "three bytes would do";
+    EXPECT_EQ(utf8_character_bytes("\xED\xA0\x80"), 0U) << "a surrogate";
+    EXPECT_EQ(utf8_character_bytes("\xF4\x90\x80\x80"), 0U) << "above U+10FFFF";
+    EXPECT_EQ(utf8_character_bytes("\xF5\x80\x80\x80"), 0U);
+}
+
+}  // namespace
