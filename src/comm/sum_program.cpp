@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include <hpcai/base/rounding.hpp>
+
 #include "hpcai/base/error.hpp"
 
 namespace hpcai::comm {
@@ -12,14 +14,10 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-std::size_t round_up(std::size_t value, std::size_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
-
 /// Part `part` of `parts` of a range: whole blocks but for the last that holds any.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
-    const std::size_t length = round_up((range.count() + count - 1) / count, kWireBlock);
+    const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
     const auto at = [&](std::size_t index) {
         return std::min(range.begin + index * length, range.end);
     };
@@ -77,7 +75,7 @@ public:
     void begin() { next_ = 0; }
     WirePiece piece(const Range& values) {
         const WirePiece piece{values, next_, wire_bytes(format_, values.count())};
-        next_ = round_up(next_ + piece.bytes, kWireAlignment);
+        next_ = align_up(next_ + piece.bytes, kWireAlignment);
         most_ = std::max(most_, next_);
         return piece;
     }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <hpcai/base/rounding.hpp>
+
 #include "hpcai/base/error.hpp"
 #include "hpcai/tensor/half.hpp"
 
@@ -110,7 +112,7 @@ constexpr bool is_scaled() {
 }
 
 std::size_t blocks_of(std::size_t values) {
-    return (values + kWireBlock - 1) / kWireBlock;
+    return ceil_div(values, kWireBlock);
 }
 
 std::size_t scales_offset(WireFormat format, std::size_t values) {

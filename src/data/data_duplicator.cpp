@@ -6,6 +6,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/keys.hpp>
@@ -23,7 +24,6 @@
 #include "staging/staged_pictures.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 using staging::FileFacts;
@@ -120,7 +120,7 @@ struct DataDuplicator::State {
 /// Each file is looked at by one rank of the run: file systems answer slowly.
 std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& request) {
     const auto ranks = static_cast<std::uint32_t>(everyone.size());
-    const std::uint32_t block = (request.files + ranks - 1) / ranks;
+    const std::uint32_t block = ceil_div(request.files, ranks);
     const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
     std::vector<FileFacts> mine(block);
     parallel_for(block, threads, [&](std::int64_t i) {

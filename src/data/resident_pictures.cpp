@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 
 namespace hpcai::data {
@@ -69,8 +70,7 @@ std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& 
     const auto offset = static_cast<std::int64_t>(used_bytes_);
     found->second = Place{offset, decoded->full};
     arriving_.emplace(offset, std::move(decoded->image));
-    used_bytes_ = std::min(memory_->bytes(),
-                           (used_bytes_ + bytes + kAlignment - 1) / kAlignment * kAlignment);
+    used_bytes_ = std::min(memory_->bytes(), align_up(used_bytes_ + bytes, kAlignment));
     ++contents_.pictures;
     contents_.bytes += bytes;
     return found->second;

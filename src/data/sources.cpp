@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/resident_pictures.hpp>
 #include <hpcai/data/sources.hpp>
 
@@ -190,7 +191,7 @@ BadSampleReport TrainingSource::bad_samples() const {
 }
 
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree) {
-    const std::int64_t block = (samples + degree - 1) / degree;
+    const std::int64_t block = ceil_div(samples, degree);
     const std::int64_t first = std::min(samples, rank * block);
     return {first, std::min(samples, first + block) - first};
 }

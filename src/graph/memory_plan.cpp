@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/memory_plan.hpp>
 
 namespace hpcai::graph {
@@ -39,8 +40,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
     std::vector<Placed> placed;  // sorted by begin
     for (const std::size_t index : order) {
-        const std::size_t bytes =
-            (lifetimes[index].bytes + kOffsetAlignment - 1) / kOffsetAlignment * kOffsetAlignment;
+        const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
         std::vector<Placed> neighbours;
         std::copy_if(placed.begin(), placed.end(), std::back_inserter(neighbours),
                      [&](const Placed& other) {

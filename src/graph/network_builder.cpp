@@ -4,16 +4,14 @@
 #include <algorithm>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 
 namespace hpcai::graph {
 namespace {
 
 using ops::Pass;
 
-/// As far apart as libraries want workspaces to be.
-std::size_t aligned_bytes(std::size_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
+constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, as libraries want it
 
 bool has_pass(const device::Kernel& kernel, Pass pass) {
     const auto passes = kernel.passes();
@@ -50,7 +48,7 @@ void Network::Builder::plan_kernels() {
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
         binding.prepared_offset = prepared;
-        prepared += aligned_bytes(memory.prepared_bytes);
+        prepared += align_up(memory.prepared_bytes, kWorkspaceAlignment);
         if (memory.saved_bytes > 0) binding.saved = new_tensor(memory.saved_bytes);
         workspace_bytes_ = std::max(workspace_bytes_, memory.workspace_bytes);
         bindings_.push_back(std::move(binding));
@@ -231,8 +229,10 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
 
 void Network::Builder::place() {
     plan_ = plan_memory(lifetimes_);
-    plan_.total_bytes = aligned_bytes(plan_.total_bytes);  // where the workspace begins
-    network_.memory_.arena_bytes = plan_.total_bytes + aligned_bytes(workspace_bytes_);
+    plan_.total_bytes =
+        align_up(plan_.total_bytes, kWorkspaceAlignment);  // where the workspace begins
+    network_.memory_.arena_bytes =
+        plan_.total_bytes + align_up(workspace_bytes_, kWorkspaceAlignment);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
     if (network_.prepared_ == nullptr) {
         network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 
 namespace hpcai::graph {
 namespace {
 
-// Whole cache lines, so that vector loops over a parameter start aligned_elements.
+// Whole cache lines, so that vector loops over a parameter start aligned.
 constexpr std::size_t kElementAlignment = 16;
-
-std::size_t aligned_elements(std::size_t elements) {
-    return (elements + kElementAlignment - 1) / kElementAlignment * kElementAlignment;
-}
 
 }  // namespace
 
@@ -19,7 +16,7 @@ ParameterStore::ParameterStore(const Graph& graph, device::Device& device, int o
     for (const Parameter& parameter : graph.parameters()) {
         const auto size = static_cast<std::size_t>(parameter.shape.elements());
         ranges_.push_back({elements_, elements_ + size});
-        elements_ += aligned_elements(size);
+        elements_ += align_up(size, kElementAlignment);
     }
     for (const NormStatistics& statistics : graph.statistics()) {
         const auto size = static_cast<std::size_t>(statistics.channels);

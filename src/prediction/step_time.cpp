@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/median.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
@@ -136,9 +138,7 @@ private:
             if (rate.of_model && rate.name == node.name) return *rate.flops_per_second.value;
             all.push_back(*rate.flops_per_second.value);
         }
-        if (all.empty()) return 0;
-        std::ranges::sort(all);
-        return all[all.size() / 2];
+        return all.empty() ? 0 : median(std::move(all));
     }
 
     double memory_rate() const {
@@ -237,7 +237,7 @@ private:
         const double between = estimate_.traffic.between_nodes.value.value_or(0);
         const double out_of_node = estimate_.traffic.out_of_node.value.value_or(0);
         const double within = (estimate_.traffic.per_step - between) / near.bytes_per_second;
-        const int ranks_of_node = (ranks + nodes - 1) / nodes;
+        const int ranks_of_node = ceil_div(ranks, nodes);
         // Copies within a node are made by the cores that ranks share.
         const double copied = request_.interconnect ? within : slowdown_ * within;
         return 2 * rounds(ranks_of_node) * near.latency_seconds + copied +

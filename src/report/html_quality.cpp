@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 
 #include "sections.hpp"
@@ -30,7 +31,7 @@ Markup loss_curves(const PageContent& content) {
         fmt::format("Training loss of {} groups over {} steps.", series.size(), steps);
     plot.x_name = steps > kLossBins
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
-                                    (steps + kLossBins - 1) / kLossBins)
+                                    ceil_div(steps, kLossBins))
                       : "step";
     plot.x_format = [](double x) { return format_count(std::llround(x)); };
     plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };

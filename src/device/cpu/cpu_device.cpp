@@ -10,6 +10,7 @@
 #include <omp.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
 #include "context.hpp"
@@ -42,7 +43,7 @@ public:
 private:
     static constexpr std::size_t kAlignment = std::size_t{1} << 21;
     static std::size_t round_up(std::size_t bytes) {
-        return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+        return std::max(kAlignment, align_up(bytes, kAlignment));
     }
     std::size_t bytes_;
     void* data_;

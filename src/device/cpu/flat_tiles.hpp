@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hpcai/base/rounding.hpp>
+
 #include "context.hpp"
 
 namespace hpcai::device::cpu {
@@ -20,7 +22,7 @@ public:
     template <typename Body>
     void for_each(const Body& body) const {
         constexpr std::int64_t kRowsPerPart = 512;
-        const std::int64_t parts = (rows_ + kRowsPerPart - 1) / kRowsPerPart;
+        const std::int64_t parts = ceil_div(rows_, kRowsPerPart);
 #pragma omp parallel for schedule(static)
         for (std::int64_t part = 0; part < parts; ++part) {
             const std::int64_t first = part * kRowsPerPart;

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include <hpcai/base/rounding.hpp>
+
 namespace hpcai::device::cpu {
 
 std::uint64_t hash_of_bits(std::span<const float> values, const Loops& loops) {
     constexpr std::int64_t kPart = 1 << 14;  // words
     const auto words = static_cast<std::int64_t>(values.size() / 2);
-    const std::int64_t parts = (words + kPart - 1) / kPart;
+    const std::int64_t parts = ceil_div(words, kPart);
     std::uint64_t sum = values.size();
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (std::int64_t part = 0; part < parts; ++part) {

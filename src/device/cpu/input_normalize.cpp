@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 
 #include "numbers.hpp"
 
@@ -34,7 +35,7 @@ public:
     void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
 
     void run(ops::Pass) override {
-        const std::int64_t parts = (grid_.tile.pixels + kPixelsPerPart - 1) / kPixelsPerPart;
+        const std::int64_t parts = ceil_div(grid_.tile.pixels, kPixelsPerPart);
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < grid_.images; ++image) {
             for (std::int64_t part = 0; part < parts; ++part) {

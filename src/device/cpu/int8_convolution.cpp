@@ -8,6 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
+#include <hpcai/base/rounding.hpp>
 
 namespace hpcai::device::cpu {
 namespace {
@@ -22,12 +23,8 @@ constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for on
 constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
 constexpr std::int64_t kBlocksForThem = 16;
 
-std::int64_t divided_up(std::int64_t count, std::int64_t by) {
-    return (count + by - 1) / by;
-}
-
 std::size_t aligned(std::int64_t bytes) {
-    return static_cast<std::size_t>(divided_up(bytes, 64)) * 64;
+    return static_cast<std::size_t>(align_up(bytes, 64));
 }
 
 std::int64_t elements_of_sample(const Shape& image) {
@@ -39,7 +36,7 @@ std::int64_t samples_at_a_time(const Shape& image, const Shape& result) {
     const std::int64_t cache = kCachedBytes * omp_get_max_threads();
     const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
     const std::int64_t most = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
-    return divided_up(image[0], divided_up(image[0], most));
+    return ceil_div(image[0], ceil_div(image[0], most));
 }
 
 }  // namespace
@@ -59,9 +56,9 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
            "int8 of images in blocks of {} channels", context.layouts.channel_block);
     samples_ = samples_at_a_time(image_, result_);
     plan(op, padding);
-    parts_ = divided_up(elements_of_sample(image_), kPart);
+    parts_ = ceil_div(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kBlocksForThem *
-                     divided_up(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
+                     ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
     if (chance_) check_random_numbers();
     step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
     largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
+#include <hpcai/base/rounding.hpp>
+
 #include "flat_tiles.hpp"
 
 namespace hpcai::device::cpu {
@@ -17,7 +19,7 @@ struct Axis {
             coarse_of.push_back(static_cast<std::int32_t>(index * coarse / fine));
         }
         for (std::int64_t index = 0; index <= coarse; ++index) {
-            first_fine.push_back(static_cast<std::int32_t>((index * fine + coarse - 1) / coarse));
+            first_fine.push_back(static_cast<std::int32_t>(ceil_div(index * fine, coarse)));
         }
     }
 };

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include <hpcai/base/rounding.hpp>
+
 namespace hpcai::device::cpu {
 
 using dnnl::memory;
 
 std::size_t aligned_bytes(const memory::desc& desc) {
-    return (desc.get_size() + 63) / 64 * 64;
+    return align_up(desc.get_size(), 64);
 }
 
 WorkingCopy::WorkingCopy(const memory::desc& master, const memory::desc& wanted,
@@ -57,7 +59,7 @@ void ParameterGradient::run(const Context& context) const {
 
 void ParameterGradient::sum_parts() const {
     constexpr std::size_t kBlock = 4096;  // stays in the first-level cache from part to part
-    const std::size_t blocks = (elements_ + kBlock - 1) / kBlock;
+    const std::size_t blocks = ceil_div(elements_, kBlock);
 #pragma omp parallel for schedule(static)
     for (std::size_t block = 0; block < blocks; ++block) {
         const std::size_t end = std::min(elements_, (block + 1) * kBlock);

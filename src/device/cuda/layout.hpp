@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <hpcai/base/rounding.hpp>
+
 #include "context.hpp"
 #include "transfers.hpp"
 
@@ -12,7 +14,7 @@ namespace hpcai::device::cuda {
 
 /// Rounded up, so that what lies behind is aligned as well as what lies before.
 constexpr std::size_t rounded_up(std::size_t bytes) {
-    return (bytes + 255) / 256 * 256;
+    return align_up(bytes, 256);
 }
 
 /// Whether kernels compute in it.

@@ -11,7 +11,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 std::size_t aligned(std::int64_t elements, DType dtype) {
-    return (static_cast<std::size_t>(elements) * size_of(dtype) + 255) / 256 * 256;
+    return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }
 
 /// Logits are fp32 whatever the compute type; their gradient has the compute type. A matrix that
