@@ -17,7 +17,7 @@
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/training/predict.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -11,6 +11,7 @@
 #include <hpcai/benchmark/bench.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
@@ -19,7 +20,7 @@
 #include <hpcai/training/step_log.hpp>
 #include <hpcai/training/training_step.hpp>
 
-#include "start.hpp"
+#include "devices.hpp"
 #include "timed_work.hpp"
 #include "tuning_note.hpp"
 #include "whole_step.hpp"

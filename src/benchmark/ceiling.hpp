@@ -6,7 +6,7 @@
 
 #include <hpcai/base/roofline_record.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

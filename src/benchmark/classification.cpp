@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/ensemble.hpp>
 
-#include "group_job.hpp"
+#include "group_outcome.hpp"
 #include "probability_workload.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -7,7 +7,7 @@
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

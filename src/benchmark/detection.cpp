@@ -5,7 +5,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "group_job.hpp"
+#include "group_outcome.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {

@@ -5,7 +5,7 @@
 
 #include <hpcai/base/run_record.hpp>
 
-#include "start.hpp"
+#include "devices.hpp"
 
 namespace hpcai::benchmark {
 

@@ -10,7 +10,7 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/meters/gpu_health.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -8,7 +8,7 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/storage/file_lock.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -6,7 +6,7 @@
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/training/replica_audit.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

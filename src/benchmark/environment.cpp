@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/faults.hpp>
 
@@ -40,12 +41,12 @@ void object_to_faults(const std::map<std::string, std::string>& environment,
 }
 
 std::map<std::string, std::string> describe_environment(const Start& start,
-                                                        const RunRequest& request) {
+                                                        const std::string& command_line) {
     std::map<std::string, std::string> facts{
         {"program", training::faults_are_built_in() ? "hpcai500 " HPCAI500_VERSION " with faults"
                                                     : "hpcai500 " HPCAI500_VERSION},
         {"binary_sha256", start.program_sha256},
-        {"command_line", request.command_line},
+        {"command_line", command_line},
         {"compiler", __VERSION__},
         {"mpi", comm::MpiWorld::library_version()},
         {"device_of_rank_0", start.ranks.front().device},

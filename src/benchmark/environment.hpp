@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 
@@ -24,6 +24,6 @@ std::string binary_digest();
 /// Allow-listed facts about program, machine and launch; never the whole environment, which may
 /// hold secrets.
 std::map<std::string, std::string> describe_environment(const Start& start,
-                                                        const RunRequest& request);
+                                                        const std::string& command_line);
 
 }  // namespace hpcai::benchmark

@@ -9,7 +9,7 @@
 #include <hpcai/data/sources.hpp>
 
 #include "base_model.hpp"
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -9,7 +9,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/training/weights_file.hpp>
 
-#include "group_job.hpp"
+#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -18,6 +18,7 @@
 
 #include "launch_file.hpp"
 #include "rank_texts.hpp"
+#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -54,15 +55,6 @@ struct GroupCheckpoints::Attempt {
     std::string failure;  // empty: it holds
     std::int64_t program = 0;
 };
-
-std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group) {
-    return output / "checkpoints" / std::to_string(group);
-}
-
-std::string resume_command(int ranks, const std::filesystem::path& output) {
-    return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
-                       printable(shell_word(output.string())));
-}
 
 GroupCheckpoints::GroupCheckpoints(const Start& start, comm::Communicator& group, Logger& log,
                                    GroupWatch& watch, CheckpointContent content)
@@ -287,28 +279,6 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
     const bool is_terminated = wish == kTerminate && start_.exit_ends_others;
     throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
                     watch.seconds());
-}
-
-std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
-                             std::int64_t steps) {
-    const auto folder = checkpoint_directory(output, group);
-    for (const std::int64_t step : training::list_checkpoints(folder)) {
-        bool is_whole = step <= steps;
-        for (int rank = 0; is_whole && rank < ranks; ++rank) {
-            is_whole = training::has_marker({folder, "", rank, ranks}, step);
-        }
-        if (is_whole) return step;
-    }
-    return 0;
-}
-
-void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {
-    try {
-        std::error_code error;
-        std::filesystem::remove_all(checkpoint_directory(output, group), error);
-    } catch (const std::exception&) {
-        // It takes room, no more.
-    }
 }
 
 }  // namespace hpcai::benchmark

@@ -16,7 +16,7 @@
 #include <hpcai/training/trainer.hpp>
 
 #include "group_watch.hpp"
-#include "start.hpp"
+#include "run_context.hpp"
 #include "stop_margin.hpp"
 
 namespace hpcai::benchmark {
@@ -103,20 +103,5 @@ private:
     double look_seconds_ = 0;     // between the last two looks; 0: there was one at most
     Pauses pauses_;
 };
-
-/// checkpoints/<m> of a result directory.
-std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
-
-/// When the group has stored what became of it, and no rank writes any more; what cannot be removed
-/// stays.
-void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
-
-/// The steps of the newest checkpoint, of at most `steps`, that all `ranks` of the group have
-/// called whole; 0: none is. Throws as training::list_checkpoints.
-std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
-                             std::int64_t steps = std::numeric_limits<std::int64_t>::max());
-
-/// "mpirun -np 4 hpcai500 resume DIR", as one would type it
-std::string resume_command(int ranks, const std::filesystem::path& output);
 
 }  // namespace hpcai::benchmark

@@ -7,7 +7,7 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 #include "step_times.hpp"
 #include "training_costs.hpp"
 

@@ -25,9 +25,12 @@
 #include "epoch_source.hpp"
 #include "group_checkpoints.hpp"
 #include "group_costs.hpp"
+#include "group_outcome.hpp"
 #include "group_watch.hpp"
 #include "learning_curve.hpp"
 #include "progress_reporter.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 #include "split_stages.hpp"
 #include "step_times.hpp"
 #include "stored_group.hpp"
@@ -290,22 +293,6 @@ void describe_group(const Start& start, GroupRecord& record) {
 }
 
 }  // namespace
-
-std::filesystem::path group_directory(const std::filesystem::path& output, int group) {
-    return output / "groups" / std::to_string(group);
-}
-
-GroupResult read_failed_group(const Start& start, int group) {
-    GroupResult result;
-    try {
-        result = read_record(group_directory(start.output, group) / "record.json");
-    } catch (const Error&) {
-        result = {};  // it died before it could store anything
-    }
-    result.record.group = group;
-    result.record.ranks = start.controller.layout().degree;
-    return result;
-}
 
 GroupOutcome run_group(const Start& start, BaseModel& model, comm::Communicator& group,
                        std::unique_ptr<comm::GradientReducer>& reducer, Logger& log) {

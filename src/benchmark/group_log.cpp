@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "group_job.hpp"
+#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {

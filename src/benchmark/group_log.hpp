@@ -5,7 +5,7 @@
 
 #include <hpcai/base/log.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -15,7 +15,8 @@
 #include <hpcai/report/flight.hpp>
 #include <hpcai/storage/file.hpp>
 
-#include "group_job.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -29,23 +30,9 @@ constexpr double kLongestToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::chrono::milliseconds kLongestBetweenReadings{5000};
 constexpr std::size_t kNamed = 4;
-constexpr std::size_t kFlightLimitBytes = std::size_t{1} << 20;
 
-std::filesystem::path flight_directory(const std::filesystem::path& output, int group) {
-    return group_directory(output, group) / "flight";
-}
-
-std::filesystem::path flight_directory(const Start& start) {
+std::filesystem::path flights_of(const Start& start) {
     return flight_directory(start.output, start.place.group);
-}
-
-std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
-    try {
-        const auto bytes = storage::read_file_bytes(file, kFlightLimitBytes);
-        return report::flight_from_json(storage::text_of(bytes), file.string());
-    } catch (const Error&) {
-        return std::nullopt;
-    }
 }
 
 }  // namespace
@@ -157,7 +144,7 @@ bool GroupWatch::is_halted(int group_rank) const {
 }
 
 std::filesystem::path GroupWatch::file_of(int group_rank) const {
-    return flight_directory(start_) / fmt::format("rank-{}.json", group_rank);
+    return flights_of(start_) / fmt::format("rank-{}.json", group_rank);
 }
 
 /// In the watchdog's thread, while the other hangs or is about to notice.
@@ -190,7 +177,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     recorder_.put_into(record);
     try {
         std::error_code error;
-        std::filesystem::create_directories(flight_directory(start_), error);
+        std::filesystem::create_directories(flights_of(start_), error);
         storage::write_file_durably(file_of(record.group_rank), report::to_json(record));
         is_written_ = answers;
     } catch (const std::exception&) {
@@ -287,12 +274,6 @@ WatchReport GroupWatch::report(const std::string& reason) {
     if (found.speaks) found.failure = tell_of_all(reason, watch);
     kill_stopped();
     return found;
-}
-
-std::string hang_of(const std::filesystem::path& output, int group) {
-    const auto record = read_flight(flight_directory(output, group) / "rank-0.json");
-    if (!record) return "";
-    return fmt::format("{}: {}", record->reason, report::describe_laggards(std::span(&*record, 1)));
 }
 
 }  // namespace hpcai::benchmark

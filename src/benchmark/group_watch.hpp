@@ -20,7 +20,7 @@
 #include <hpcai/training/watchdog.hpp>
 
 #include "other_groups.hpp"
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 
@@ -103,9 +103,5 @@ private:
     std::optional<OtherGroups> others_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };
-
-/// What flight records below `output` say of a group that has not reported its end: that its first
-/// rank hangs, and since when; empty where they say nothing.
-std::string hang_of(const std::filesystem::path& output, int group);
 
 }  // namespace hpcai::benchmark

@@ -10,11 +10,12 @@
 
 #include <hpcai/base/text.hpp>
 
-#include "group_checkpoints.hpp"
-#include "group_watch.hpp"
+#include "group_outcome.hpp"
 #include "other_groups.hpp"
 #include "progress_file.hpp"
 #include "result_files.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -212,7 +213,9 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
             continue;
         }
         if (status.state == comm::GroupState::absent) note_absence(start_, status.group);
-        const GroupRecord group = read_failed_group(start_, status.group).record;
+        const GroupRecord group =
+            read_failed_group(start_.output, status.group, start_.controller.layout().degree)
+                .record;
         out << fmt::format("group {}: {}\n", status.group,
                            group.failure.empty() ? kNotHeardOf : printable(group.failure));
         // What could not be stored was not saved either. A checkpoint of a later step is an

@@ -7,9 +7,9 @@
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 
-#include "group_job.hpp"
+#include "group_outcome.hpp"
 #include "repetitions.hpp"
-#include "start.hpp"
+#include "run_context.hpp"
 #include "vote.hpp"
 
 namespace hpcai::benchmark {

@@ -7,7 +7,7 @@
 #include <hpcai/base/launch_record.hpp>
 #include <hpcai/config/config.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

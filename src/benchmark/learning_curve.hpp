@@ -6,7 +6,7 @@
 #include <hpcai/training/trainer.hpp>
 
 #include "base_model.hpp"
-#include "start.hpp"
+#include "run_context.hpp"
 #include "training_clock.hpp"
 
 namespace hpcai::benchmark {

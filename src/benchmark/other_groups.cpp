@@ -8,8 +8,8 @@
 
 #include <hpcai/storage/manifest.hpp>
 
-#include "group_watch.hpp"
 #include "progress_file.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <hpcai/base/clock.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

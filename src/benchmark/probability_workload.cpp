@@ -5,7 +5,8 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/npy.hpp>
 
-#include "group_job.hpp"
+#include "group_outcome.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <hpcai/verification/judge.hpp>
 
+#include "group_outcome.hpp"
+#include "run_context.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {

@@ -9,7 +9,8 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/replace_file.hpp>
 
-#include "stored_group.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {

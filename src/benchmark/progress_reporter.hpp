@@ -10,7 +10,7 @@
 #include <hpcai/base/progress_record.hpp>
 #include <hpcai/training/trainer.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -15,7 +15,8 @@
 #include <hpcai/verification/submission.hpp>
 
 #include "earlier_places.hpp"
-#include "group_watch.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
@@ -45,7 +46,8 @@ std::vector<GroupResult> all_groups(const Start& start, const Vote& vote,
             results.push_back(*voted);
             continue;
         }
-        GroupResult lost = read_failed_group(start, status.group);
+        GroupResult lost =
+            read_failed_group(start.output, status.group, start.controller.layout().degree);
         if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
         if (lost.record.failure.empty()) lost.record.failure = hang_of(start.output, status.group);
         if (lost.record.failure.empty()) lost.record.failure = "not heard of at the end";

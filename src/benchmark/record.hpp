@@ -4,7 +4,7 @@
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/end_game.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 #include "vote.hpp"
 
 namespace hpcai::benchmark {

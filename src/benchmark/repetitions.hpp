@@ -7,7 +7,7 @@
 
 #include <hpcai/base/run_record.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

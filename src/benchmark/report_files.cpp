@@ -18,7 +18,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "group_job.hpp"
+#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -15,7 +15,8 @@
 #include "directory_lock.hpp"
 #include "launch_file.hpp"
 #include "progress_file.hpp"
-#include "stored_group.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {

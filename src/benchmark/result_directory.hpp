@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

@@ -15,6 +15,7 @@
 #include <hpcai/verification/judge.hpp>
 
 #include "progress_file.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "record.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

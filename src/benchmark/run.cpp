@@ -25,6 +25,7 @@
 #include "environment.hpp"
 #include "group_job.hpp"
 #include "group_log.hpp"
+#include "group_outcome.hpp"
 #include "in_world.hpp"
 #include "job_controller.hpp"
 #include "result_directory.hpp"
@@ -130,7 +131,7 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<RunSessi
     start.ceiling = find_ceiling(start, start_up.everyone());
     std::optional<BaseModel>& model = session.model;
     comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
-    start.environment = describe_environment(start, invocation.request);
+    start.environment = describe_environment(start, invocation.request.command_line);
     make_result_directory(start, start_up.everyone());
     std::unique_ptr<Logger> log;
     comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });

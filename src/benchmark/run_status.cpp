@@ -18,9 +18,9 @@
 #include <hpcai/verification/repetitions.hpp>
 
 #include "directory_lock.hpp"
-#include "group_checkpoints.hpp"
 #include "launch_file.hpp"
 #include "progress_file.hpp"
+#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -20,11 +20,13 @@
 
 #include "directory_lock.hpp"
 #include "environment.hpp"
-#include "group_checkpoints.hpp"
+#include "group_outcome.hpp"
 #include "launch_file.hpp"
 #include "progress_file.hpp"
 #include "result_directory.hpp"
 #include "result_files.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 #include "stored_group.hpp"
 
 namespace hpcai::benchmark {

@@ -5,7 +5,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

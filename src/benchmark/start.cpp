@@ -22,11 +22,11 @@
 #include "determinism.hpp"
 #include "directory_lock.hpp"
 #include "environment.hpp"
-#include "group_checkpoints.hpp"
 #include "launch_check.hpp"
 #include "launch_file.hpp"
 #include "result_directory.hpp"
-#include "stored_group.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {

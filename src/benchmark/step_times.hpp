@@ -11,7 +11,7 @@
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/training/step_log.hpp>
 
-#include "start.hpp"
+#include "run_context.hpp"
 #include "training_clock.hpp"
 
 namespace hpcai::benchmark {

@@ -13,13 +13,13 @@
 #include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "group_checkpoints.hpp"
+#include "group_outcome.hpp"
+#include "result_layout.hpp"
+#include "result_reader.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {
 namespace {
-
-constexpr std::size_t kRecordLimitBytes = std::size_t{16} << 20;
 
 /// As an evaluation has them: those of samples that it leaves out are -1.
 std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_out) {
@@ -42,39 +42,11 @@ std::vector<std::int32_t> validation_labels(const Start& start, bool any_left_ou
     return labels;
 }
 
-/// Why a group without a record has none, where one of an earlier attempt has moved away.
-std::string why_no_record(const std::filesystem::path& output, int group) {
-    std::string text = "it has stored no record";
-    std::error_code error;
-    std::string newest;
-    for (int number = 1;; ++number) {
-        const auto attempt = output / "attempts" / std::to_string(number);
-        if (!std::filesystem::exists(attempt, error)) break;
-        const auto folder = group_directory(attempt, group);
-        if (std::filesystem::exists(folder / "record.json", error)) newest = folder.string();
-    }
-    return newest.empty() ? text : fmt::format("{} since that in '{}'", text, newest);
-}
-
-/// By its own word; nothing where it cannot be read.
-std::optional<bool> has_failed(const std::filesystem::path& record) {
-    try {
-        return !read_record(record).record.failure.empty();
-    } catch (const Error&) {
-        return std::nullopt;
-    }
-}
-
 std::string text_of(const Quantity& quality) {
     return quality.value ? fmt::format("{}", *quality.value) : quality.reason;
 }
 
 }  // namespace
-
-GroupResult read_record(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
-    return report::group_from_json(storage::text_of(bytes), path.string());
-}
 
 void load_predictions(const Start& start, GroupOutcome& outcome) {
     const bool any_left_out = outcome.result.bad_samples > 0 &&
@@ -90,56 +62,6 @@ void load_predictions(const Start& start, GroupOutcome& outcome) {
             "is {}: they are not those of the training",
             (directory / "record.json").string(), verification::metric_of(start.config.workload),
             text_of(outcome.result.quality), text_of(judged.quality));
-}
-
-std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
-                                               const config::WorkloadConfig& workload, int group,
-                                               std::string* why) {
-    const auto refuse = [&](const std::string& reason) -> std::optional<GroupResult> {
-        if (why != nullptr) *why = reason;
-        return std::nullopt;
-    };
-    const auto directory = group_directory(output, group);
-    std::error_code error;
-    if (!std::filesystem::exists(directory / "record.json", error)) {
-        return refuse(why_no_record(output, group));
-    }
-    try {
-        GroupResult result = read_record(directory / "record.json");
-        if (!result.record.failure.empty()) return refuse(result.record.failure);
-        for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
-            if (!std::filesystem::is_regular_file(directory / name, error)) {
-                return refuse(fmt::format("it has no '{}'", (directory / name).string()));
-            }
-        }
-        const auto predictions = directory / verification::prediction_files(workload).member;
-        if (result.record.group != group ||
-            storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
-            return refuse(
-                fmt::format("'{}' is not what the group's record.json says", predictions.string()));
-        }
-        return result;
-    } catch (const Error& damaged) {
-        return refuse(damaged.what());
-    }
-}
-
-void require_undamaged_groups(const std::filesystem::path& output,
-                              const config::WorkloadConfig& workload, int groups, int ranks) {
-    for (int group = 0; group < groups; ++group) {
-        const auto directory = group_directory(output, group);
-        std::error_code error;
-        if (!std::filesystem::exists(directory / "record.json", error)) continue;
-        // One that has finished has no checkpoints left.
-        const std::optional<bool> failed = has_failed(directory / "record.json");
-        if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
-        std::string why;
-        require(read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
-                "{}: group {} {}{}; where that cannot be had back, remove '{}' to train the group "
-                "from the beginning",
-                output.string(), group, failed ? "had finished, and " : "may have finished: ", why,
-                directory.string());
-    }
 }
 
 void predict_out_of_bag(const Start& start, BaseModel& model, comm::Communicator& group,

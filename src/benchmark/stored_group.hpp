@@ -10,28 +10,11 @@
 #include <hpcai/comm/communicator.hpp>
 
 #include "base_model.hpp"
-#include "group_job.hpp"
-#include "start.hpp"
+#include "group_outcome.hpp"
+#include "run_context.hpp"
 
 /// Groups that an earlier program of the run has finished.
 namespace hpcai::benchmark {
-
-/// The groups/<m>/record.json at `path`. Throws Error(data) naming it.
-GroupResult read_record(const std::filesystem::path& path);
-
-/// What a group has stored, where its record is whole, says that it finished, no file is missing,
-/// and its predictions have the digest of the record; else nothing, and in `why`, which may be
-/// null, why not.
-std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
-                                               const config::WorkloadConfig& workload, int group,
-                                               std::string* why = nullptr);
-
-/// For those that take a run up, and would train such groups anew in place of what they have:
-/// throws Error(data), naming the file and what to do, where one of `groups` of `ranks` has a
-/// record of no failure, or one that cannot be read and no checkpoint, and yet nothing that
-/// read_finished_group takes.
-void require_undamaged_groups(const std::filesystem::path& output,
-                              const config::WorkloadConfig& workload, int groups, int ranks);
 
 /// Gives the outcome of such a group, of which the result is there, what its files have of its
 /// predictions; none out of bag. Throws Error(data) naming a file that does not fit, and where the

@@ -4,6 +4,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/report/json.hpp>
 
+#include "group_outcome.hpp"
 #include "rank_texts.hpp"
 
 namespace hpcai::benchmark {

@@ -6,7 +6,7 @@
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 
-#include "group_job.hpp"
+#include "group_outcome.hpp"
 #include "workload.hpp"
 
 namespace hpcai::benchmark {

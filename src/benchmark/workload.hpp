@@ -14,7 +14,8 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
-#include "start.hpp"
+#include "group_outcome.hpp"
+#include "run_context.hpp"
 
 namespace hpcai::benchmark {
 

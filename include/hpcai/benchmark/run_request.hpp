@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hpcai::benchmark {
+
+/// What the command line asks for.
+struct RunRequest {
+    std::string config_path;
+    std::vector<std::string> overrides;  // "section.key=value"
+    std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
+    std::string command_line;            // for the environment's record
+    std::string resume = {};  // result directory of a run to resume; then nothing above it
+};
+
+}  // namespace hpcai::benchmark

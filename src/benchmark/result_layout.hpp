@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+/// Where a result directory has what.
+namespace hpcai::benchmark {
+
+/// groups/<group>
+std::filesystem::path group_directory(const std::filesystem::path& output, int group);
+
+/// groups/<group>/flight
+std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
+
+/// checkpoints/<group>
+std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
+
+/// "mpirun -np 4 hpcai500 resume DIR", as one would type it.
+std::string resume_command(int ranks, const std::filesystem::path& output);
+
+}  // namespace hpcai::benchmark
