@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when a file includes a module that its own may not see, or a library outside its corner.
+"""Fail when a file includes a module that its own may not see or a library outside its corner, or
+when files include each other in a large circle.
 
 docs/layers.txt says which modules a module may include. VENDORS says which source folder or file
 may include a library's headers. Those headers never appear in a public header, so that no other
-module is compiled against them.
+module is compiled against them. A header and its source are one room; a circle is a set of rooms
+each of which includes all others, directly or not.
 """
 import os
 import pathlib
@@ -31,6 +33,7 @@ VENDORS = {
     r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl"],
 }
 PUBLIC_VENDORS = {"spdlog/.*"}  # a log is not a corner
+LONGEST_CIRCLE = 4  # rooms: the parts of one thing, which share the types of its public header
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h"}
 
 
@@ -90,10 +93,42 @@ def problems_of_tree(root, tree, may_see):
                 yield f"{place}:{number}: {problem}"
 
 
+def included_rooms(root):
+    """room -> rooms that its files include; a room is a path below include/hpcai or src, without suffix."""
+    found = {}
+    for base in (root / "include/hpcai", root / "src"):
+        for path in sorted(base.rglob("*")):
+            if path.suffix not in SUFFIXES:
+                continue
+            folder = path.relative_to(base).parent
+            headers = re.findall(r'^#\s*include\s*(?:"|<hpcai/)([^">]+)', path.read_text(), re.M)
+            places = {name if (root / "include/hpcai" / name).exists() else (folder / name).as_posix()
+                      for name in headers}
+            room = (folder / path.stem).as_posix()
+            found.setdefault(room, set()).update(name.rsplit(".", 1)[0] for name in places)
+    return {room: seen & found.keys() for room, seen in found.items()}
+
+
+def reached_from(room, included):
+    reached, open_rooms = set(), [room]
+    while open_rooms:
+        for seen in included[open_rooms.pop()] - reached:
+            reached.add(seen)
+            open_rooms.append(seen)
+    return reached
+
+
+def circles(included):
+    reached = {room: reached_from(room, included) for room in included}
+    return {frozenset(one for one in reached[room] if room in reached[one]) for room in reached}
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
     may_see = read_layers(root / "docs/layers.txt")
     problems = [p for tree in ("include/hpcai", "src") for p in problems_of_tree(root, tree, may_see)]
+    problems += [f"these {len(circle)} include each other, and {LONGEST_CIRCLE} may: {' '.join(sorted(circle))}"
+                 for circle in circles(included_rooms(root)) if len(circle) > LONGEST_CIRCLE]
     if problems:
         print("\n".join(problems))
     sys.exit(bool(problems))

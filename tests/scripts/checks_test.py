@@ -56,6 +56,14 @@ class Layers(unittest.TestCase):
     def test_a_layer_may_not_name_one_above_it(self):
         self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
 
+    def test_a_large_circle_of_includes_is_refused(self):
+        ring = {f"src/ops/r{i}.hpp": f'#include "r{(i + 1) % 5}.hpp"\n' for i in range(5)}
+        self.refuses(ring, "these 5 include each other, and 4 may: ops/r0 ops/r1 ops/r2 ops/r3 ops/r4")
+        self.accepts({**ring, "src/ops/r4.hpp": ""})
+        through_a_source = {**ring, "src/ops/r4.hpp": "", "src/ops/r4.cpp": "#include <hpcai/ops/r0.hpp>\n",
+                            "include/hpcai/ops/r0.hpp": '', "src/ops/r0.hpp": '#include "r1.hpp"\n'}
+        self.refuses(through_a_source, "these 5 include each other")
+
     def test_a_folder_that_is_no_module_is_refused(self):
         self.refuses({"src/misc/a.cpp": ""}, "no module")
 
