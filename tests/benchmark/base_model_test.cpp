@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/base_model.hpp"
+#include "benchmark/base_model.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/determinism.hpp"
+#include "benchmark/determinism.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/divergence.hpp"
+#include "benchmark/divergence.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/doctor_findings.hpp"
+#include "benchmark/doctor_findings.hpp"
 
 #include <algorithm>
 

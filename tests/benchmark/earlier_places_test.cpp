@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/earlier_places.hpp"
+#include "benchmark/earlier_places.hpp"
 
 #include <gtest/gtest.h>
 

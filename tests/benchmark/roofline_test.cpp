@@ -9,9 +9,9 @@
 #include <hpcai/benchmark/roofline.hpp>
 #include <hpcai/verification/derive.hpp>
 
-#include "../../src/benchmark/all_reduce_rates.hpp"
-#include "../../src/benchmark/ceiling.hpp"
-#include "../../src/benchmark/operation_rates.hpp"
+#include "benchmark/all_reduce_rates.hpp"
+#include "benchmark/ceiling.hpp"
+#include "benchmark/operation_rates.hpp"
 #include "storage/temporary_folder.hpp"
 #include "support/example_roofline.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/start.hpp"
+#include "benchmark/start.hpp"
 
 #include <string>
 #include <vector>

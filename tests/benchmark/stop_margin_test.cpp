@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/stop_margin.hpp"
+#include "benchmark/stop_margin.hpp"
 
 #include <gtest/gtest.h>
 

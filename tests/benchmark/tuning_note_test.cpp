@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/tuning_note.hpp"
+#include "benchmark/tuning_note.hpp"
 
 #include <string>
 #include <vector>

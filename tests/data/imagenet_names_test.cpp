@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/data/imagenet_names.hpp"
+#include "data/imagenet_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/device/cpu/hash.hpp"
+#include "device/cpu/hash.hpp"
 
 #include <bit>
 #include <cmath>

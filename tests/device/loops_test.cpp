@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../../src/device/cpu/isa.hpp"
+#include "device/cpu/isa.hpp"
 #include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {

@@ -6,8 +6,8 @@
 
 #include <hpcai/ops/box_math.hpp>
 
-#include "../../src/device/cpu/isa.hpp"
-#include "../../src/device/cpu/suppression.hpp"
+#include "device/cpu/isa.hpp"
+#include "device/cpu/suppression.hpp"
 #include "support/naive_random.hpp"
 
 namespace hpcai::device::cpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/benchmark/job_controller.hpp"
+#include "benchmark/job_controller.hpp"
 
 #include <filesystem>
 #include <sstream>

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 // What is behind the plots, which the public header does not show.
-#include "../../src/report/step_bins.hpp"
+#include "report/step_bins.hpp"
 
 namespace hpcai::report {
 namespace {
