@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>

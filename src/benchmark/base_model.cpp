@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/graph/fuse_for.hpp>
@@ -166,7 +167,7 @@ BaseModel::Evaluation BaseModel::predict_in_training(std::shared_ptr<const data:
 BaseModel::Evaluation BaseModel::predict_with(graph::ParameterStore& store,
                                               std::shared_ptr<const data::SampleSet> samples,
                                               comm::Communicator& group) {
-    const std::int64_t block = (samples->samples() + group.size() - 1) / std::max(1, group.size());
+    const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
     data::SourceSettings settings;
     settings.batch_size =
         static_cast<int>(std::clamp<std::int64_t>(block, 1, most_evaluation_rows(start_)));

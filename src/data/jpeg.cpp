@@ -9,6 +9,7 @@
 
 #include <jpeglib.h>  // needs <cstdio> before it
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/jpeg.hpp>
 
 namespace hpcai::data {
@@ -237,8 +238,8 @@ void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedIma
 PixelBox divided_box(const PixelBox& box, int denominator) {
     const int left = box.left / denominator;
     const int top = box.top / denominator;
-    const int right = (box.left + box.width + denominator - 1) / denominator;
-    const int bottom = (box.top + box.height + denominator - 1) / denominator;
+    const int right = ceil_div(box.left + box.width, denominator);
+    const int bottom = ceil_div(box.top + box.height, denominator);
     return {left, top, right - left, bottom - top};
 }
 

@@ -77,7 +77,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
     const auto rows = static_cast<std::size_t>(sizes.rows);
     for (Slot& slot : slots) {
         const std::size_t bytes = rows * format.pixel_bytes();
-        slot.pixels.resize((bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine));
+        slot.pixels.resize(ceil_div(bytes, sizeof(CacheLine)));
         slot.labels.resize(rows);
         slot.keys.resize(rows);
         slot.boxes.resize(rows * format.box_numbers());
@@ -202,7 +202,7 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
     ensure(settings.degree >= 1 && settings.batch_size >= 1, "batch of {} on one of {} ranks",
            settings.batch_size, settings.degree);
     const std::int64_t all = samples_->samples();
-    block_ = (all + settings.degree - 1) / settings.degree;
+    block_ = ceil_div(all, settings.degree);
     const EvaluationShare share = evaluation_share(all, settings.group_rank, settings.degree);
     first_ = share.first;
     count_ = share.count;
@@ -245,7 +245,7 @@ void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow
 }
 
 std::int64_t EvaluationSource::batches() const {
-    return (block_ + settings_.batch_size - 1) / settings_.batch_size;
+    return ceil_div(block_, settings_.batch_size);
 }
 
 const Batch& EvaluationSource::next() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/config/keys.hpp>
 
 namespace hpcai::prediction {
@@ -28,7 +29,7 @@ double share_left_out(const config::BaggingConfig& bagging) {
 /// Whether one of these ranks of a group reads samples to train on: of the first stage those with
 /// the first part.
 bool has_reader(const plan::Layout& layout, int first, int end) {
-    const int next = (first + layout.parts - 1) / layout.parts * layout.parts;
+    const int next = align_up(first, layout.parts);
     return next < std::min(end, layout.data_degree() * layout.parts);
 }
 

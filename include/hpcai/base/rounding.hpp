@@ -6,10 +6,11 @@
 
 namespace hpcai {
 
-/// dividend / divisor, rounded up. The dividend is not negative, the divisor is positive.
+/// dividend / divisor, rounded up. The dividend is not negative, the divisor is positive. Kernels
+/// have a ceil_div of their own in kernels/elements.cuh.
 template <std::integral Integer>
 constexpr Integer ceil_div(Integer dividend, std::type_identity_t<Integer> divisor) {
-    return (dividend + divisor - 1) / divisor;
+    return dividend / divisor + (dividend % divisor == 0 ? 0 : 1);
 }
 
 /// The smallest multiple of `alignment` that is not below `value`, which is not negative.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/device/step_numbers.hpp>
 #include <hpcai/ops/pass.hpp>
 
@@ -19,7 +20,7 @@ struct KernelMemory {
 
 /// Where the sums that a value carries lie (ops::carries_sums), behind its elements' bytes.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
-    return (element_bytes + 255) / 256 * 256;
+    return align_up(element_bytes, 256);
 }
 
 /// Addresses of everything a kernel reads and writes, laid out as its Device lays tensors out. A

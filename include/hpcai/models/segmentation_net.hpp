@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/models/backbone.hpp>
 
@@ -25,8 +26,8 @@ struct SegmentationNet {
     std::int64_t pyramid_channels = 64;
     double background_weight = 1;  // of a cell of class 0 in the loss
 
-    std::int64_t cell_rows() const { return (image_height + kCellPixels - 1) / kCellPixels; }
-    std::int64_t cell_columns() const { return (image_width + kCellPixels - 1) / kCellPixels; }
+    std::int64_t cell_rows() const { return ceil_div(image_height, kCellPixels); }
+    std::int64_t cell_columns() const { return ceil_div(image_width, kCellPixels); }
 };
 
 /// The network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W, C) and

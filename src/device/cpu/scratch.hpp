@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hpcai/base/rounding.hpp>
+
 namespace hpcai::device::cpu {
 
 /// Cuts a kernel's memory into arrays that begin at cache lines. Without memory it counts.
@@ -14,7 +16,7 @@ public:
     template <typename T>
     T* take(std::int64_t count) {
         std::byte* at = base_ == nullptr ? nullptr : base_ + bytes_;
-        bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+        bytes_ += align_up(static_cast<std::size_t>(count) * sizeof(T), 64);
         return reinterpret_cast<T*>(at);
     }
     std::size_t bytes() const { return bytes_; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "staged_primitive.hpp"
 
+#include <hpcai/base/rounding.hpp>
+
 #include "working_copy.hpp"
 
 namespace hpcai::device::cpu {
@@ -25,7 +27,7 @@ void StagedPrimitive::add(int argument, Flow flow, const dnnl::memory::desc& out
 }
 
 std::size_t StagedPrimitive::workspace_bytes() const {
-    return staged_bytes_ + (primitive_.scratchpad_bytes() + 63) / 64 * 64;
+    return staged_bytes_ + align_up(primitive_.scratchpad_bytes(), 64);
 }
 
 void StagedPrimitive::bind_workspace(void* workspace) {
