@@ -8,17 +8,16 @@
 #include <span>
 #include <utility>
 
+#include <fmt/core.h>
 #include <signal.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/shell.hpp>
 #include <hpcai/base/stop_signals.hpp>
-#include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "launch_file.hpp"
 #include "rank_texts.hpp"
-#include "result_layout.hpp"
 
 namespace hpcai::benchmark {
 namespace {

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 

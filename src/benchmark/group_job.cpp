@@ -18,6 +18,7 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "connect_gradients.hpp"
 #include "core_counters.hpp"
 #include "device_watch.hpp"

@@ -10,6 +10,7 @@
 
 #include <hpcai/base/text.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "group_outcome.hpp"
 #include "other_groups.hpp"
 #include "progress_file.hpp"

@@ -16,10 +16,6 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
     return group_directory(output, group) / "flight";
 }
 
-std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group) {
-    return output / "checkpoints" / std::to_string(group);
-}
-
 std::string resume_command(int ranks, const std::filesystem::path& output) {
     return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
                        printable(shell_word(output.string())));

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-/// Where a result directory has what.
+/// The places of a result directory, and the command that resumes its run.
 namespace hpcai::benchmark {
 
 /// groups/<group>
@@ -12,9 +12,6 @@ std::filesystem::path group_directory(const std::filesystem::path& output, int g
 
 /// groups/<group>/flight
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
-
-/// checkpoints/<group>
-std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
 
 /// "mpirun -np 4 hpcai500 resume DIR", as one would type it.
 std::string resume_command(int ranks, const std::filesystem::path& output);

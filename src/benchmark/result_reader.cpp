@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_reader.hpp"
 
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <vector>
+
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
@@ -8,9 +13,9 @@
 #include <hpcai/report/json.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/training/checkpoint.hpp>
 #include <hpcai/verification/judge.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "result_layout.hpp"
 
 namespace hpcai::benchmark {
@@ -124,28 +129,6 @@ std::string hang_of(const std::filesystem::path& output, int group) {
     const auto record = read_flight(flight_directory(output, group) / "rank-0.json");
     if (!record) return "";
     return fmt::format("{}: {}", record->reason, report::describe_laggards(std::span(&*record, 1)));
-}
-
-std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
-                             std::int64_t steps) {
-    const auto folder = checkpoint_directory(output, group);
-    for (const std::int64_t step : training::list_checkpoints(folder)) {
-        bool is_whole = step <= steps;
-        for (int rank = 0; is_whole && rank < ranks; ++rank) {
-            is_whole = training::has_marker({folder, "", rank, ranks}, step);
-        }
-        if (is_whole) return step;
-    }
-    return 0;
-}
-
-void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {
-    try {
-        std::error_code error;
-        std::filesystem::remove_all(checkpoint_directory(output, group), error);
-    } catch (const std::exception&) {
-        // It takes room, no more.
-    }
 }
 
 }  // namespace hpcai::benchmark

@@ -18,6 +18,7 @@
 #include <hpcai/report/progress.hpp>
 #include <hpcai/storage/manifest.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "directory_lock.hpp"
 #include "environment.hpp"
 #include "group_outcome.hpp"

@@ -3,16 +3,15 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/subset.hpp>
-#include <hpcai/report/json.hpp>
-#include <hpcai/storage/file.hpp>
-#include <hpcai/storage/sha256.hpp>
-#include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/judge.hpp>
 
+#include "checkpoint_folder.hpp"
 #include "group_outcome.hpp"
 #include "result_layout.hpp"
 #include "result_reader.hpp"

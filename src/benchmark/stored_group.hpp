@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>

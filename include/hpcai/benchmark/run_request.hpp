@@ -12,7 +12,8 @@ struct RunRequest {
     std::vector<std::string> overrides;  // "section.key=value"
     std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
     std::string command_line;            // for the environment's record
-    std::string resume = {};  // result directory of a run to resume; then nothing above it
+    std::string resume =
+        {};  // result directory of a run to resume; paths and overrides are then empty
 };
 
 }  // namespace hpcai::benchmark
