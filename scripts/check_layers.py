@@ -101,8 +101,8 @@ def included_rooms(root):
             if path.suffix not in SUFFIXES:
                 continue
             folder = path.relative_to(base).parent
-            headers = re.findall(r'^#\s*include\s*(?:"|<hpcai/)([^">]+)', path.read_text(), re.M)
-            places = {name if (root / "include/hpcai" / name).exists() else (folder / name).as_posix()
+            headers = re.findall(r'^\s*#\s*include\s*[<"](?:hpcai/)?([^">]+)', path.read_text(), re.M)
+            places = {name if (root / "include/hpcai" / name).exists() else os.path.normpath(folder / name)
                       for name in headers}
             room = (folder / path.stem).as_posix()
             found.setdefault(room, set()).update(name.rsplit(".", 1)[0] for name in places)
@@ -127,7 +127,8 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
     may_see = read_layers(root / "docs/layers.txt")
     problems = [p for tree in ("include/hpcai", "src") for p in problems_of_tree(root, tree, may_see)]
-    problems += [f"these {len(circle)} include each other, and {LONGEST_CIRCLE} may: {' '.join(sorted(circle))}"
+    problems += [f"these {len(circle)} include each other in a circle, at most {LONGEST_CIRCLE} may: "
+                 + " ".join(sorted(circle))
                  for circle in circles(included_rooms(root)) if len(circle) > LONGEST_CIRCLE]
     if problems:
         print("\n".join(problems))
