@@ -105,7 +105,6 @@ build_programs "${patches[@]}" || { tail -n 20 "$log" && exit 1; }
 while read -r run; do
     : >"$log"
     run_tests "$run" </dev/null || { tail -n 20 "$log" && echo "$run fails without a mutant" && exit 1; }
-    ! grep -q '^\[==========\] 0 tests' "$log" || { echo "$run: there is no such test" && exit 1; }
 done < <(runs_of "${patches[@]}")
 echo "Built and passed without a mutant after $SECONDS s."
 

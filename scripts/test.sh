@@ -27,24 +27,26 @@ done
 
 phase() { printf '\n== %s (%d min %02d s since the start)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# Tests of a log of ctest during which their program was killed.
-interrupted_tests() {
-    awk '/^\[ RUN      \] / { name = $4 }
-         /^\[ *(OK|FAILED|SKIPPED) *\] / { name = "" }
-         /^Test time = / && name != "" { print "  --gtest_filter=\x27" name "\x27  # killed during this test"; name = "" }' "$1"
+# The commands of a log of ctest whose program was killed, each with the test that it was killed in.
+commands_of_killed() {
+    awk '/^Command: / { sub(/^Command: /, ""); command = $0 }
+         /^\[ RUN      \] / { name = $4 }
+         /\[ *(OK|FAILED|SKIPPED) *\] / || /^\[==========\] .* ran\./ { name = "" }
+         /^Test time = / && name != "" { print "  " command " --gtest_filter=\x27" name "\x27  # killed"; name = "" }' "$1"
 }
 
 # run_ctest FOLDER OPTION...; ends with the commands that run the tests that failed.
 run_ctest() {
     local folder=$1 logs=$1/Testing/Temporary
     shift
+    export GTEST_COLOR=no # the log is searched
     rm -f "$logs/LastTest.log" "$logs/LastTestsFailed.log"
     ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" && return
     [[ -f $logs/LastTestsFailed.log ]] || exit 1
     echo
     echo "test.sh: to run each failed test by itself:"
-    sed -n '/^To run each failed test by itself:$/,/^[^ ]*$/ s/^  /  /p' "$logs/LastTest.log"
-    interrupted_tests "$logs/LastTest.log"
+    sed -n '/^To run each failed test by itself:$/,/^[^ ]*$/ { /^  /p }' "$logs/LastTest.log"
+    commands_of_killed "$logs/LastTest.log"
     sed "s|.*:|  ctest --test-dir $folder --output-on-failure -R '^|; s|\$|\$'|" "$logs/LastTestsFailed.log"
     exit 1
 }

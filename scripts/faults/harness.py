@@ -183,6 +183,7 @@ def gtest(program, pattern, environment=None):
     code = start.wait(3600)
     passed = re.search(r"\[  PASSED  \] (\d+) test", start.output)
     failed = re.findall(r"^\[  FAILED  \] (\w[\w./]*)", start.output, re.M)
-    must(code == 0 and passed, f"{program} --gtest_filter='{pattern}' failed: {', '.join(failed)}")
+    must(code == 0 and passed, f"{program} --gtest_filter='{pattern}' failed: "
+         + (", ".join(failed) or start.output.strip().rpartition("\n")[2]))
     must(int(passed[1]) > 0, f"{program} has no case '{pattern}'")
     return int(passed[1]), start.output

@@ -11,7 +11,7 @@
 #include <hpcai/models/make_model.hpp>
 
 #include "cuda/planned.hpp"
-#include "src/device/cuda/cudnn_choice.hpp"
+#include "device/cuda/cudnn_choice.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -10,8 +10,8 @@
 #include <hpcai/models/make_model.hpp>
 
 #include "cuda/planned.hpp"
-#include "src/device/cuda/acceptance.hpp"
-#include "src/device/cuda/cudnn_choice.hpp"
+#include "device/cuda/acceptance.hpp"
+#include "device/cuda/cudnn_choice.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

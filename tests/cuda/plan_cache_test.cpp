@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/device/cuda/plan_cache.hpp"
+#include "device/cuda/plan_cache.hpp"
 
 #include <fstream>
 #include <iterator>

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "src/device/cuda/context.hpp"
+#include "device/cuda/context.hpp"
 
 /// What the tests of plans need: a device that is described but absent.
 namespace hpcai::device::cuda {

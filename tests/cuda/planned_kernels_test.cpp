@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "cuda/planned.hpp"
-#include "src/device/cuda/cudnn_choice.hpp"
-#include "src/device/cuda/plan_cache.hpp"
+#include "device/cuda/cudnn_choice.hpp"
+#include "device/cuda/plan_cache.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

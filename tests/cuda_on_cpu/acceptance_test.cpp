@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/device/cuda/acceptance.hpp"
+#include "device/cuda/acceptance.hpp"
 
 #include <gtest/gtest.h>
 
+#include "device/cuda/cuda_device.hpp"
+#include "device/cuda/kernel_timing.hpp"
+#include "device/cuda/plan_cache.hpp"
 #include "simt/libraries.hpp"
-#include "src/device/cuda/cuda_device.hpp"
-#include "src/device/cuda/kernel_timing.hpp"
-#include "src/device/cuda/plan_cache.hpp"
 
 namespace hpcai::device::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "src/device/cuda/cuda_device.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "storage/temporary_folder.hpp"
 
 /// The stand-in for cuDNN offers 17 plans: loops0 to loops12 refuse, loops13 wants too much memory,

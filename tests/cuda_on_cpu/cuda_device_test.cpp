@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/device/cuda/cuda_device.hpp"
+#include "device/cuda/cuda_device.hpp"
 
 #include <cmath>
 #include <limits>

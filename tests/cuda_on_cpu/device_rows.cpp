@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device_rows.hpp"
 
+#include "device/cuda/cuda_device.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 
 namespace hpcai::device {
 namespace {

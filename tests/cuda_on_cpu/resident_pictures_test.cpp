@@ -11,9 +11,9 @@
 #include <hpcai/data/sources.hpp>
 
 #include "data/fixtures.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/comm/nccl/sum_times.hpp"
+#include "comm/nccl/sum_times.hpp"
 
 #include <gtest/gtest.h>
 
+#include "device/cuda/owned.hpp"
+#include "device/cuda/recording.hpp"
 #include "hpcai/base/error.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/owned.hpp"
-#include "src/device/cuda/recording.hpp"
 
 namespace hpcai::comm {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/cuda/cuda_device.hpp"
 #include "hpcai/tensor/half.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 #include "storage/temporary_folder.hpp"
 #include "training/networks.hpp"
 

@@ -9,8 +9,8 @@
 #include <hpcai/training/feed.hpp>
 #include <hpcai/training/training_step.hpp>
 
+#include "device/cuda/cuda_device.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 #include "training/networks.hpp"
 
 /// What keeps a rank's host from waiting for another rank without a deadline.

@@ -7,9 +7,9 @@
 #include <hpcai/base/error.hpp>
 
 #include "array.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 
 namespace hpcai::device {
 namespace {

@@ -7,8 +7,8 @@
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/training/training_step.hpp>
 
+#include "device/cuda/cuda_device.hpp"
 #include "graph/graphs.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 #include "support/network_runner.hpp"
 
 /// Working copies that the optimizer writes with the parameters, in place of a pass of their own.

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "cuda_on_cpu/array.hpp"
+#include "device/cuda/context.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/nccl_reducer.hpp"
 #include "mpi/world.hpp"
-#include "src/device/cuda/context.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 #include "stand_in/nccl_failures.hpp"
 
 /// A call of NCCL that fails on one rank, which tells the others as a trainer does.

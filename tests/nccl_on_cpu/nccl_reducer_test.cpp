@@ -10,13 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "cuda_on_cpu/array.hpp"
+#include "device/cuda/context.hpp"
+#include "device/cuda/cuda_device.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/base/philox.hpp"
 #include "hpcai/comm/sum_traffic.hpp"
 #include "mpi/world.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/context.hpp"
-#include "src/device/cuda/cuda_device.hpp"
 #include "support/lockstep_sum.hpp"
 
 /// Sums between GPUs of one rank each by NCCL, which tests/stand_in/nccl.cpp stands in for.

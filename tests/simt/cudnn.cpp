@@ -11,10 +11,10 @@
 
 #include "kernels/host_numbers.hpp"
 
+#include "device/cuda/cudnn_choice.hpp"
 #include "simt/libraries.hpp"
 #include "simt/numbers.hpp"
 #include "simt/streams.hpp"
-#include "src/device/cuda/cudnn_choice.hpp"
 
 struct cudnnContext {
     cudaStream_t stream = nullptr;

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "src/device/cuda/cudnn_graphs.hpp"
+#include "device/cuda/cudnn_graphs.hpp"
 
 /// What tests ask of the library that tests/simt/cudnn.cpp stands in for.
 namespace hpcai::simt {

@@ -64,7 +64,8 @@ void complete_environment(char** argv) {
         const std::string value = line.substr(equals + 1);
         const char* now = std::getenv(name.c_str());
         // The shell may name the program of another build; the rest is the user's choice.
-        if (now != nullptr && (!name.starts_with("HPCAI500_") || now == value)) continue;
+        const bool is_of_build = name.starts_with("HPCAI500_") && name != "HPCAI500_MPIRUN";
+        if (now != nullptr && (!is_of_build || now == value)) continue;
         is_changed |= setenv(name.c_str(), value.c_str(), 1) == 0;
     }
     if (!is_changed) return;
@@ -75,8 +76,9 @@ void complete_environment(char** argv) {
 
 int run_all_tests() {
     const int code = RUN_ALL_TESTS();
-    if (testing::UnitTest::GetInstance()->test_to_run_count() > 0) return code;
-    std::cout << "No test matches the filter " << testing::GTEST_FLAG(filter) << '\n';
+    const std::string filter = testing::GTEST_FLAG(filter);
+    if (filter == "*" || testing::UnitTest::GetInstance()->test_to_run_count() > 0) return code;
+    std::cout << "No test matches the filter " << filter << '\n';
     return EXIT_FAILURE;
 }
 

@@ -8,8 +8,8 @@ namespace hpcai::tests {
 
 /// Sets the variables of the file `test_environment` next to the program, and starts the program
 /// again with them: some libraries read theirs before main(). Variables that are set keep their
-/// values, except those of hpcai500. Returns when nothing has to change, and where there is no such
-/// file.
+/// values, except HPCAI500_*, which are overwritten (but for HPCAI500_MPIRUN). Returns when nothing
+/// has to change, and where there is no such file.
 void complete_environment(char** argv);
 
 /// RUN_ALL_TESTS(), which also fails where no test matches the filter.
