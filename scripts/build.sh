@@ -28,7 +28,8 @@ case $kind in
             -DCMAKE_UNITY_BUILD=ON)
         ;;
     *)
-        echo "build.sh: '$kind' is none of release, develop, debug-sanitize and thread-sanitize" >&2
+        echo "build.sh: '$kind' is none of release, develop, debug-sanitize and thread-sanitize;" \
+            "the kind comes first: scripts/build.sh release $kind" >&2
         exit 2
         ;;
 esac

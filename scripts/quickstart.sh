@@ -3,11 +3,15 @@
 # Usage: scripts/quickstart.sh
 # Builds the program, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
 # models of two ranks each, a few minutes on two cores. The CUDA engine is built only where there is an NVIDIA
-# driver; HPCAI500_CUDA=ON builds it elsewhere.
+# driver; HPCAI500_CUDA=ON builds it elsewhere. An engine that build/release already has stays.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/quickstart.sh "$@"
+if (($#)); then
+    echo "quickstart.sh: unknown option '$1'; it takes none" >&2
+    exit 2
+fi
 source scripts/mpi_environment.sh
 
 run() {
@@ -16,7 +20,7 @@ run() {
 }
 
 has_driver() { command -v nvidia-smi || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -F libcuda.so.1; }
-if [[ -z ${HPCAI500_CUDA:-} ]] && ! has_driver >/dev/null; then
+if [[ -z ${HPCAI500_CUDA:-} && ! -e build/release/libhpcai_cuda.so ]] && ! has_driver >/dev/null; then
     echo "There is no NVIDIA driver: the CUDA engine is not built."
     export HPCAI500_CUDA=OFF
 fi

@@ -78,7 +78,8 @@ int run_all_tests() {
     const int code = RUN_ALL_TESTS();
     const std::string filter = testing::GTEST_FLAG(filter);
     if (filter == "*" || testing::UnitTest::GetInstance()->test_to_run_count() > 0) return code;
-    std::cout << "No test matches the filter " << filter << '\n';
+    std::cout << "FAILED: no test matches the filter '" << filter
+              << "'; --gtest_list_tests lists all\n";
     return EXIT_FAILURE;
 }
 
