@@ -3,7 +3,7 @@
 # Usage: scripts/quickstart.sh
 # Builds the program, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
 # models of two ranks each, a few minutes on two cores. The CUDA engine is built only where there is an NVIDIA
-# driver; HPCAI500_CUDA=ON builds it elsewhere. An engine that build/release already has stays.
+# driver; HPCAI500_CUDA=ON builds it elsewhere. An engine in build/release is kept.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

@@ -27,7 +27,7 @@ done
 
 phase() { printf '\n== %s (%d min %02d s since the start)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# The commands of a log of ctest whose program was killed, each with the test that it was killed in.
+# Prints, from a log of ctest, a command for each test during which its program was killed.
 commands_of_killed() {
     awk '/^Command: / { sub(/^Command: /, ""); command = $0 }
          /^\[ RUN      \] / { name = $4 }

@@ -120,7 +120,7 @@ def mpirun():
     return os.environ.get("HPCAI500_MPIRUN") or shutil.which("mpirun") or "mpirun"
 
 
-# For mpirun: leave to start as root, and more ranks than there are cores.
+# Allows mpirun to run as root and to start more ranks than there are cores.
 MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1"}
 

@@ -5,18 +5,19 @@
 #include <filesystem>
 #include <limits>
 
-/// The folder of a group's checkpoints.
+/// The checkpoints of a group, as files.
 namespace hpcai::benchmark {
 
-/// checkpoints/<group> of a result directory.
+/// Returns checkpoints/<group> in a result directory.
 std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
 
-/// When the group has stored what became of it, and no rank writes any more; what cannot be removed
-/// stays.
+/// Removes the checkpoints of a group. Call it after the group has stored its results and no rank
+/// writes checkpoints. Files that cannot be removed stay.
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
 
-/// The steps of the newest checkpoint, of at most `steps`, that all `ranks` of the group have
-/// called whole; 0: none is. Throws as training::list_checkpoints.
+/// Returns the step of the newest checkpoint that all `ranks` ranks of the group have marked as
+/// complete and that is not after step `steps`; 0 if there is none. Throws the errors of
+/// training::list_checkpoints.
 std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
                              std::int64_t steps = std::numeric_limits<std::int64_t>::max());
 

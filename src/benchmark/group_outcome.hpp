@@ -13,19 +13,19 @@
 
 namespace hpcai::benchmark {
 
-/// What a group has when it is done; the predictions are at its leader only.
+/// The result of a group's work on one rank. Only the leader has predictions.
 struct GroupOutcome {
     comm::GroupStatus status;
     GroupResult result;
     training::Predictions validation;
-    // In place of validation.outputs: of a detector, read from its file
+    // A detector's detections that were read from its file replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
-    std::vector<std::uint8_t> out_of_bag;      // (training samples) 1: not in this bootstrap
-    training::Predictions out_of_bag_samples;  // the ones of out_of_bag, in order
+    std::vector<std::uint8_t> out_of_bag;      // [training sample], 1 if not in this bootstrap
+    training::Predictions out_of_bag_samples;  // predictions of those samples, in order
     bool has_lost_leader = false;              // the group's first rank does not answer
-    bool speaks_for_leader = false;            // this rank is the first that does
+    bool speaks_for_leader = false;            // this rank is the first one that answers
     ProgressState end = ProgressState::failed;
-    double stop_seconds = 0;  // GroupStop::seconds(), where it was asked to stop
+    double stop_seconds = 0;  // GroupStop::seconds() if the group was asked to stop
 };
 
 }  // namespace hpcai::benchmark

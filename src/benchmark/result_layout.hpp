@@ -7,13 +7,13 @@
 /// The places of a result directory, and the command that resumes its run.
 namespace hpcai::benchmark {
 
-/// groups/<group>
+/// Returns groups/<group> in a result directory.
 std::filesystem::path group_directory(const std::filesystem::path& output, int group);
 
-/// groups/<group>/flight
+/// Returns groups/<group>/flight, the folder of flight records.
 std::filesystem::path flight_directory(const std::filesystem::path& output, int group);
 
-/// "mpirun -np 4 hpcai500 resume DIR", as one would type it.
+/// Returns the command that resumes the run, such as "mpirun -np 4 hpcai500 resume DIR".
 std::string resume_command(int ranks, const std::filesystem::path& output);
 
 }  // namespace hpcai::benchmark

@@ -9,34 +9,35 @@
 #include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
 
-/// What groups have stored in a result directory.
+/// Readers of the files that groups store in a result directory.
 namespace hpcai::benchmark {
 
-/// The groups/<m>/record.json at `path`. Throws Error(data) naming it.
+/// Reads a groups/<m>/record.json. Throws Error(data) that names the file.
 GroupResult read_record(const std::filesystem::path& path);
 
-/// What a group has stored, where its record is whole, says that it finished, no file is missing,
-/// and its predictions have the digest of the record; else nothing, and in `why`, which may be
-/// null, why not.
+/// Reads the record of a group that finished. The result is empty if the record is damaged or
+/// contains a failure, if a file is missing, or if the predictions do not have the recorded digest.
+/// `why`, which may be null, then receives the reason.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
                                                std::string* why = nullptr);
 
-/// For those that take a run up, and would train such groups anew in place of what they have:
-/// throws Error(data), naming the file and what to do, where one of `groups` of `ranks` has a
-/// record of no failure, or one that cannot be read and no checkpoint, and yet nothing that
-/// read_finished_group takes.
+/// Protects finished groups with damaged files from being trained again when a run is resumed.
+/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group although
+/// its record contains no failure, or although its record is unreadable and it has no checkpoint.
+/// The run has `groups` groups of `ranks` ranks.
 void require_undamaged_groups(const std::filesystem::path& output,
                               const config::WorkloadConfig& workload, int groups, int ranks);
 
-/// What a group of `ranks` that did not finish has stored; without content when it stored nothing.
+/// Reads the record of a group of `ranks` ranks that did not finish. If there is no readable
+/// record, only the numbers of the group and of its ranks are set.
 GroupResult read_failed_group(const std::filesystem::path& output, int group, int ranks);
 
-/// The flight record at `file`; nothing where it cannot be read.
+/// Reads a flight record. The result is empty if the file cannot be read.
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 
-/// What flight records below `output` say of a group that has not reported its end: that its first
-/// rank hangs, and since when; empty where they say nothing.
+/// Describes why and since when the first rank of a group hangs, from its flight record. The text
+/// is empty if the rank has written no flight record.
 std::string hang_of(const std::filesystem::path& output, int group);
 
 }  // namespace hpcai::benchmark

@@ -21,40 +21,41 @@
 
 namespace hpcai::benchmark {
 
-/// The runs of one invocation: what they share, as the first has agreed on it.
+/// What the runs of one invocation share. The first run determines it.
 struct Series {
     Stopwatch since_program_start;
     std::optional<config::Config> config;
-    std::filesystem::path folder;  // of the only run's result, or of those of all
-    int number = 1;                // of the run that starts, from 1
+    std::filesystem::path folder;  // result directory; with run.repeat, the parent of all
+    int number = 1;                // number of the run that starts, from 1
 };
 
-/// Everything all ranks know before they part into groups.
+/// Everything that all ranks know before they split into groups.
 struct Start {
     config::Config config;
     plan::ParallelismController controller;
     plan::RankPlace place;
-    std::filesystem::path output;        // the result directory; new or empty, unless it resumes
+    std::filesystem::path output;        // result directory, new or empty unless the run is resumed
     std::vector<std::string> hostnames;  // by world rank
     std::vector<RankFacts> ranks;        // by world rank
     data::SampleSets samples;
     std::unique_ptr<device::Device> device;
     device::Precision precision;
-    std::string started_utc;  // of the program that began the run
-    int threads = 1;          // of the host, for this rank
-    std::string device_note;  // why device.kind auto has not taken a GPU, where that is odd
-    CeilingRecord ceiling;    // what a rank can do, as run.roofline has it found out
-    int repetition = 1;       // of `repetitions`, from 1
+    std::string started_utc;  // when the first program of the run began
+    int threads = 1;          // host threads of this rank
+    std::string device_note;  // why device.kind auto uses no GPU, if that is unexpected
+    CeilingRecord ceiling;    // peak rates of a rank, from run.roofline
+    int repetition = 1;       // number among `repetitions`, from 1
     int repetitions = 1;      // run.repeat
-    std::vector<meters::Counter> counters = {};  // that this rank reads while its group trains
-    bool resumes = false;                        // a run that another program has begun
-    std::string program_started_utc = {};        // of this program
+    std::vector<meters::Counter> counters =
+        {};                                // those that this rank reads while its group trains
+    bool resumes = false;                  // an earlier program began the run
+    std::string program_started_utc = {};  // when this program began
     Stopwatch since_program_start = {};
-    std::string program_sha256 = {};                      // of this program's file
-    DeterminismRecord determinism = {};                   // what the devices promise
+    std::string program_sha256 = {};                      // digest of this program's file
+    DeterminismRecord determinism = {};                   // guarantees of the devices
     std::map<std::string, std::string> environment = {};  // allow-listed facts
-    std::shared_ptr<storage::FileLock> lock = nullptr;    // of the output, at the leaders
-    bool exit_ends_others = true;  // of this process, while others are at work
+    std::shared_ptr<storage::FileLock> lock = nullptr;    // lock of `output`, held by the leaders
+    bool exit_ends_others = true;  // whether the exit of this process ends ranks that still work
 };
 
 }  // namespace hpcai::benchmark

@@ -6,7 +6,7 @@
 
 namespace hpcai::benchmark {
 
-/// What the command line asks for.
+/// The request of the command line.
 struct RunRequest {
     std::string config_path;
     std::vector<std::string> overrides;  // "section.key=value"
