@@ -9,14 +9,14 @@
 #include <thread>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/peer_groups.hpp>
+#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/result_reader.hpp>
 
-#include "checkpoint_folder.hpp"
-#include "group_outcome.hpp"
-#include "other_groups.hpp"
-#include "progress_file.hpp"
 #include "result_files.hpp"
-#include "result_layout.hpp"
-#include "result_reader.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -45,7 +45,8 @@ bool all_answer(const comm::EndGameDecision& decision) {
 bool do_all_absent_hang(const comm::EndGameDecision& decision,
                         const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
-        return status.state != comm::GroupState::absent || !hang_of(output, status.group).empty();
+        return status.state != comm::GroupState::absent ||
+               !results::hang_of(output, status.group).empty();
     });
 }
 
@@ -56,9 +57,9 @@ bool have_all_stopped(const comm::EndGameDecision& decision) {
     });
 }
 
-bool was_any_terminated(const Start& start) {
-    for (int group = 0; group < start.controller.layout().groups; ++group) {
-        const GroupProgress found = read_progress(start.output, group);
+bool was_any_terminated(const context::RunContext& context) {
+    for (int group = 0; group < context.controller.layout().groups; ++group) {
+        const GroupProgress found = results::read_progress(context.output, group);
         if (found.progress && found.progress->state == ProgressState::terminated) return true;
     }
     return false;
@@ -68,8 +69,8 @@ constexpr const char* kNotHeardOf = "not heard of at the end";
 
 /// Its files would say for ever that it trains, and `status` that the run has not ended. One that
 /// is only late says otherwise when it has come so far.
-void note_absence(const Start& start, int group) {
-    GroupProgress found = read_progress(start.output, group);
+void note_absence(const context::RunContext& context, int group) {
+    GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
     const bool has_ended = found.progress && progress.state != ProgressState::training &&
                            progress.state != ProgressState::evaluating;
@@ -77,20 +78,20 @@ void note_absence(const Start& start, int group) {
     progress.state = ProgressState::failed;
     progress.reason = fmt::format("{}; it was at step {} of {} when it last spoke", kNotHeardOf,
                                   progress.step, progress.steps);
-    write_progress(start.output, group, std::move(progress));
+    results::write_progress(context.output, group, std::move(progress));
 }
 
 /// Longer where checkpoints are large: those of the others are, too.
-comm::EndGameDeadlines deadlines_of(const Start& start, const GroupOutcome& mine,
-                                    double training_seconds) {
+comm::EndGameDeadlines deadlines_of(const context::RunContext& context,
+                                    const group::GroupOutcome& mine, double training_seconds) {
     comm::EndGameDeadlines deadlines;
-    deadlines.status_seconds = seconds_for_others(start.config.run, training_seconds);
+    deadlines.status_seconds = group::seconds_for_others(context.config.run, training_seconds);
     deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, mine.stop_seconds);
     return deadlines;
 }
 
 /// Of a leader without which the others have decided.
-Error alone(const GroupOutcome& mine) {
+Error alone(const group::GroupOutcome& mine) {
     if (mine.status.has_stopped()) {
         const ExitCode code = mine.end == ProgressState::unsaved      ? ExitCode::internal
                               : mine.end == ProgressState::terminated ? ExitCode::watchdog
@@ -104,7 +105,7 @@ Error alone(const GroupOutcome& mine) {
                         mine.status.group)};
 }
 
-comm::Afterwards afterwards(const RunEnd& end) {
+comm::Afterwards afterwards(const results::RunEnd& end) {
     return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
 }
 
@@ -118,27 +119,28 @@ ExitCode complain(const std::exception& error, Logger& log) {
 
 }  // namespace
 
-RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream& out) {
-    const int group = start_.place.group;
-    if (start_.place.group_rank != 0) {
-        if (mine.speaks_for_leader) world_.tell_of_loss(mine.status, leaders());
-        if (mine.has_lost_leader && start_.exit_ends_others) {
-            outlive_others(mine.speaks_for_leader);
+results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& log,
+                                      std::ostream& out) {
+    const int group = context_.place.group;
+    if (context_.place.group_rank != 0) {
+        if (mine.is_acting_leader) world_.tell_of_loss(mine.status, leaders());
+        if (mine.has_lost_leader && context_.program.exit_ends_others) {
+            wait_until_others_exit(mine.is_acting_leader);
             return {ExitCode::watchdog, false};
         }
         const double seconds = mine.has_lost_leader ? 0 : world_.patience_seconds();
-        const auto next = world_.await_release(start_.controller.leader(group), seconds);
+        const auto next = world_.await_release(context_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
-    RunEnd end{ExitCode::internal, false};
+    results::RunEnd end{ExitCode::internal, false};
     try {
         end = lead(mine, log, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
     }
     std::vector<int> others;
-    for (int rank = 1; rank < start_.controller.layout().degree; ++rank) {
-        others.push_back(start_.controller.world_rank_of(group, rank));
+    for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
+        others.push_back(context_.controller.world_rank_of(group, rank));
     }
     world_.release(others, afterwards(end));
     return end;
@@ -146,10 +148,10 @@ RunEnd JobController::finish(const GroupOutcome& mine, Logger& log, std::ostream
 
 /// A leader that hangs does not end its process, nor does anyone end the job where no other leader
 /// is left.
-void JobController::outlive_others(bool speaks) {
+void JobController::wait_until_others_exit(bool speaks) {
     constexpr std::chrono::seconds kBetweenLooks{1};
     constexpr double kSecondsToTell = 60;  // of the rank that speaks
-    OtherGroups others(start_);
+    group::PeerGroups others(context_);
     while (!others.have_ended()) std::this_thread::sleep_for(kBetweenLooks);
     const Stopwatch since_end;
     while (!speaks && since_end.seconds() < kSecondsToTell) {
@@ -160,31 +162,33 @@ void JobController::outlive_others(bool speaks) {
 
 std::vector<int> JobController::leaders() const {
     std::vector<int> leaders;
-    for (int group = 0; group < start_.controller.layout().groups; ++group) {
-        leaders.push_back(start_.controller.leader(group));
+    for (int group = 0; group < context_.controller.layout().groups; ++group) {
+        leaders.push_back(context_.controller.leader(group));
     }
     return leaders;
 }
 
-RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& out) {
-    const int group = start_.place.group;
+results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log,
+                                    std::ostream& out) {
+    const int group = context_.place.group;
     const std::vector<int> leaders = this->leaders();
-    comm::EndGameDeadlines deadlines = deadlines_of(start_, mine, since_training_.seconds());
+    comm::EndGameDeadlines deadlines = deadlines_of(context_, mine, since_training_.seconds());
     deadlines.longest_seconds = world_.patience_seconds();
     const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
     if (!ballot.decision.agreed) return {complain(alone(mine), log), false};
-    if (ballot.decision.anyone_absent() && do_all_absent_hang(ballot.decision, start_.output)) {
+    if (ballot.decision.anyone_absent() && do_all_absent_hang(ballot.decision, context_.output)) {
         world_.expect_no_others();
     }
-    RunEnd end;
+    results::RunEnd end;
     try {
         end = ballot.decision.anyone_stopped() ? tell_of_stop(ballot, out)
                                                : vote_and_write(ballot, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
-        if (group == ballot.decision.writer() && start_.repetitions > 1) {
-            note_stop(start_.output.parent_path(),
-                      fmt::format("repetition {}: {}", start_.repetition, error.what()), out);
+        if (group == ballot.decision.writer() && context_.program.repetitions > 1) {
+            results::note_stop(
+                context_.output.parent_path(),
+                fmt::format("repetition {}: {}", context_.program.repetition, error.what()), out);
         }
         // The other leaders may wait for this one in the vote.
         if (ballot.leaders != nullptr) {
@@ -204,8 +208,8 @@ RunEnd JobController::lead(const GroupOutcome& mine, Logger& log, std::ostream& 
 }
 
 /// Each group has stored how far it was.
-RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const {
-    if (ballot.decision.writer() != start_.place.group) return {};
+results::RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const {
+    if (ballot.decision.writer() != context_.place.group) return {};
     std::optional<std::int64_t> step;
     bool is_saved = true;
     for (const comm::GroupStatus& status : ballot.decision.statuses()) {
@@ -213,46 +217,50 @@ RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out
             out << fmt::format("group {}: finished\n", status.group);
             continue;
         }
-        if (status.state == comm::GroupState::absent) note_absence(start_, status.group);
-        const GroupRecord group =
-            read_failed_group(start_.output, status.group, start_.controller.layout().degree)
-                .record;
+        if (status.state == comm::GroupState::absent) note_absence(context_, status.group);
+        const GroupRecord group = results::read_failed_group(context_.output, status.group,
+                                                             context_.controller.layout().degree)
+                                      .record;
         out << fmt::format("group {}: {}\n", status.group,
                            group.failure.empty() ? kNotHeardOf : printable(group.failure));
         // What could not be stored was not saved either. A checkpoint of a later step is an
         // earlier program's, and `resume` has found it damaged.
         const bool is_stored = status.has_stopped() && !group.failure.empty();
         const std::int64_t goes_on_at =
-            is_stored ? last_checkpoint(start_.output, status.group, group.ranks, group.iterations)
-                      : last_checkpoint(start_.output, status.group, group.ranks);
+            is_stored ? results::last_checkpoint(context_.output, status.group, group.ranks,
+                                                 group.iterations)
+                      : results::last_checkpoint(context_.output, status.group, group.ranks);
         const bool is_held = is_stored && goes_on_at == group.iterations;
         is_saved = is_saved && (is_held || !status.has_stopped());
         step = std::min(step.value_or(goes_on_at), goes_on_at);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
-                       resume_command(start_.controller.layout().ranks, start_.output))
+                       results::resume_command(context_.controller.layout().ranks, context_.output))
         << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
-    const bool has_died = was_any_terminated(start_) && !have_all_stopped(ballot.decision);
+    const bool has_died = was_any_terminated(context_) && !have_all_stopped(ballot.decision);
     return {has_died ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 
-RunEnd JobController::vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine,
-                                     std::ostream& out) {
-    const bool writes = ballot.decision.writer() == start_.place.group;
-    Vote vote;
-    if (ballot.leaders != nullptr) vote = hold_vote(*make_workload(start_), mine, *ballot.leaders);
-    return writes ? write_result(ballot, vote, out) : RunEnd{};
+results::RunEnd JobController::vote_and_write(const comm::Ballot& ballot,
+                                              const group::GroupOutcome& mine, std::ostream& out) {
+    EnsembleResult ensemble;
+    if (ballot.leaders != nullptr) {
+        const auto workload = group::make_workload(context_.config, run_.samples);
+        ensemble = combine_members(*workload, mine, *ballot.leaders);
+    }
+    const bool writes = ballot.decision.writer() == context_.place.group;
+    return writes ? write_result(ballot, ensemble, out) : results::RunEnd{};
 }
 
-RunEnd JobController::write_result(const comm::Ballot& ballot, const Vote& vote,
-                                   std::ostream& out) {
+results::RunEnd JobController::write_result(const comm::Ballot& ballot,
+                                            const EnsembleResult& ensemble, std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
-    const Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(start_, vote, closing, out);
-    if (start_.repetitions == 1) return {result.record.verdict.exit_code, false};
-    return close_repetition(start_, {result.record, result.manifest, all_answer(ballot.decision)},
-                            out);
+    const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
+    const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
+    if (context_.program.repetitions == 1) return {result.record.verdict.exit_code, false};
+    return results::close_repetition(
+        context_, {result.record, result.manifest, all_answer(ballot.decision)}, out);
 }
 
 }  // namespace hpcai::benchmark

@@ -6,11 +6,11 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/results/record.hpp>
+#include <hpcai/results/repetitions.hpp>
 
-#include "group_outcome.hpp"
-#include "repetitions.hpp"
-#include "run_context.hpp"
-#include "vote.hpp"
+#include "ensemble_result.hpp"
 
 namespace hpcai::benchmark {
 
@@ -20,8 +20,10 @@ class JobController {
 public:
     /// What is given must outlive the object; `since_start` began with the program, or
     /// with its repetition.
-    JobController(const Start& start, comm::MpiWorld& world, const Stopwatch& since_start)
-        : start_(start),
+    JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
+                  const Stopwatch& since_start)
+        : run_(run),
+          context_(run.context),
           world_(world),
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
@@ -36,17 +38,20 @@ public:
     /// where a group could not write its checkpoint, or watchdog where groups were `terminated`
     /// beside one that has failed. Every rank hears alike whether another run
     /// follows. Never throws: what goes wrong is told on standard error and becomes the exit code.
-    RunEnd finish(const GroupOutcome& mine, Logger& log, std::ostream& out);
+    results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
-    void outlive_others(bool speaks);
-    RunEnd lead(const GroupOutcome& mine, Logger& log, std::ostream& out);
-    RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
-    RunEnd vote_and_write(const comm::Ballot& ballot, const GroupOutcome& mine, std::ostream& out);
-    RunEnd write_result(const comm::Ballot& ballot, const Vote& vote, std::ostream& out);
+    void wait_until_others_exit(bool speaks);
+    results::RunEnd lead(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
+    results::RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
+    results::RunEnd vote_and_write(const comm::Ballot& ballot, const group::GroupOutcome& mine,
+                                   std::ostream& out);
+    results::RunEnd write_result(const comm::Ballot& ballot, const EnsembleResult& vote,
+                                 std::ostream& out);
     std::vector<int> leaders() const;  // world ranks, by group
 
-    const Start& start_;
+    const results::LaunchedRun run_;
+    const context::RunContext& context_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
     Stopwatch since_training_;  // evaluations and all

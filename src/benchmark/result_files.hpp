@@ -4,8 +4,9 @@
 #include <iosfwd>
 #include <string>
 
-#include "record.hpp"
-#include "run_context.hpp"
+#include <hpcai/results/record.hpp>
+
+#include "ensemble_result.hpp"
 
 namespace hpcai::benchmark {
 
@@ -14,9 +15,9 @@ struct WrittenResult {
     std::string manifest;  // its SHA-256
 };
 
-/// Scores the run, writes all files of its result, the summary last, and prints that to `out`,
-/// whether the files could be written or not. Throws Error(usage) where they could not.
-WrittenResult write_result(const Start& start, const Vote& vote, const Closing& closing,
-                           std::ostream& out);
+/// Scores the run and writes all files of its result, the summary last. Prints the summary to `out`
+/// even if the files could not be written; then throws Error(usage).
+WrittenResult write_result(const results::LaunchedRun& run, const EnsembleResult& ensemble,
+                           const results::Closing& closing, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -14,138 +14,143 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/group/autotune_log.hpp>
+#include <hpcai/group/energy_monitor.hpp>
+#include <hpcai/group/group_job.hpp>
+#include <hpcai/group/group_log.hpp>
+#include <hpcai/group/training_state.hpp>
+#include <hpcai/launch/prepare_run.hpp>
+#include <hpcai/launch/run_under_mpi.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/results/repetitions.hpp>
+#include <hpcai/results/result_directory.hpp>
+#include <hpcai/speed/ceiling.hpp>
 #include <hpcai/training/faults.hpp>
 #include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
-#include "base_model.hpp"
-#include "ceiling.hpp"
-#include "core_counters.hpp"
-#include "environment.hpp"
-#include "group_job.hpp"
-#include "group_log.hpp"
-#include "group_outcome.hpp"
-#include "in_world.hpp"
 #include "job_controller.hpp"
-#include "result_directory.hpp"
-#include "start.hpp"
-#include "tuning_note.hpp"
 
 namespace hpcai::benchmark {
 namespace {
 
-verification::VerdictFacts facts_at_start(const Start& start) {
+using context::RunContext;
+using launch::PreparedRun;
+
+verification::VerdictFacts facts_at_start(const data::SampleSets& samples) {
     verification::VerdictFacts facts;
-    facts.training_samples = start.samples.training->samples();
-    facts.validation_samples = start.samples.validation->samples();
-    facts.objections = start.samples.objections;
+    facts.training_samples = samples.training->samples();
+    facts.validation_samples = samples.validation->samples();
+    facts.objections = samples.objections;
     return facts;
 }
 
-void print_start(const Start& start, std::ostream& log) {
+void print_start(const PreparedRun& run, std::ostream& log) {
+    const RunContext& context = run.context;
     plan::GroupMapSettings settings;
-    for (std::size_t rank = 0; rank < start.hostnames.size(); ++rank) {
+    for (std::size_t rank = 0; rank < context.hostnames.size(); ++rank) {
         const auto node =
-            static_cast<std::size_t>(start.controller.place(static_cast<int>(rank)).node);
+            static_cast<std::size_t>(context.controller.place(static_cast<int>(rank)).node);
         if (settings.node_names.size() <= node) settings.node_names.resize(node + 1);
-        settings.node_names[node] = start.hostnames[rank];
+        settings.node_names[node] = context.hostnames[rank];
     }
-    if (start.repetitions > 1) {
-        log << fmt::format("repetition {} of {}, seed {}\n", start.repetition, start.repetitions,
-                           start.config.run.seed);
+    if (context.program.repetitions > 1) {
+        log << fmt::format("repetition {} of {}, seed {}\n", context.program.repetition,
+                           context.program.repetitions, context.config.run.seed);
     }
-    log << plan::draw_group_map(start.controller, settings)
-        << "device of rank 0: " << start.ranks.front().device << "; computing in "
-        << name_of(start.precision) << start.device_note
-        << "\nresult directory: " << start.output.string() << "\n";
+    log << plan::draw_group_map(context.controller, settings)
+        << "device of rank 0: " << context.ranks.front().device << "; computing in "
+        << name_of(run.resources.precision) << run.device_note
+        << "\nresult directory: " << context.output.string() << "\n";
     for (const std::string& rule :
-         verification::broken_rules(start.config, facts_at_start(start))) {
+         verification::broken_rules(context.config, facts_at_start(run.resources.samples))) {
         log << "the result will be INVALID: " << rule << "\n";
     }
     if (training::faults_are_built_in()) {
         log << "this program injects faults: "
             << training::describe_faults(training::faults_of_environment()) << "\n";
     }
-    const std::string incomplete = verification::what_submission_lacks(start.config);
+    const std::string incomplete = verification::what_submission_lacks(context.config);
     if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
     log << std::flush;
 }
 
-/// The result directory with its logs is made later: the first rank tells standard error.
-void build_model(const Start& start, int world_rank, std::optional<BaseModel>& model) {
+/// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
+void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
     forget_peak_resident_bytes();  // of the ceiling's matrices, and of other repetitions
-    const bool speaks = world_rank == 0;
+    const bool logs = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
-    std::optional<TuningNote> note;
-    if (speaks) note.emplace(device::tuning_of(*start.device), *log);
-    model.emplace(start);
-    if (speaks) note->finish(device::tuning_of(*start.device));
+    std::optional<group::AutotuneLog> note;
+    if (logs) note.emplace(device::tuning_of(*run.resources.device), *log);
+    state.emplace(run.context, run.resources);
+    if (logs) note->finish(device::tuning_of(*run.resources.device));
 }
 
 /// What must outlive MPI: after a failure MPI may still be working on the gradients.
 struct RunSession {
-    std::optional<Start> start;
-    std::optional<BaseModel> model;
-    std::unique_ptr<comm::GradientReducer> reducer;
+    std::optional<PreparedRun> run;
+    std::optional<group::TrainingState> training;
 
-    /// Which MPI knows nothing of.
+    /// Frees data that no pending MPI request references.
     void drop_data() {
-        model->drop_pictures();
-        start->samples = {};
+        training->pictures.reset();
+        run->resources.samples = {};
     }
 };
 
-void leave_stage(const Start& start, bool is_success, int world_rank, Logger& log) {
-    if (start.samples.stage == nullptr) return;
-    if (const std::int64_t lost = start.samples.stage->lost_copies(); lost > 0) {
+void leave_stage(const PreparedRun& run, bool is_success, Logger& log) {
+    const auto& stage = run.resources.samples.stage;
+    if (stage == nullptr) return;
+    if (const std::int64_t lost = stage->lost_copies(); lost > 0) {
         log.warn("rank {} read {} from their sources, as their staged copies were lost or damaged",
-                 world_rank, counted(lost, "sample"));
+                 run.context.place.world_rank, counted(lost, "sample"));
     }
-    start.samples.stage->leave(is_success);
+    stage->leave(is_success);
 }
 
 struct Invocation {
     comm::MpiWorld& world;
-    const RunRequest& request;
+    const context::RunRequest& request;
     std::ostream& out;
 };
 
-/// Of a program that can; no measurement of anything comes of it.
-void expect_faults(comm::Communicator& everyone, Start& start) {
-    comm::run_together(everyone, [&] {
-        const plan::Layout& layout = start.controller.layout();
-        training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
-    });
-    if (training::faults_are_built_in()) object_to_faults({{kFaultsFact, ""}}, start.samples);
+/// Prepares a run up to the point where its groups can train. Collective among all ranks.
+std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& start_up,
+                                  context::RepeatedRuns& series, RunSession& session) {
+    comm::Communicator& everyone = start_up.everyone();
+    PreparedRun& run =
+        session.run.emplace(launch::prepare_run(invocation.request, start_up, series));
+    RunContext& context = run.context;
+    run.launch.roofline = speed::find_ceiling(context, run.resources, everyone);
+    comm::run_together(everyone, [&] { build_model(run, session.training); });
+    run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
+    std::unique_ptr<Logger> log;
+    comm::run_together(everyone, [&] { log = group::open_group_log(context); });
+    if (context.place.world_rank == 0) print_start(run, std::cerr);
+    run.resources.counters = group::find_counters(context);
+    context.program.exit_ends_others = invocation.world.exit_would_end_others();
+    return log;
 }
 
-/// One run of `series`. Behind one of which all went well MPI is done with the session.
-RunEnd run_once(const Invocation& invocation, Series& series, std::list<RunSession>& sessions) {
-    comm::MpiWorld& world = invocation.world;
+/// One run of `series`. After a run without failures MPI no longer uses the session.
+results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& series,
+                         std::list<RunSession>& sessions) {
     const Stopwatch since_start;
     RunSession& session = sessions.emplace_back();
-    comm::StartUp start_up = world.start_up();
-    Start& start = session.start.emplace(agree_on_start(invocation.request, start_up, series));
-    expect_faults(start_up.everyone(), start);
-    start.ceiling = find_ceiling(start, start_up.everyone());
-    std::optional<BaseModel>& model = session.model;
-    comm::run_together(start_up.everyone(), [&] { build_model(start, world.rank(), model); });
-    start.environment = describe_environment(start, invocation.request.command_line);
-    make_result_directory(start, start_up.everyone());
-    std::unique_ptr<Logger> log;
-    comm::run_together(start_up.everyone(), [&] { log = open_group_log(start); });
-    if (world.rank() == 0) print_start(start, std::cerr);
-    start.counters = find_counters(start);
-    start.exit_ends_others = world.exit_would_end_others();
-    RunEnd end;
+    comm::StartUp start_up = invocation.world.start_up();
+    const std::unique_ptr<Logger> log = start_run(invocation, start_up, series, session);
+    const PreparedRun& run = *session.run;
+    results::RunEnd end;
     bool is_success = false;
     {
-        const auto group = std::move(start_up).split(start.place.group, start.place.group_rank);
-        JobController controller(start, world, since_start);
-        const GroupOutcome outcome = run_group(start, *model, *group, session.reducer, *log);
+        const plan::RankPlace& place = run.context.place;
+        const auto group = std::move(start_up).split(place.group, place.group_rank);
+        JobController controller({run.context, run.launch, run.resources.samples}, invocation.world,
+                                 since_start);
+        const group::GroupOutcome outcome =
+            group::run_group(run.context, run.resources, *session.training, *group, *log);
         is_success = outcome.status.state == comm::GroupState::completed;
-        leave_stage(start, is_success, world.rank(), *log);
+        leave_stage(run, is_success, *log);
         end = controller.finish(outcome, *log, invocation.out);
     }
     if (end.another && is_success) {
@@ -156,15 +161,17 @@ RunEnd run_once(const Invocation& invocation, Series& series, std::list<RunSessi
     return end;
 }
 
-/// All runs of run.repeat, as long as every rank is there. What ends a start ends them.
-ExitCode run_series(const Invocation& invocation, Series series, std::list<RunSession>& sessions) {
+/// Makes all runs of run.repeat while every rank takes part. An error before a run begins ends
+/// them.
+ExitCode run_series(const Invocation& invocation, context::RepeatedRuns series,
+                    std::list<RunSession>& sessions) {
     while (true) {
         try {
-            const RunEnd end = run_once(invocation, series, sessions);
+            const results::RunEnd end = run_once(invocation, series, sessions);
             if (!end.another) return end.code;
         } catch (const Error& error) {
             if (series.number > 1 && invocation.world.rank() == 0) {
-                note_stop(
+                results::note_stop(
                     series.folder,
                     fmt::format("repetition {} could not start: {}", series.number, error.what()),
                     invocation.out);
@@ -177,12 +184,12 @@ ExitCode run_series(const Invocation& invocation, Series series, std::list<RunSe
 
 }  // namespace
 
-ExitCode run_benchmark(const RunRequest& request, std::ostream& out) {
+ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const StopSignals signals;
-    const Series series;
+    const context::RepeatedRuns series;
     training::faults_of_environment();  // or throws, on all ranks alike
     std::list<RunSession> sessions;
-    return in_world(request.command_line, [&](comm::MpiWorld& world) {
+    return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         return run_series({world, request, out}, series, sessions);
     });
 }

@@ -15,20 +15,20 @@
 #include <hpcai/benchmark/score.hpp>
 #include <hpcai/comm/thread_ranks.hpp>
 #include <hpcai/config/reader.hpp>
+#include <hpcai/group/completed_group.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/launch/environment.hpp>
 #include <hpcai/report/progress.hpp>
+#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/result_directory.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/manifest.hpp>
 
-#include "checkpoint_folder.hpp"
-#include "directory_lock.hpp"
-#include "environment.hpp"
-#include "group_outcome.hpp"
-#include "launch_file.hpp"
-#include "progress_file.hpp"
-#include "result_directory.hpp"
 #include "result_files.hpp"
-#include "result_layout.hpp"
-#include "result_reader.hpp"
-#include "stored_group.hpp"
 
 namespace hpcai::benchmark {
 namespace {
@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 
 /// The groups of a run, by their files.
 struct StoredGroups {
-    std::vector<GroupOutcome> finished;       // without predictions
-    std::vector<comm::GroupStatus> statuses;  // of all
+    std::vector<group::GroupOutcome> finished;  // without predictions
+    std::vector<comm::GroupStatus> statuses;    // of all
 };
 
 config::Config read_config(const fs::path& output) {
@@ -46,12 +46,13 @@ config::Config read_config(const fs::path& output) {
     return config::parse(config::read_file(path), path, {});
 }
 
-/// The start of the program that trained, as far as a vote needs it: this one has no device.
-Start start_of(const fs::path& output, const LaunchRecord& launch, config::Config config) {
+/// Returns the context of the program that trained, from its launch record.
+context::RunContext context_of(const fs::path& output, const LaunchRecord& launch,
+                               config::Config config) {
     const TopologyRecord& topology = launch.topology;
     std::vector<int> nodes, ranks_of_node(topology.map.size());
     std::vector<std::string> hostnames;
-    std::vector<RankFacts> ranks;
+    std::vector<context::RankFacts> ranks;
     int fullest = 0;
     for (const PlaceRecord& place : topology.map) {
         nodes.push_back(place.node);
@@ -64,28 +65,22 @@ Start start_of(const fs::path& output, const LaunchRecord& launch, config::Confi
                           fullest),
         nodes);
     const plan::RankPlace place = controller.place(0);
+    return {.config = std::move(config),
+            .controller = std::move(controller),
+            .place = place,
+            .output = output,
+            .hostnames = std::move(hostnames),
+            .ranks = std::move(ranks),
+            .resumes = true,
+            .program = {}};
+}
+
+data::SampleSets open_samples(const context::RunContext& context, const LaunchRecord& launch) {
     const auto alone = comm::make_self_communicator();
-    data::SampleSets samples = data::make_sample_sets(config, *alone);
-    require_same_samples(output, samples, launch);
-    object_to_faults(launch.environment, samples);
-    samples.staging = launch.staging;
-    samples.staging_seconds = launch.staging_seconds.value.value_or(0);
-    Start start{std::move(config),
-                std::move(controller),
-                place,
-                output,
-                std::move(hostnames),
-                std::move(ranks),
-                std::move(samples),
-                nullptr,
-                precision_named(launch.precision),
-                launch.started_utc,
-                device::count_cores().allowed};
-    start.ceiling = launch.roofline;
-    start.determinism = launch.determinism;
-    start.environment = launch.environment;
-    start.resumes = true;
-    return start;
+    data::SampleSets samples = data::make_sample_sets(context.config, *alone);
+    results::require_same_samples(context.output, samples, launch);
+    launch::object_to_faults(launch.environment, samples);
+    return samples;
 }
 
 std::string last_words(const ProgressRecord& progress) {
@@ -98,12 +93,12 @@ std::string last_words(const ProgressRecord& progress) {
 
 /// By all that it has left behind; `why` is what read_finished_group says.
 std::string why_unfinished(const fs::path& output, int group, int ranks, std::string why) {
-    const GroupProgress found = read_progress(output, group);
+    const GroupProgress found = results::read_progress(output, group);
     const bool has_died = found.progress && found.progress->reason.empty() &&
                           found.progress->state != ProgressState::finished;
     if (has_died) why = last_words(*found.progress);
     if (found.progress && !found.progress->reason.empty()) why = found.progress->reason;
-    const std::int64_t step = last_checkpoint(output, group, ranks);
+    const std::int64_t step = results::last_checkpoint(output, group, ranks);
     return step > 0 ? fmt::format("{}; has a checkpoint of step {}", why, step) : why;
 }
 
@@ -112,9 +107,9 @@ StoredGroups look_at_groups(const fs::path& output, const config::Config& config
     StoredGroups groups;
     for (int group = 0; group < topology.groups; ++group) {
         std::string why;
-        if (auto result = read_finished_group(output, config.workload, group, &why)) {
+        if (auto result = results::read_finished_group(output, config.workload, group, &why)) {
             groups.statuses.push_back(comm::GroupStatus::of(group, comm::GroupState::completed));
-            GroupOutcome& outcome = groups.finished.emplace_back();
+            group::GroupOutcome& outcome = groups.finished.emplace_back();
             outcome.result = std::move(*result);
             outcome.status = groups.statuses.back();
         } else {
@@ -138,7 +133,7 @@ void require_all(const ScoreRequest& request, const StoredGroups& groups, int ra
         missing.resize(kMostNamed);
         missing.push_back(fmt::format("and {} more", more));
     }
-    const std::string resume = resume_command(ranks, request.directory);
+    const std::string resume = results::resume_command(ranks, request.directory);
     require(!groups.finished.empty(), ExitCode::all_groups_failed,
             "{}: no group has finished ({}); `{}` goes on with them", request.directory,
             fmt::join(missing, "; "), resume);
@@ -149,19 +144,22 @@ void require_all(const ScoreRequest& request, const StoredGroups& groups, int ra
             fmt::join(missing, "; "), resume);
 }
 
-/// Each member is a rank of the vote, and a thread.
-Vote vote_of(const Start& start, std::vector<GroupOutcome>& members) {
-    Vote vote;
+/// Combines the members, each of which is a rank of the vote and runs in a thread.
+EnsembleResult combine(const results::LaunchedRun& run, std::vector<group::GroupOutcome>& members) {
+    const config::Config& config = run.context.config;
+    const int threads = device::count_cores().allowed;
+    EnsembleResult ensemble;
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
-        GroupOutcome& mine = members[static_cast<std::size_t>(leaders.rank())];
-        load_predictions(start, mine);
-        if (start.config.bagging.sampler == config::Sampler::none) {  // all are in every bag
-            mine.out_of_bag.resize(static_cast<std::size_t>(start.samples.training->samples()));
+        group::GroupOutcome& mine = members[static_cast<std::size_t>(leaders.rank())];
+        group::load_predictions(run.context, run.samples, threads, mine);
+        if (config.bagging.sampler == config::Sampler::none) {  // all are in every bag
+            mine.out_of_bag.resize(static_cast<std::size_t>(run.samples.training->samples()));
         }
-        Vote counted = hold_vote(*make_workload(start), mine, leaders);
-        if (leaders.rank() == 0) vote = std::move(counted);
+        EnsembleResult combined =
+            combine_members(*group::make_workload(config, run.samples), mine, leaders);
+        if (leaders.rank() == 0) ensemble = std::move(combined);
     });
-    return vote;
+    return ensemble;
 }
 
 void require_run(const fs::path& output) {
@@ -183,23 +181,26 @@ void require_unscored(const fs::path& output) {
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
     require_run(output);
-    const auto lock = lock_directory(output, storage::FileLock::Kind::exclusive);
+    const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
     config::Config config = read_config(output);
-    const LaunchRecord launch = read_launch_file(output);
-    require_same_config(output, config, launch);
+    const LaunchRecord launch = results::read_launch_file(output);
+    results::require_same_config(output, config, launch);
+    context::precision_named(launch.precision);  // or throws
     StoredGroups groups = look_at_groups(output, config, launch.topology);
     require_all(request, groups, launch.topology.ranks);
-    const Start start = start_of(output, launch, std::move(config));
-    const Vote vote = vote_of(start, groups.finished);
+    const context::RunContext context = context_of(output, launch, std::move(config));
+    const data::SampleSets samples = open_samples(context, launch);
+    const results::LaunchedRun run{context, launch, samples};
+    const EnsembleResult ensemble = combine(run, groups.finished);
     std::set<int> whole_groups;
-    for (const GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
-    move_attempt_away(start, StaleRecords::unreadable, whole_groups);
-    for (const int group : whole_groups) remove_group_checkpoints(output, group);
-    const Quantity unknown = nothing(
+    for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
+    results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);
+    for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
+    const Quantity unknown = verification::nothing(
         "the program that trained ended before its result, which `hpcai500 score` has written");
-    const Closing closing{groups.statuses, unknown, unknown};
-    return write_result(start, vote, closing, out).record.verdict.exit_code;
+    const results::Closing closing{groups.statuses, unknown, unknown};
+    return write_result(run, ensemble, closing, out).record.verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

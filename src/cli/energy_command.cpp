@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/meters/external_readings.hpp>
 #include <hpcai/meters/utc.hpp>
 #include <hpcai/report/summary.hpp>
+#include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -46,7 +46,7 @@ struct Account {
 
 /// The sealed result and its manifest's SHA-256.
 RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
-    RunRecord record = benchmark::read_result(directory);
+    RunRecord record = results::read_result(directory);
     require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
             "{}: has no {} that lists result.json; energy belongs to a sealed result",
             printable(directory.string()), storage::kManifestName);

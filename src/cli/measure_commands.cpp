@@ -4,11 +4,11 @@
 #include <ostream>
 #include <vector>
 
-#include <hpcai/benchmark/bench.hpp>
-#include <hpcai/benchmark/doctor.hpp>
-#include <hpcai/benchmark/roofline.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/report/roofline.hpp>
+#include <hpcai/speed/bench.hpp>
+#include <hpcai/speed/doctor.hpp>
+#include <hpcai/speed/roofline.hpp>
 #include <hpcai/storage/file.hpp>
 
 #include "commands.hpp"
@@ -35,18 +35,18 @@ std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
 
 ExitCode bench(const BenchOptions& options, const Context& context) {
     const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
-    const benchmark::BenchReport report = benchmark::run_bench(load(options.config), options.steps);
+    const speed::BenchReport report = speed::run_bench(load(options.config), options.steps);
     if (roofline) {
-        storage::write_file_durably(options.svg, benchmark::bench_svg(report, *roofline));
+        storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
     }
-    context.out << (options.json ? benchmark::bench_json(report) : benchmark::bench_text(report));
+    context.out << (options.json ? speed::bench_json(report) : speed::bench_text(report));
     return ExitCode::ok;
 }
 
 constexpr double kMostSeconds = 3600;
 
 struct RooflineOptions {
-    benchmark::RooflineRequest request;
+    speed::RooflineRequest request;
     ConfigSource config;
     std::string device;
     std::string precision;
@@ -55,7 +55,7 @@ struct RooflineOptions {
 };
 
 ExitCode roofline(const RooflineOptions& options, const Context& context) {
-    benchmark::RooflineRequest request = options.request;
+    speed::RooflineRequest request = options.request;
     request.config_path = options.config.path;
     request.overrides = options.config.overrides;
     if (!options.device.empty()) request.overrides.push_back("device.kind=" + options.device);
@@ -64,7 +64,7 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
         request.one_precision = true;
     }
     request.command_line = context.command_line;
-    return benchmark::run_roofline(request, [&](const RooflineRecord& record) {
+    return speed::run_roofline(request, [&](const RooflineRecord& record) {
         const std::string json = report::to_json(record);
         if (!options.output.empty()) storage::write_file_durably(options.output, json);
         context.out << (options.json ? json : report::roofline_text(record)) << std::flush;
@@ -72,16 +72,16 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
 }
 
 struct DoctorOptions {
-    benchmark::DoctorRequest request;
+    speed::DoctorRequest request;
     ConfigSource config;
 };
 
 ExitCode doctor(const DoctorOptions& options, const Context& context) {
-    benchmark::DoctorRequest request = options.request;
+    speed::DoctorRequest request = options.request;
     request.config_path = options.config.path;
     request.overrides = options.config.overrides;
     request.command_line = context.command_line;
-    return benchmark::run_doctor(request, context.out);
+    return speed::run_doctor(request, context.out);
 }
 
 }  // namespace

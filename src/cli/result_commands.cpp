@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/benchmark/export_weights.hpp>
-#include <hpcai/benchmark/report_files.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
+#include <hpcai/results/export_weights.hpp>
+#include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -68,11 +68,11 @@ nlohmann::ordered_json findings_json(const verification::SeriesVerification& ser
 ExitCode verify(const VerifyOptions& options, const Context& context) {
     if (verification::has_repetitions(options.directory)) {
         const auto series =
-            verification::verify_repetitions(options.directory, benchmark::verify_result);
+            verification::verify_repetitions(options.directory, results::verify_result);
         context.out << (options.json ? json_text(findings_json(series)) : findings_text(series));
         return series.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
     }
-    const verification::Verification verification = benchmark::verify_result(options.directory);
+    const verification::Verification verification = results::verify_result(options.directory);
     context.out << (options.json ? json_text(findings_json(verification))
                                  : findings_text(verification));
     return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
@@ -113,13 +113,13 @@ bool is_verified(const std::string& directory, const std::vector<verification::F
 
 verification::Submission submission_of(const std::string& directory, bool unverified) {
     if (!verification::has_repetitions(directory)) {
-        const verification::Verification checked = benchmark::verify_result(directory);
+        const verification::Verification checked = results::verify_result(directory);
         const bool is_whole =
             is_verified(directory, checked.findings, unverified, checked.record.has_value());
         return {directory, *checked.record, is_whole, checked.manifest};
     }
     const verification::SeriesVerification series =
-        verification::verify_repetitions(directory, benchmark::verify_result);
+        verification::verify_repetitions(directory, results::verify_result);
     const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
     const bool can_be_read = index < series.runs.size() && series.runs[index].record;
     const bool is_whole = is_verified(directory, series.findings, unverified, can_be_read);
@@ -147,12 +147,12 @@ struct ReportOptions {
 
 ExitCode report(const ReportOptions& options, const Context& context) {
     if (options.output.empty()) {
-        benchmark::renew_report_files(options.directory);
+        results::renew_report_files(options.directory);
         context.out << "wrote report.html and mllog in " << printable(options.directory) << '\n';
         return ExitCode::ok;
     }
-    const RunRecord record = benchmark::read_result(options.directory);
-    const auto files = benchmark::render_report_files(options.directory, record);
+    const RunRecord record = results::read_result(options.directory);
+    const auto files = results::render_report_files(options.directory, record);
     storage::write_file_durably(options.output, files.at("report.html"));
     context.out << "wrote " << printable(options.output) << '\n';
     return ExitCode::ok;
@@ -165,7 +165,7 @@ struct ExportOptions {
 };
 
 ExitCode export_group(const ExportOptions& options, const Context& context) {
-    benchmark::export_weights(options.directory, options.group, options.output);
+    results::export_weights(options.directory, options.group, options.output);
     context.out << "wrote " << printable(options.output) << '\n';
     return ExitCode::ok;
 }

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <hpcai/benchmark/run.hpp>
-#include <hpcai/benchmark/run_status.hpp>
 #include <hpcai/benchmark/score.hpp>
+#include <hpcai/results/run_status.hpp>
 
 #include "commands.hpp"
 
@@ -51,7 +51,7 @@ ExitCode status(const StatusOptions& options, const Context& context) {
     const bool is_terminal = isatty(STDOUT_FILENO) == 1;
     std::ostream& out = context.out;
     while (true) {
-        const benchmark::RunStatus status = benchmark::read_status(options.directory);
+        const results::RunStatus status = results::read_status(options.directory);
         if (options.watch && is_terminal) out << kClearTerminal;
         out << status.text << std::flush;
         if (!options.watch || status.is_final || !out.good()) return status.exit_code;

@@ -153,7 +153,7 @@ std::optional<tensor::DType> field_type(const config::Config& config) {
 
 /// Of the network that evaluates.
 double evaluation_bytes(const config::Config& config, int samples) {
-    constexpr int kRows = 32;  // as benchmark::BaseModel has it
+    constexpr int kRows = 32;  // as group::BaseModel has it
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;

@@ -21,7 +21,13 @@ using mpi_tests::world;
 /// A job whose groups of one rank each are done, however they ended.
 class FinishedJob : public testing::Test {
 protected:
-    Start make_start(const fs::path& output) const {
+    struct Run {
+        context::RunContext context;
+        LaunchRecord launch;
+        data::SampleSets samples;
+    };
+
+    Run make_run(const fs::path& output) const {
         const int ranks = world().mpi.size();
         config::Config config;
         config.bagging.groups = ranks;
@@ -32,30 +38,31 @@ protected:
             plan::make_layout(config.bagging, config.training, {}, ranks, ranks);
         plan::ParallelismController controller(layout, world().node_of_world_rank);
         const plan::RankPlace place = controller.place(world().mpi.rank());
-        data::SampleSets samples{data::make_synthetic_samples(config, data::Split::training),
-                                 data::make_synthetic_samples(config, data::Split::validation)};
-        return {config,
-                std::move(controller),
-                place,
-                output,
-                world().hostnames,
-                std::vector<RankFacts>(static_cast<std::size_t>(ranks), {1, "paper"}),
-                std::move(samples),
-                nullptr,
-                {},
-                "2022-11-05T14:03:09Z"};
+        Run run{.context = {.config = config,
+                            .controller = std::move(controller),
+                            .place = place,
+                            .output = output,
+                            .hostnames = world().hostnames,
+                            .ranks = std::vector<context::RankFacts>(
+                                static_cast<std::size_t>(ranks), {1, "paper"})},
+                .samples = {data::make_synthetic_samples(config, data::Split::training),
+                            data::make_synthetic_samples(config, data::Split::validation)}};
+        run.launch.precision = "fp32";
+        run.launch.started_utc = "2022-11-05T14:03:09Z";
+        run.launch.staging = run.samples.staging;
+        return run;
     }
 
-    GroupOutcome failed() const {
-        GroupOutcome outcome;
+    group::GroupOutcome failed() const {
+        group::GroupOutcome outcome;
         outcome.result.record.failure = "no data";
         outcome.status = comm::GroupStatus::of(world().mpi.rank(), comm::GroupState::failed,
                                                ExitCode::data, "no data");
         return outcome;
     }
 
-    GroupOutcome completed() const {
-        GroupOutcome outcome;
+    group::GroupOutcome completed() const {
+        group::GroupOutcome outcome;
         outcome.result.record.group = world().mpi.rank();
         outcome.validation.outputs = {0.1F, 0.2F, 0.3F, 0.4F};
         outcome.validation.labels = {3};
@@ -63,30 +70,30 @@ protected:
         return outcome;
     }
 
-    RunEnd end_of(const Start& start, const GroupOutcome& outcome) {
+    results::RunEnd end_of(const Run& run, const group::GroupOutcome& outcome) {
         world().everyone.barrier();
         const Stopwatch watch;
-        JobController controller(start, world().mpi, watch);
+        JobController controller({run.context, run.launch, run.samples}, world().mpi, watch);
         const auto log = make_logger("test", (folder_.path() / "log.txt").string());
         testing::internal::CaptureStderr();
-        const RunEnd end = controller.finish(outcome, *log, out_);
+        const results::RunEnd end = controller.finish(outcome, *log, out_);
         error_ = testing::internal::GetCapturedStderr();
         seconds_ = watch.seconds();
         world().everyone.barrier();
         return end;
     }
-    ExitCode finish(const Start& start, const GroupOutcome& outcome) {
-        const RunEnd end = end_of(start, outcome);
+    ExitCode finish(const Run& run, const group::GroupOutcome& outcome) {
+        const results::RunEnd end = end_of(run, outcome);
         EXPECT_FALSE(end.another);
         return end.code;
     }
 
     /// The first of two runs; only rank 0 writes.
-    Start make_first_of_two() const {
+    Run make_first_of_two() const {
         fs::create_directories(folder_ / "repetition_1");
-        Start start = make_start(folder_ / "repetition_1");
-        start.repetitions = 2;
-        return start;
+        Run run = make_run(folder_ / "repetition_1");
+        run.context.program.repetitions = 2;
+        return run;
     }
 
     storage::TemporaryFolder folder_;
@@ -96,9 +103,9 @@ protected:
 };
 
 TEST_F(FinishedJob, TheWriterStoresTheResultEvenWhenTheCommandLineIsNotUtf8) {
-    Start start = make_start(folder_.path());
-    start.environment["command_line"] = "hpcai500 run --config caf\xe9.yaml";
-    const ExitCode code = finish(start, failed());
+    Run run = make_run(folder_.path());
+    run.launch.environment["command_line"] = "hpcai500 run --config caf\xe9.yaml";
+    const ExitCode code = finish(run, failed());
     const bool writes = world().mpi.rank() == 0;
     EXPECT_EQ(code, writes ? ExitCode::data : ExitCode::ok) << error_;
     EXPECT_EQ(fs::exists(folder_.path() / "environment.json"), writes);
@@ -107,8 +114,8 @@ TEST_F(FinishedJob, TheWriterStoresTheResultEvenWhenTheCommandLineIsNotUtf8) {
 }
 
 TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
-    const Start start = make_start("/dev/null/result");
-    const ExitCode code = finish(start, failed());
+    const Run run = make_run("/dev/null/result");
+    const ExitCode code = finish(run, failed());
     if (world().mpi.rank() != 0) {
         EXPECT_EQ(code, ExitCode::ok);
         return;
@@ -120,8 +127,8 @@ TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
 }
 
 TEST_F(FinishedJob, IsFollowedByAnotherRunWhereEveryRankAnswers) {
-    const Start start = make_first_of_two();
-    const RunEnd end = end_of(start, failed());
+    const Run run = make_first_of_two();
+    const results::RunEnd end = end_of(run, failed());
     EXPECT_TRUE(end.another) << error_;
     EXPECT_EQ(end.code, ExitCode::ok) << "the result has it";
     comm::StartUp again = world().mpi.start_up();
@@ -135,12 +142,12 @@ TEST_F(FinishedJob, IsFollowedByAnotherRunWhereEveryRankAnswers) {
 }
 
 TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
-    const Start start = make_first_of_two();
-    GroupOutcome lost = failed();
+    const Run run = make_first_of_two();
+    group::GroupOutcome lost = failed();
     if (world().mpi.rank() == world().mpi.size() - 1) {
         lost.status.exit_code = ExitCode::watchdog;
     }
-    const RunEnd end = end_of(start, lost);
+    const results::RunEnd end = end_of(run, lost);
     EXPECT_FALSE(end.another);
     EXPECT_THROW(world().mpi.start_up(), Error);
     if (world().mpi.rank() != 0) return;
@@ -151,10 +158,10 @@ TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
 }
 
 TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {
-    const Start start = make_start(folder_.path());
-    GroupOutcome outcome = completed();
+    const Run run = make_run(folder_.path());
+    group::GroupOutcome outcome = completed();
     if (world().mpi.rank() == 0) outcome.validation.labels.clear();  // the root cannot count
-    const ExitCode code = finish(start, outcome);
+    const ExitCode code = finish(run, outcome);
     EXPECT_LT(seconds_, 15) << "the wait for a rank that never comes would be 30 s";
     if (world().mpi.rank() == 0) {
         EXPECT_NE(code, ExitCode::ok);

@@ -4,7 +4,7 @@
 #include <iosfwd>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/benchmark/run_request.hpp>
+#include <hpcai/context/run_request.hpp>
 
 namespace hpcai::benchmark {
 
@@ -12,6 +12,6 @@ namespace hpcai::benchmark {
 /// bootstrap, training, vote, score, result directory. Initialises and ends MPI. The leader that
 /// writes the result prints the summary to `out`; progress and warnings go to standard error.
 /// Returns the verdict's exit code; never throws: a failure is printed once and returned.
-ExitCode run_benchmark(const RunRequest& request, std::ostream& out);
+ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/context/devices.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/meters/counter.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+
+namespace hpcai::context {
+
+/// What the runs of one invocation share. The first run determines it.
+struct RepeatedRuns {
+    Stopwatch since_program_start;
+    std::optional<config::Config> config;
+    std::filesystem::path folder;  // result directory; with run.repeat, the parent of all
+    int number = 1;                // number of the run that starts, from 1
+};
+
+/// The program that works on a run, and which of the runs of run.repeat that is.
+struct ProgramContext {
+    std::string started_utc;
+    Stopwatch since_start;
+    int repetition = 1;            // from 1
+    int repetitions = 1;           // run.repeat
+    bool exit_ends_others = true;  // whether the exit of this process ends ranks that still work
+};
+
+/// What every rank knows of its run before the ranks split into groups. It then stays as it is.
+struct RunContext {
+    config::Config config;
+    plan::ParallelismController controller;
+    plan::RankPlace place;               // of this rank
+    std::filesystem::path output;        // result directory
+    std::vector<std::string> hostnames;  // [world_rank]
+    std::vector<RankFacts> ranks;        // [world_rank]
+    bool resumes = false;                // an earlier program began the run
+    ProgramContext program;
+};
+
+/// What a rank computes with.
+struct Resources {
+    std::unique_ptr<device::Device> device;
+    device::Precision precision;
+    int threads = 1;  // host threads of this rank
+    data::SampleSets samples;
+    std::vector<meters::Counter> counters;  // those that this rank reads while its group trains
+};
+
+}  // namespace hpcai::context

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hpcai::context {
+
+/// The request of the command line.
+struct RunRequest {
+    std::string config_path;
+    std::vector<std::string> overrides;  // "section.key=value"
+    std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
+    std::string command_line;            // for the environment's record
+    std::string resume =
+        {};  // result directory of a run to resume; paths and overrides are then empty
+};
+
+}  // namespace hpcai::context

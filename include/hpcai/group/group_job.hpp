@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/training_state.hpp>
+
+namespace hpcai::group {
+
+/// Trains this rank's model with its group, evaluates it and stores the results in groups/<m>/
+/// (weights, predictions, record). Makes state.reducer. Never throws: a failure becomes the status
+/// of the outcome. Collective in the group.
+GroupOutcome run_group(const context::RunContext& context, const context::Resources& resources,
+                       TrainingState& state, comm::Communicator& group, Logger& log);
+
+}  // namespace hpcai::group

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/group/model.hpp>
+
+namespace hpcai::group {
+
+/// What one rank trains. It outlives MPI, because MPI may still use its memory after a failure.
+struct TrainingState {
+    /// Builds the configured model. Throws as Model, and Error(usage) when the device has no room
+    /// for data.resident_mib.
+    TrainingState(const context::RunContext& context, const context::Resources& resources);
+    /// Frees the memory that only training needs.
+    void drop_training();
+
+    Model model;
+    std::unique_ptr<data::ResidentPictures>
+        pictures;                                    // on the device; null where none are asked for
+    std::unique_ptr<comm::GradientReducer> reducer;  // null until the group trains
+};
+
+}  // namespace hpcai::group

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <hpcai/context/run_context.hpp>
+
+namespace hpcai::launch {
+
+/// The key in the environment of a run in which a program with fault injection took part, and the
+/// objection to its data.
+inline constexpr const char* kFaultsFact = "faults";
+inline constexpr const char* kFaultsObjection =
+    "a program that was built to inject faults took part";
+
+/// Adds the objection where `environment`, of the program that began the run, has the fact.
+void object_to_faults(const std::map<std::string, std::string>& environment,
+                      data::SampleSets& samples);
+
+/// SHA-256 of the running program, or "unreadable".
+std::string binary_digest();
+
+/// Returns allow-listed facts about program, machine and launch. The whole environment may hold
+/// secrets and is never copied.
+std::map<std::string, std::string> describe_environment(const context::RunContext& context,
+                                                        const data::SampleSets& samples,
+                                                        const std::string& program_sha256,
+                                                        const std::string& command_line);
+
+}  // namespace hpcai::launch

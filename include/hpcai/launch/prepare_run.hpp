@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/launch_record.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/context/run_request.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/storage/file_lock.hpp>
+
+namespace hpcai::launch {
+
+/// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
+/// get its effective form, so that no rank can see another configuration. Collective.
+config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone);
+
+/// Ranks of this rank's node that may use the same cores, itself among them. Collective.
+int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
+                        comm::Communicator& everyone);
+
+/// A run that can begin once its result directory exists.
+struct PreparedRun {
+    context::RunContext context;
+    context::Resources resources;
+    LaunchRecord launch;                      // all but the ceiling
+    std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory, held by rank 0
+    std::string device_note;  // why device.kind auto uses no GPU, if that is unexpected
+};
+
+/// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. The first
+/// run of `series` reads the configuration at rank 0. The seed of each run is one above the last. A
+/// resumed run has the configuration and the number of ranks of its directory. Writes no files
+/// except the copies of data.staging. Throws Error(launch), naming the right command, where the
+/// ranks do not fit the run or execute different programs; Error(usage) where the result directory
+/// exists and is not empty. Collective; a failure of one rank is thrown on all.
+PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
+                        context::RepeatedRuns& series);
+
+}  // namespace hpcai::launch

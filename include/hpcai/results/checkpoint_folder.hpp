@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+
+/// The checkpoints of a group, as files.
+namespace hpcai::results {
+
+/// Returns checkpoints/<group> in a result directory.
+std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
+
+/// Removes the checkpoints of a group. Call it after the group has stored its results and no rank
+/// writes checkpoints. Files that cannot be removed stay.
+void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
+
+/// Returns the step of the newest checkpoint that all `ranks` ranks of the group have marked as
+/// complete and that is not after step `steps`; 0 if there is none. Throws the errors of
+/// training::list_checkpoints.
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
+                             std::int64_t steps = std::numeric_limits<std::int64_t>::max());
+
+}  // namespace hpcai::results

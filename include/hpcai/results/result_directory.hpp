@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include <hpcai/base/launch_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/storage/file_lock.hpp>
+
+namespace hpcai::results {
+
+/// Throws Error(usage) where `wanted` is there and not an empty directory.
+void require_new_or_empty(const std::filesystem::path& wanted);
+
+/// Makes the result directory as the last step of a start-up, so that a rejected launch creates no
+/// files. Where a run is resumed, moves its result and the records of groups that failed or stopped
+/// to attempts/<n>/. Returns the lock of the directory, which the leaders of all groups share; it
+/// is null on other ranks. `lock` is the lock that rank 0 holds of a resumed run. Throws
+/// Error(usage), on all ranks, when the directory is not empty or cannot be made. Collective.
+std::shared_ptr<storage::FileLock> make_result_directory(const context::RunContext& context,
+                                                         const LaunchRecord& launch,
+                                                         std::shared_ptr<storage::FileLock> lock,
+                                                         comm::Communicator& everyone);
+
+/// Records of groups that are in the way of another attempt: those that cannot be read or say of a
+/// group that it finished, which has other predictions; or also those of groups that failed.
+enum class StaleRecords { unreadable, unfinished };
+
+/// Moves what was made of a run's end to attempts/<n>/, so that it can end again: a result, and
+/// such records, but for those of groups whose files are known to be whole. Throws Error(usage).
+void move_attempt_away(const context::RunContext& context, StaleRecords records,
+                       const std::set<int>& whole_groups = {});
+
+}  // namespace hpcai::results

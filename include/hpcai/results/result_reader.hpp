@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <hpcai/base/flight_record.hpp>
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/config/config.hpp>
+
+/// Readers of the files that groups store in a result directory.
+namespace hpcai::results {
+
+/// Reads a groups/<m>/record.json. Throws Error(data) that names the file.
+GroupResult read_record(const std::filesystem::path& path);
+
+/// Reads the record of a group that finished. The result is empty if the record is damaged or
+/// contains a failure, if a file is missing, or if the predictions do not have the recorded digest.
+/// `why`, which may be null, then receives the reason.
+std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
+                                               const config::WorkloadConfig& workload, int group,
+                                               std::string* why = nullptr);
+
+/// Protects finished groups with damaged files from being trained again when a run is resumed.
+/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group although
+/// its record contains no failure, or although its record is unreadable and it has no checkpoint.
+/// The run has `groups` groups of `ranks` ranks.
+void require_undamaged_groups(const std::filesystem::path& output,
+                              const config::WorkloadConfig& workload, int groups, int ranks);
+
+/// Reads the record of a group of `ranks` ranks that did not finish. If there is no readable
+/// record, only the numbers of the group and of its ranks are set.
+GroupResult read_failed_group(const std::filesystem::path& output, int group, int ranks);
+
+/// Reads a flight record. The result is empty if the file cannot be read.
+std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
+
+/// Describes why and since when the first rank of a group hangs, from its flight record. The text
+/// is empty if the rank has written no flight record.
+std::string hang_of(const std::filesystem::path& output, int group);
+
+}  // namespace hpcai::results

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/roofline_record.hpp>
+#include <hpcai/config/config.hpp>
+
+namespace hpcai::speed {
+
+/// Time of one operation in one pass, inside the step and measured alone.
+struct BenchOperation {
+    std::string name;
+    std::string operation;  // "convolution", ..., "sgd"
+    std::string pass;
+    double in_step_seconds = 0;  // median over the steps
+    double alone_seconds = 0;    // median of repeated runs of this operation only
+    double flops = 0;            // of one run, table3; 0: none are counted
+    double moved_bytes = 0;      // metrics::moved_bytes; 0: not known
+};
+
+struct BenchReport {
+    std::string device;
+    std::string model;
+    std::string precision;
+    std::int64_t batch_size = 0;
+    std::int64_t image_size = 0;   // pixels, the height
+    std::int64_t image_width = 0;  // pixels
+    std::int64_t steps = 0;
+    double step_seconds = 0;  // median
+    double fastest_step_seconds = 0;
+    double alone_sum_seconds = 0;              // of all operations
+    std::int64_t clock_readings_per_step = 0;  // to measure phases
+    double measuring_seconds_per_step = 0;     // these, times the measured cost of one
+    double images_per_second = 0;              // batch_size / step_seconds
+    double flops = 0;                          // FLOP/s by the table3 ledger
+    std::vector<BenchOperation> operations;
+};
+
+/// Speed of whole training steps (input upload, working copies, forward, backward, optimizer) of
+/// the configured model on random data that is in memory already, by one rank without
+/// communication, and of every operation alone. `steps` are timed after two that are not.
+/// Throws as the device does; Error(usage) when steps < 1.
+BenchReport run_bench(const config::Config& config, std::int64_t steps);
+
+/// A table: totals first, then the time by operation and pass, the slowest single ones last.
+std::string bench_text(const BenchReport& report);
+std::string bench_json(const BenchReport& report);
+
+/// The operations, as they ran in the step, against their FLOPs a byte, under the ceilings that
+/// `roofline` has for this precision (report::roofline_svg). Throws Error(data) where it has none.
+std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline);
+
+}  // namespace hpcai::speed

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace hpcai::group {
+
+/// What lies between the last look at which a run goes on and the end of its last checkpoint.
+struct StopCosts {
+    double copy_seconds = 0;      // of the longest copy to host memory so far
+    double write_seconds = 0;     // of the longest write so far; 0: none has been seen
+    double look_seconds = 0;      // between two looks
+    std::size_t first_bytes = 0;  // to be written, where none has been
+};
+
+/// How many seconds before the end of run.time_limit_seconds a run is to stop, that it has stopped
+/// by then; never more than half of the limit, or a short one would leave no time to train.
+double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds);
+
+/// What comes behind each so many steps and is not stopped by anything, such as an evaluation.
+class UninterruptiblePhases {
+public:
+    void every(std::int64_t steps) { steps_ = steps; }  // 0: there are none
+
+    void took(double seconds) { longest_seconds_ = std::max(longest_seconds_, seconds); }
+
+    bool is_due(std::int64_t steps_done) const { return steps_ > 0 && steps_done % steps_ == 0; }
+
+    /// Of the longest so far, where one comes behind so many steps; else 0.
+    double seconds_behind(std::int64_t steps_done) const {
+        return is_due(steps_done) ? longest_seconds_ : 0;
+    }
+
+private:
+    std::int64_t steps_ = 0;
+    double longest_seconds_ = 0;
+};
+
+}  // namespace hpcai::group

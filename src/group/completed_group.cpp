@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/data/subset.hpp>
+#include <hpcai/group/completed_group.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/workload.hpp>
+#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/result_reader.hpp>
+#include <hpcai/verification/judge.hpp>
+
+#include "epoch_source.hpp"
+#include "predict.hpp"
+
+namespace hpcai::group {
+namespace {
+
+/// Returns the labels of the test samples, -1 for a sample that an evaluation leaves out.
+std::vector<std::int32_t> validation_labels(
+    const std::shared_ptr<const data::SampleSet>& validation, const config::DataConfig& config,
+    int threads, bool any_left_out) {
+    const data::SampleSet& samples = *validation;
+    std::vector<std::int32_t> labels;
+    if (!any_left_out) {
+        for (std::int64_t sample = 0; sample < samples.samples(); ++sample) {
+            labels.push_back(samples.label(static_cast<std::uint32_t>(sample)));
+        }
+        return labels;
+    }
+    data::SourceSettings settings;
+    settings.decode_threads = decode_threads(config, threads);
+    settings.on_bad_sample = config.on_bad_sample;
+    data::EvaluationSource source(validation, settings);
+    source.begin();
+    for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
+        labels.push_back(source.next().labels.as<std::int32_t>().front());
+    }
+    return labels;
+}
+
+std::string text_of(const Quantity& quality) {
+    return quality.value ? fmt::format("{}", *quality.value) : quality.reason;
+}
+
+}  // namespace
+
+void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
+                      int threads, GroupOutcome& outcome) {
+    const bool any_left_out = outcome.result.bad_samples > 0 &&
+                              context.config.data.on_bad_sample == config::BadSamplePolicy::skip;
+    outcome.validation.labels =
+        validation_labels(samples.validation, context.config.data, threads, any_left_out);
+    const auto workload = make_workload(context.config, samples);
+    const auto directory = results::group_directory(context.output, outcome.result.record.group);
+    workload->load(directory, outcome);
+    GroupResult judged;
+    workload->judge(outcome.validation, judged);
+    require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
+            "'{}': says that its model's {} is {}, and by the test samples that are there now it "
+            "is {}: they are not those of the training",
+            (directory / "record.json").string(), verification::metric_of(context.config.workload),
+            text_of(outcome.result.quality), text_of(judged.quality));
+}
+
+void predict_out_of_bag(const context::RunContext& context, const context::Resources& resources,
+                        Model& model, comm::Communicator& group, GroupOutcome& outcome) {
+    outcome.out_of_bag = make_sampler(context, resources.samples).out_of_bag(model.number());
+    std::vector<std::uint32_t> chosen;
+    for (std::uint32_t sample = 0; sample < outcome.out_of_bag.size(); ++sample) {
+        if (outcome.out_of_bag[sample] != 0) chosen.push_back(sample);
+    }
+    if (chosen.empty()) return;
+    outcome.out_of_bag_samples =
+        predict(context, resources, model.store(),
+                data::make_subset(resources.samples.training, std::move(chosen)), group)
+            .predictions;
+}
+
+std::optional<GroupOutcome> load_completed_group(const context::RunContext& context,
+                                                 const context::Resources& resources,
+                                                 TrainingState& state, comm::Communicator& group,
+                                                 Logger& log) {
+    GroupOutcome outcome;
+    const int number = context.place.group;
+    std::int64_t is_finished = 0;
+    comm::run_together(group, [&] {
+        if (group.rank() != 0) return;
+        std::string why;
+        auto result =
+            results::read_finished_group(context.output, context.config.workload, number, &why);
+        if (!result) return log.info("group {} is to be trained: {}", number, why);
+        outcome.result = std::move(*result);
+        load_predictions(context, resources.samples, resources.threads, outcome);
+        is_finished = 1;
+    });
+    group.all_reduce_sum(std::span(&is_finished, 1));
+    if (is_finished == 0) return std::nullopt;
+    if (context.config.bagging.out_of_bag) {
+        state.drop_training();
+        comm::run_together(group, [&] {
+            state.model.load(results::group_directory(context.output, number) /
+                             "weights.safetensors");
+        });
+        predict_out_of_bag(context, resources, state.model, group, outcome);
+    }
+    if (group.rank() == 0) {
+        // The earlier program may have died before it removed them.
+        results::remove_group_checkpoints(context.output, number);
+        log.info("group {} has finished before: votes with its files", number);
+    }
+    outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
+    return outcome;
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/evaluation/average_precision.hpp>
+#include <hpcai/evaluation/coco_json.hpp>
+#include <hpcai/evaluation/detection_ensemble.hpp>
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/workload.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/verification/judge.hpp>
+
+namespace hpcai::group {
+namespace {
+
+// Of a detection in the network's output: x1, y1, x2, y2, score, category.
+constexpr std::int64_t kNumbersPerDetection = 6;
+constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
+
+class Detector final : public Workload {
+public:
+    explicit Detector(const config::Config& config, const data::SampleSets& samples)
+        : config_(config), samples_(samples) {}
+
+    std::int64_t outputs_per_sample() const override {
+        return kRowsPerSample * kNumbersPerDetection;
+    }
+
+    void judge(const training::Predictions& predictions, GroupResult& result) const override {
+        verification::judge_detections(annotations_of(predictions.labels).truth,
+                                       detections_of(predictions), result);
+    }
+
+    void store(const training::Predictions& predictions,
+               const std::filesystem::path& directory) const override {
+        storage::write_file_durably(
+            directory / "detections.json",
+            coco_detections(annotations_of(predictions.labels), detections_of(predictions)));
+    }
+
+    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override {
+        outcome.detections = evaluation::read_coco_detections(
+            directory / "detections.json", annotations_of(outcome.validation.labels));
+    }
+
+    EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+                                QualityRecord& quality) const override {
+        const std::vector<evaluation::Detection> said =
+            mine.detections ? *mine.detections : detections_of(mine.validation);
+        const evaluation::Member member{said, 1};
+        EnsemblePredictions ensemble;
+        ensemble.labels = mine.validation.labels;
+        ensemble.detections = evaluation::fuse_detections(
+            leaders, std::span(&member, 1), samples().samples(), verification::fusion_of(config_));
+        const evaluation::Annotations truth = annotations_of(ensemble.labels);
+        if (leaders.rank() == 0) {
+            verification::judge_fusion(truth, ensemble.detections, quality);
+        }
+        quality.members_interval = verification::detectors_interval(
+            leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
+        return ensemble;
+    }
+
+    void store(const EnsemblePredictions& ensemble,
+               const std::filesystem::path& directory) const override {
+        const evaluation::Annotations annotations = annotations_of(ensemble.labels);
+        storage::write_file_durably(directory / "ensemble.json",
+                                    coco_detections(annotations, ensemble.detections));
+        storage::write_file_durably(directory / "annotations.json", coco_annotations(annotations));
+    }
+
+private:
+    const data::SampleSet& samples() const { return *samples_.validation; }
+
+    /// The test samples; those that are not scored have nothing in them.
+    evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
+        const data::SampleFormat& format = samples().format();
+        evaluation::Annotations known;
+        known.truth = {samples().samples(), samples().classes(), {}};
+        ensure(static_cast<std::int64_t>(labels.size()) == known.truth.images,
+               "labels of {} of {} images", labels.size(), known.truth.images);
+        for (int category = 1; category <= samples().classes(); ++category) {
+            known.categories.push_back({category, samples().class_name(category)});
+        }
+        for (std::int64_t image = 0; image < known.truth.images; ++image) {
+            const auto sample = static_cast<std::uint32_t>(image);
+            known.images.push_back({image, samples().name(sample), format.width, format.height});
+            if (labels[sample] < 0) continue;
+            for (const data::Box& box : samples().boxes(sample)) {
+                known.truth.boxes.push_back(
+                    {image, box.category,
+                     evaluation::box_of_corners(box.x1, box.y1, box.x2, box.y2)});
+            }
+        }
+        return known;
+    }
+
+    /// Of the samples that are scored.
+    static std::vector<evaluation::Detection> detections_of(
+        const training::Predictions& predictions) {
+        std::vector<evaluation::Detection> found;
+        for (std::size_t image = 0; image < predictions.labels.size(); ++image) {
+            if (predictions.labels[image] < 0) continue;
+            for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
+                const auto at = static_cast<std::size_t>(
+                    (static_cast<std::int64_t>(image) * kRowsPerSample + row) *
+                    kNumbersPerDetection);
+                const auto numbers =
+                    std::span(predictions.outputs)
+                        .subspan(at, static_cast<std::size_t>(kNumbersPerDetection));
+                const auto category = static_cast<std::int32_t>(numbers[5]);
+                if (category == 0) break;  // the rest is unused
+                found.push_back(
+                    {static_cast<std::int64_t>(image), category, numbers[4],
+                     evaluation::box_of_corners(numbers[0], numbers[1], numbers[2], numbers[3])});
+            }
+        }
+        return found;
+    }
+
+    const config::Config& config_;
+    const data::SampleSets& samples_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Workload> make_detection(const config::Config& config,
+                                               const data::SampleSets& samples) {
+    return std::make_unique<Detector>(config, samples);
+}
+
+}  // namespace hpcai::group

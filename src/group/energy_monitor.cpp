@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/group/energy_monitor.hpp>
+#include <hpcai/verification/energy.hpp>
+
+#include "gather_results.hpp"
+
+namespace hpcai::group {
+namespace {
+
+constexpr const char* kSysfs = "/sys";
+constexpr double kCounterIntervalSeconds = 1;
+constexpr double kCounterTimeoutSeconds = 60;
+
+const std::string& host_of(const context::RunContext& context) {
+    return context.hostnames[static_cast<std::size_t>(context.place.world_rank)];
+}
+
+bool is_first_of_group_on_node(const context::RunContext& context) {
+    for (int rank = 0; rank < context.place.group_rank; ++rank) {
+        const int world_rank = context.controller.world_rank_of(context.place.group, rank);
+        if (context.controller.place(world_rank).node == context.place.node) return false;
+    }
+    return true;
+}
+
+/// Of the GPUs that ranks of any group use on this rank's node, each once.
+std::vector<std::string> gpus_of_node(const context::RunContext& context) {
+    std::vector<std::string> uuids;
+    for (std::size_t rank = 0; rank < context.ranks.size(); ++rank) {
+        const std::string& uuid = context.ranks[rank].device_uuid;
+        const int node = context.controller.place(static_cast<int>(rank)).node;
+        if (!uuid.empty() && node == context.place.node) uuids.push_back(uuid);
+    }
+    std::ranges::sort(uuids);
+    const auto repeated = std::ranges::unique(uuids);
+    uuids.erase(repeated.begin(), repeated.end());
+    return uuids;
+}
+
+std::vector<meters::Counter> interfaces_of_node() {
+    if (meters::shows_own_interfaces(kSysfs)) return meters::interface_counters(kSysfs);
+    return {{"net:sent", "B", "/sys does not show the network interfaces of this process"}};
+}
+
+}  // namespace
+
+std::vector<meters::Counter> find_counters(const context::RunContext& context) {
+    const config::RunConfig& run = context.config.run;
+    if (run.meters == config::Meters::none || run.evaluate_epochs > 0) return {};
+    if (!is_first_of_group_on_node(context)) return {};
+    const Stopwatch watch;
+    std::vector<meters::Counter> counters = meters::gpu_counters(
+        {.seconds = [watch] { return watch.seconds(); }}, gpus_of_node(context));
+    for (const auto& more : {meters::processor_counters(kSysfs), interfaces_of_node()}) {
+        std::ranges::copy(more, std::back_inserter(counters));
+    }
+    return counters;
+}
+
+EnergyMonitor::EnergyMonitor(const context::RunContext& context,
+                             const std::vector<meters::Counter>& counters)
+    : context_(context), begin_utc_seconds_(meters::UtcClock().seconds()) {
+    if (counters.empty()) return;
+    sampler_.emplace(meters::CounterLog(host_of(context), counters), kCounterIntervalSeconds);
+}
+
+std::vector<CounterRecord> EnergyMonitor::finish() {
+    if (!sampler_) return {};
+    std::vector<CounterRecord> records = sampler_->finish(kCounterTimeoutSeconds);
+    // What has appeared since the beginning may have carried some of the bytes.
+    for (const meters::Counter& now : interfaces_of_node()) {
+        if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;
+        records.push_back(
+            {host_of(context_), now.name, now.unit, "it was not there when training began", {}});
+    }
+    return records;
+}
+
+std::vector<CounterRecord> EnergyMonitor::gather(comm::Communicator& group,
+                                                 const std::vector<CounterRecord>& mine,
+                                                 const GroupRecord& record) const {
+    GroupResult carrier;
+    carrier.counters = mine;
+    const std::vector<GroupResult> others = gather_results(group, carrier);
+    if (group.rank() != 0) return {};
+    std::vector<CounterRecord> all{
+        verification::steps_counter(host_of(context_), begin_utc_seconds_, record)};
+    std::ranges::copy(mine, std::back_inserter(all));
+    for (const GroupResult& other : others) {
+        std::ranges::copy(other.counters, std::back_inserter(all));
+    }
+    return all;
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "epoch_source.hpp"
+
+#include <hpcai/training/faults.hpp>
+
+#include "predict.hpp"
+
+namespace hpcai::group {
+namespace {
+
+std::unique_ptr<data::TrainingSource> make_training_source(const context::RunContext& context,
+                                                           const context::Resources& resources,
+                                                           data::ResidentPictures* pictures,
+                                                           std::int64_t steps_per_epoch) {
+    const plan::Layout& layout = context.controller.layout();
+    data::SourceSettings settings;
+    settings.batch_size = context.config.training.batch_size;
+    settings.group_rank = layout.replica_of(context.place.group_rank);
+    settings.degree = layout.data_degree();
+    settings.prefetch_batches = context.config.data.prefetch_batches;
+    settings.decode_threads = decode_threads(context.config.data, resources.threads);
+    settings.on_bad_sample = context.config.data.on_bad_sample;
+    settings.before_row =
+        training::make_loader_fault(training::faults_of_environment(), context.place.group,
+                                    context.place.group_rank, steps_per_epoch);
+    return std::make_unique<data::TrainingSource>(
+        resources.samples.training, settings, context.config.run.seed,
+        static_cast<std::uint32_t>(context.place.group), pictures);
+}
+
+}  // namespace
+
+plan::DataSampler make_sampler(const context::RunContext& context,
+                               const data::SampleSets& samples) {
+    return {context.config.bagging, context.config.run.seed,
+            static_cast<std::uint32_t>(samples.training->samples())};
+}
+
+std::unique_ptr<data::ResidentPictures> make_resident_pictures(
+    const context::RunContext& context, const context::Resources& resources) {
+    // The memory of a GPU that pictures leave free for NCCL's buffers, its gradient sums, kernels
+    // that load at their first use, and the recorded step.
+    constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
+    const config::Config& config = context.config;
+    if (config.data.resident_mib == 0) return nullptr;
+    return std::make_unique<data::ResidentPictures>(
+        *resources.device,
+        data::ResidentPictures::Room{static_cast<std::size_t>(config.data.resident_mib) << 20,
+                                     context.controller.layout().rows(config.training.batch_size),
+                                     kSpareBytes});
+}
+
+class EpochSource::NoSamples final : public data::BatchSource {
+public:
+    explicit NoSamples(std::int64_t batches) : batches_(batches) {}
+    std::int64_t batches() const override { return batches_; }
+    const data::Batch& next() override { return batch_; }
+    double wait_seconds() const override { return 0; }
+
+private:
+    std::int64_t batches_;
+    data::Batch batch_{.images = {nullptr, {0, 0, 0, 0}, tensor::DType::u8},
+                       .labels = {nullptr, {0}, tensor::DType::s32}};
+};
+
+EpochSource::EpochSource(const context::RunContext& context, const context::Resources& resources,
+                         data::ResidentPictures* pictures, std::int64_t steps_per_epoch)
+    : sampler_(make_sampler(context, resources.samples)),
+      model_(static_cast<std::uint32_t>(context.place.group)) {
+    if (context.controller.layout().slice_of(context.place.group_rank) == 0) {
+        samples_ = make_training_source(context, resources, pictures, steps_per_epoch);
+    } else {
+        no_samples_ = std::make_unique<NoSamples>(steps_per_epoch);
+    }
+}
+
+void EpochSource::begin(std::uint32_t epoch, std::int64_t first_batch) {
+    if (samples_ == nullptr) return;
+    samples_->begin_epoch(epoch, sampler_.epoch_order(model_, epoch), first_batch);
+}
+
+data::BatchSource& EpochSource::batches() {
+    return samples_ == nullptr ? *no_samples_ : *samples_;
+}
+
+data::BadSampleReport EpochSource::bad_samples() const {
+    return samples_ == nullptr ? data::BadSampleReport{} : samples_->bad_samples();
+}
+
+std::vector<std::uint32_t> EpochSource::bad_sample_numbers() const {
+    return samples_ == nullptr ? std::vector<std::uint32_t>{} : samples_->bad_sample_numbers();
+}
+
+void EpochSource::remember_bad_samples(std::span<const std::uint32_t> samples) {
+    if (samples_ != nullptr) samples_->remember_bad_samples(samples);
+}
+
+}  // namespace hpcai::group

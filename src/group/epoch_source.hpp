@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/plan/data_sampler.hpp>
+
+namespace hpcai::group {
+
+/// Returns the sampler of the training data of all models (the bootstrap).
+plan::DataSampler make_sampler(const context::RunContext& context, const data::SampleSets& samples);
+
+/// Reserves the device memory that data.resident_mib asks for; null where that is 0. Throws
+/// Error(usage) when the memory does not suffice.
+std::unique_ptr<data::ResidentPictures> make_resident_pictures(const context::RunContext& context,
+                                                               const context::Resources& resources);
+
+/// The training batches of a rank, epoch after epoch. Only ranks with the first shard of a
+/// pipeline's first stage read samples; the others get batches without samples.
+class EpochSource {
+public:
+    /// `pictures` may be null.
+    EpochSource(const context::RunContext& context, const context::Resources& resources,
+                data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
+    /// From batch `first_batch` of the epoch on.
+    void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
+    data::BatchSource& batches();
+    /// None where no samples are read.
+    data::BadSampleReport bad_samples() const;
+    std::vector<std::uint32_t> bad_sample_numbers() const;
+    void remember_bad_samples(std::span<const std::uint32_t> samples);
+
+private:
+    class NoSamples;
+
+    plan::DataSampler sampler_;
+    std::uint32_t model_;                            // the number of the group
+    std::unique_ptr<data::TrainingSource> samples_;  // null: none are read
+    std::unique_ptr<data::BatchSource> no_samples_;
+};
+
+}  // namespace hpcai::group

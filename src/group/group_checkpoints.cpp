@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group_checkpoints.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/stop_signals.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/launch_file.hpp>
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kSecondsBetweenLooks = 1;
+constexpr double kMostStepsBetweenLooks = 1000;
+
+// The strongest wish of the ranks counts.
+constexpr double kGoOn = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
+
+std::string cause_of(double wish, double limit_seconds) {
+    if (wish == kUserSignal) return "SIGUSR1";
+    if (wish == kTerminate) return "SIGTERM";
+    return fmt::format("run.time_limit_seconds {}", limit_seconds);
+}
+
+std::int64_t microseconds_since_1970() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+template <typename T>
+void broadcast(comm::Communicator& group, std::vector<T>& values) {
+    std::int64_t count = std::ssize(values);
+    group.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
+    values.resize(static_cast<std::size_t>(count));
+    if (count > 0) group.broadcast(std::as_writable_bytes(std::span(values)), 0);
+}
+
+}  // namespace
+
+/// What a rank has found of a checkpoint.
+struct GroupCheckpoints::Attempt {
+    std::string failure;  // empty: it holds
+    std::int64_t program = 0;
+};
+
+GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Communicator& group,
+                                   Logger& log, GroupWatch& watch, CheckpointContent content)
+    : context_(context),
+      group_(group),
+      log_(log),
+      watch_(watch),
+      content_(std::move(content)),
+      place_{results::checkpoint_directory(context.output, context.place.group),
+             results::config_digest(context.config), group.rank(), group.size()} {
+    std::vector<std::int64_t> program{microseconds_since_1970()};
+    broadcast(group_, program);
+    program_ = program.front();
+}
+
+std::int64_t GroupCheckpoints::sum(std::int64_t mine) {
+    group_.all_reduce_sum(std::span(&mine, 1));
+    return mine;
+}
+
+GroupCheckpoints::Attempt GroupCheckpoints::attempt(training::Trainer& trainer, std::int64_t step) {
+    try {
+        const training::Checkpoint found = training::read_checkpoint(place_, step);
+        trainer.restore(found.snapshot);
+        content_.restore(found.snapshot);
+        return {"", found.program};
+    } catch (const std::exception& error) {
+        return {error.what(), 0};
+    }
+}
+
+/// Files of one step by two programs need not fit each other.
+bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
+    if (sum(attempt.failure.empty() ? 0 : 1) > 0) return false;
+    const auto program = static_cast<double>(attempt.program);
+    std::array<double, 2> ends{program, -program};
+    group_.all_reduce_max(ends);
+    return ends[0] == -ends[1];
+}
+
+/// A rank that does not see the folder has lost it; one that sees it without its marker has not
+/// come so far.
+bool GroupCheckpoints::was_whole(std::int64_t step) {
+    std::error_code error;
+    const bool is_seen = std::filesystem::exists(training::checkpoint_folder(place_, step), error);
+    const bool is_marked = training::has_marker(place_, step);
+    const std::int64_t unseen = sum(is_seen ? 0 : 1);
+    const std::int64_t unmarked = sum(is_marked ? 0 : 1);
+    return unseen > 0 || unmarked == 0;
+}
+
+/// In the group's log, of which no other rank has any.
+void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
+    constexpr std::size_t kMostNamed = 4;
+    std::vector<std::string> failures = context::gather_strings(group_, attempt.failure);
+    if (group_.rank() != 0) return;
+    std::erase(failures, "");
+    if (failures.empty()) failures.emplace_back("it is not whole on all ranks");
+    for (std::size_t i = 0; i < std::min(failures.size(), kMostNamed); ++i) {
+        log_.warn("the checkpoint of step {} is not used: {}", step, failures[i]);
+    }
+    if (failures.size() <= kMostNamed) return;
+    log_.warn("the checkpoint of step {}: {} more ranks cannot use theirs", step,
+              failures.size() - kMostNamed);
+}
+
+/// `failure` is that of this rank, and may be empty.
+void GroupCheckpoints::refuse_all(const std::string& failure) {
+    const auto refusal = [&](const std::string& why) {
+        return Error(ExitCode::data,
+                     fmt::format("'{}' has checkpoints and none that can be used: {}; where they "
+                                 "cannot be had back, remove that folder to train group {} from "
+                                 "the beginning",
+                                 place_.folder.string(), why, context_.place.group));
+    };
+    comm::run_together(group_, [&] {
+        if (!failure.empty()) throw refusal(failure);
+    });
+    throw refusal("the ranks' files are not of one program");
+}
+
+std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
+    std::vector<std::int64_t> steps;
+    comm::run_together(group_, [&] {
+        if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
+    });
+    broadcast(group_, steps);
+    training::Snapshot beginning;
+    trainer.save(beginning);
+    content_.save(beginning);
+    std::optional<std::string> lost;  // why the newest that has been whole is not used
+    for (const std::int64_t step : steps) {
+        const Attempt found = attempt(trainer, step);
+        if (holds_everywhere(found)) {
+            trainer.share_parameters();
+            last_whole_ = step;
+            last_look_ = step;
+            if (group_.rank() == 0) log_.info("goes on from the checkpoint of step {}", step);
+            return step;
+        }
+        tell_of_damage(step, found);
+        if (was_whole(step) && !lost) lost = found.failure;
+    }
+    if (lost) refuse_all(*lost);
+    trainer.restore(beginning);
+    content_.restore(beginning);
+    trainer.share_parameters();
+    if (group_.rank() == 0) log_.warn("there is no whole checkpoint: trains from the beginning");
+    return 0;
+}
+
+void GroupCheckpoints::pause_ended(std::int64_t steps_done, double seconds) {
+    if (!pauses_.is_due(steps_done)) return;
+    pauses_.took(seconds);
+    since_look_.restart();  // or looks would seem as far apart
+}
+
+bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
+    const int every = context_.config.run.checkpoint_steps;
+    return every > 0 && steps_done % every == 0;
+}
+
+void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
+    if (needs_results(steps_done)) checkpoint(trainer, steps_done);
+    if (steps_done < next_look_ && !pauses_.is_due(steps_done)) return;
+    const double wish = agree_to_stop(trainer, steps_done);
+    if (wish != kGoOn) stop(trainer, steps_done, wish);
+}
+
+void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
+    const Stopwatch since_begin;
+    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    finish_write();
+    const Stopwatch copying;
+    trainer.examine();
+    auto checkpoint = std::make_shared<training::Checkpoint>();
+    checkpoint->step = steps_done;
+    checkpoint->program = program_;
+    trainer.save(checkpoint->snapshot);
+    content_.save(checkpoint->snapshot);
+    being_written_ = steps_done;
+    write_.start([place = place_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(place, *checkpoint);
+    });
+    watch_.go_on();
+    copy_seconds_ = std::max(copy_seconds_, copying.seconds());
+    held_up_seconds_ += since_begin.seconds();
+    if (group_.rank() != 0) return;
+    log_.info("checkpoint of step {} begun; checkpoints have held up the steps for {:.3f} s",
+              steps_done, held_up_seconds_);
+}
+
+/// Waits for the write under way, on all ranks; then removes what is older than the one before it.
+/// Returns why it failed, empty where it did not; a failure of other ranks is theirs to tell.
+std::string GroupCheckpoints::finish_write() {
+    if (!being_written_) return "";
+    std::string failure = write_.wait();
+    write_seconds_ = std::max(write_seconds_, write_.seconds());
+    if (!failure.empty()) {
+        log_.warn("the checkpoint of step {} could not be written: {}", *being_written_, failure);
+    }
+    const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
+    const std::int64_t step = *std::exchange(being_written_, std::nullopt);
+    if (!is_whole) {
+        if (group_.rank() == 0 && step != last_whole_) {  // what others wrote would fill the disk
+            std::error_code error;
+            std::filesystem::remove_all(training::checkpoint_folder(place_, step), error);
+        }
+        return failure.empty() ? "another rank could not write its part" : failure;
+    }
+    const auto before = std::exchange(last_whole_, step);
+    if (group_.rank() != 0) return "";
+    log_.info("checkpoint of step {} is whole; rank 0 wrote its part in {:.3f} s", step,
+              write_.seconds());
+    if (before) training::remove_checkpoints_before(place_.folder, *before);
+    return "";
+}
+
+/// The strongest wish is that of the rank that is asked most urgently; a look costs a small sum,
+/// and where steps are short there is one in many of them.
+double GroupCheckpoints::agree_to_stop(training::Trainer& trainer, std::int64_t steps_done) {
+    const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
+    const double seconds = since_look_.restart();
+    std::array<double, 2> most{my_wish(trainer, steps_done), seconds / steps};
+    group_.all_reduce_max(most);
+    if (next_look_ > 0 && steps_done >= next_look_) look_seconds_ = seconds;
+    last_look_ = steps_done;
+    const double wait =
+        std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
+    next_look_ = steps_done + static_cast<std::int64_t>(wait);
+    return most[0];
+}
+
+/// Looks lie as far apart as the last two did, or as steps whose results are read.
+double GroupCheckpoints::my_wish(training::Trainer& trainer, std::int64_t steps_done) const {
+    const int signal = StopSignals::received();
+    if (signal == SIGUSR1) return kUserSignal;
+    if (signal == SIGTERM) return kTerminate;
+    const double limit = context_.config.run.time_limit_seconds;
+    if (limit == 0) return kGoOn;
+    const StopCosts costs{copy_seconds_, write_seconds_,
+                          std::max(kSecondsBetweenLooks, look_seconds_), trainer.saved_bytes()};
+    const double last_moment =
+        limit - checkpoint_lead_seconds(costs, limit) - pauses_.seconds_behind(steps_done);
+    return context_.program.since_start.seconds() > last_moment ? kTimeLimit : kGoOn;
+}
+
+void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double wish) {
+    const Stopwatch watch;
+    if (being_written_ != steps_done) checkpoint(trainer, steps_done);
+    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    const std::string failure = finish_write();
+    watch_.end();
+    const std::string what = fmt::format("stopped at step {} by {}", steps_done,
+                                         cause_of(wish, context_.config.run.time_limit_seconds));
+    if (!failure.empty()) {
+        throw GroupStop(
+            fmt::format("{} without its checkpoint, {}; would go on from {}", what, failure,
+                        last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"),
+            ProgressState::unsaved, watch.seconds());
+    }
+    const bool is_terminated = wish == kTerminate && context_.program.exit_ends_others;
+    throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
+                    watch.seconds());
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group_watch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/report/flight.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/result_reader.hpp>
+#include <hpcai/storage/file.hpp>
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kFlightIntervalSeconds = 1;
+constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
+constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
+constexpr double kLongestForRecords = 300;
+constexpr double kSecondsToTell = 30;  // of those that have read them, behind that
+constexpr double kLongestToReport = 3600;
+constexpr std::chrono::milliseconds kBetweenReadings{250};
+constexpr std::chrono::milliseconds kLongestBetweenReadings{5000};
+constexpr std::size_t kNamed = 4;
+
+std::filesystem::path flights_of(const context::RunContext& context) {
+    return results::flight_directory(context.output, context.place.group);
+}
+
+}  // namespace
+
+GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& group,
+                       training::FlightRecorder& recorder)
+    : context_(context),
+      group_(group),
+      recorder_(recorder),
+      processes_(static_cast<std::size_t>(group.size())),
+      watchdog_(settings()) {
+    std::error_code error;
+    std::filesystem::remove(file_of(group.rank()), error);
+    const ProcessId mine = this_process();
+    group.all_gather(std::as_bytes(std::span(&mine, 1)),
+                     std::as_writable_bytes(std::span(processes_)));
+    for (int rank = 0; rank < group.size(); ++rank) {
+        const int world_rank = context.controller.world_rank_of(context.place.group, rank);
+        const bool is_here = context.controller.place(world_rank).node == context.place.node;
+        can_be_looked_at_.push_back(is_here && rank != group.rank() &&
+                                    is_running(processes_[static_cast<std::size_t>(rank)]));
+    }
+    next_here_ = find_next_here();
+    watch(group);
+}
+
+GroupWatch::~GroupWatch() {
+    for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+}
+
+training::WatchdogSettings GroupWatch::settings() {
+    const config::RunConfig& run = context_.config.run;
+    training::WatchdogSettings settings{
+        training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
+    settings.who =
+        fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
+                    context_.place.group, context_.place.world_rank,
+                    context_.hostnames[static_cast<std::size_t>(context_.place.world_rank)]);
+    settings.on_expiry = [this](const std::string& reason) { tell_of_expiry(reason); };
+    if (context_.program.exit_ends_others && context_.controller.layout().ranks > 1) {
+        settings.may_end = [this] { return may_end(); };
+    }
+    return settings;
+}
+
+/// Where the end of this process is that of all: when the ranks that answer have told what became
+/// of this one, and the other groups are done.
+bool GroupWatch::may_end() {
+    const bool have_ended = others_->have_ended();
+    return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToTell;
+}
+
+void GroupWatch::watch(comm::Communicator& ranks) {
+    watched_.push_back(&ranks);
+    ranks.while_waiting([this] { look(); });
+}
+
+void GroupWatch::begin(std::int64_t steps_done) {
+    recorder_.step_done(steps_done);
+    watchdog_.begin();
+}
+
+/// Until the results of a step have been read the device may be anywhere.
+void GroupWatch::step_done(const training::StepReport& step) {
+    recorder_.step_done(step.step);
+    if (step.is_read) {
+        watchdog_.step_done();
+    } else {
+        watchdog_.check();
+    }
+}
+
+void GroupWatch::pause(const char* name, double seconds) {
+    recorder_.enter(name);
+    watchdog_.allow(seconds);
+}
+
+void GroupWatch::go_on() {
+    watchdog_.go_on();
+}
+
+void GroupWatch::end() {
+    watchdog_.end();
+}
+
+void GroupWatch::look() {
+    watchdog_.check();
+    if (since_look_.seconds() < kFlightIntervalSeconds) return;
+    since_look_.restart();
+    require(!next_here_ || !has_died(*next_here_), ExitCode::watchdog, "a rank has died");
+}
+
+/// Each looks at one of the others, or on large nodes /proc would have much to do.
+std::optional<int> GroupWatch::find_next_here() const {
+    for (int step = 1; step < group_.size(); ++step) {
+        const int rank = (group_.rank() + step) % group_.size();
+        if (can_be_looked_at_[static_cast<std::size_t>(rank)]) return rank;
+    }
+    return std::nullopt;
+}
+
+bool GroupWatch::has_died(int group_rank) const {
+    const auto index = static_cast<std::size_t>(group_rank);
+    return can_be_looked_at_[index] && has_ended(processes_[index]);
+}
+
+bool GroupWatch::is_halted(int group_rank) const {
+    const auto index = static_cast<std::size_t>(group_rank);
+    return can_be_looked_at_[index] && is_stopped(processes_[index]);
+}
+
+std::filesystem::path GroupWatch::file_of(int group_rank) const {
+    return flights_of(context_) / fmt::format("rank-{}.json", group_rank);
+}
+
+/// In the watchdog's thread, while the other hangs or is about to notice.
+void GroupWatch::tell_of_expiry(const std::string& reason) {
+    since_expiry_.restart();
+    others_.emplace(context_);
+    const bool does_anyone_else_tell = !context_.program.exit_ends_others && group_.size() > 1;
+    if (does_anyone_else_tell || group_.rank() != 0) return write_record(reason, false);
+    std::cerr << fmt::format(
+        "hpcai500: group {} on {}: {}\n", context_.place.group,
+        context_.hostnames[static_cast<std::size_t>(context_.place.world_rank)], reason);
+    write_record(reason, false);
+}
+
+/// What cannot be written is not: a group does not fail for that a second time.
+void GroupWatch::write_record(const std::string& reason, bool answers) {
+    // The other thread may write for long, or for ever on a file system that hangs; and the
+    // watchdog's has nothing to say that this one would not.
+    const std::unique_lock lock(writing_, std::chrono::seconds(answers ? 60 : 5));
+    if (!lock || (is_written_ && !answers)) return;
+    FlightRecord record;
+    record.group = context_.place.group;
+    record.group_rank = group_.rank();
+    record.world_rank = context_.place.world_rank;
+    record.host = context_.hostnames[static_cast<std::size_t>(record.world_rank)];
+    record.process = processes_[static_cast<std::size_t>(record.group_rank)].number;
+    record.reason = reason;
+    record.answers = answers;
+    record.silent_seconds = watchdog_.silent_seconds();
+    recorder_.put_into(record);
+    try {
+        std::error_code error;
+        std::filesystem::create_directories(flights_of(context_), error);
+        storage::write_file_durably(file_of(record.group_rank), report::to_json(record));
+        is_written_ = answers;
+    } catch (const std::exception&) {
+        return;
+    }
+}
+
+/// A rank in a long step notices behind it.
+double GroupWatch::seconds_for_records() const {
+    const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
+    const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
+    return std::clamp(2 * watchdog_.longest_seconds(), least, kLongestForRecords);
+}
+
+/// All ranks of a group may wait for the same one, and together they read its record no more than
+/// a thousand times a second: a shared file system has other things to do.
+std::chrono::milliseconds GroupWatch::between_readings() const {
+    return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
+                      kLongestBetweenReadings);
+}
+
+/// Waits for the word of a rank, unless none can come.
+GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) const {
+    Standing standing;
+    while (true) {
+        standing.record = results::read_flight(file_of(group_rank));
+        standing.is_gone = has_died(group_rank) || is_halted(group_rank);
+        standing.answers = group_rank == group_.rank() ||
+                           (standing.record && standing.record->answers && !standing.is_gone);
+        if (standing.answers || standing.is_gone || watch.seconds() >= seconds_for_records()) {
+            return standing;
+        }
+        std::this_thread::sleep_for(between_readings());
+    }
+}
+
+std::string GroupWatch::describe(int group_rank, const Standing& standing) const {
+    const int world_rank = context_.controller.world_rank_of(context_.place.group, group_rank);
+    const char* const state = has_died(group_rank) ? "has died"
+                              : standing.record    ? "hangs"
+                                                   : "does not answer";
+    return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
+                       context_.hostnames[static_cast<std::size_t>(world_rank)],
+                       processes_[static_cast<std::size_t>(group_rank)].number, state);
+}
+
+/// One that is stopped would stay when all others have gone; one that hangs ends itself.
+void GroupWatch::kill_stopped() const {
+    if (context_.program.exit_ends_others) return;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+        if (!is_halted(rank)) continue;
+        kill(static_cast<pid_t>(processes_[static_cast<std::size_t>(rank)].number), SIGKILL);
+    }
+}
+
+std::string GroupWatch::tell_of_all(const std::string& reason, const Stopwatch& watch) const {
+    std::vector<FlightRecord> records;
+    std::vector<std::string> silent;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+        Standing standing = await(rank, watch);
+        if (!standing.answers && (is_written_ || standing.is_gone)) {
+            silent.push_back(describe(rank, standing));
+        }
+        if (standing.record) records.push_back(std::move(*standing.record));
+    }
+    std::string text = reason;
+    if (!records.empty()) {
+        const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
+        text += fmt::format(", behind {} steps", farthest->steps_done);
+    }
+    if (silent.size() > kNamed) {
+        const std::size_t more = silent.size() - kNamed;
+        silent.resize(kNamed);
+        silent.push_back(fmt::format("{} more likewise", more));
+    }
+    if (silent.empty() && !records.empty()) silent.push_back(report::describe_laggards(records));
+    if (!silent.empty()) text += fmt::format(": {}", fmt::join(silent, "; "));
+    return text + (is_written_ ? fmt::format("; the flight records are in groups/{}/flight",
+                                             context_.place.group)
+                               : "; flight records cannot be written");
+}
+
+WatchReport GroupWatch::report(const std::string& reason) {
+    watchdog_.end();
+    std::optional<comm::DeadlineGuard> guard;
+    if (!context_.program.exit_ends_others) {  // of a file system that hangs
+        guard.emplace(kLongestToReport, ExitCode::watchdog, "the report of a group's end");
+    }
+    write_record(reason, true);
+    const Stopwatch watch;
+    int speaker = 0;
+    while (speaker < group_.rank() && !await(speaker, watch).answers) ++speaker;
+    WatchReport found{reason, speaker > 0, speaker == group_.rank()};
+    if (found.speaks) found.failure = tell_of_all(reason, watch);
+    kill_stopped();
+    return found;
+}
+
+}  // namespace hpcai::group

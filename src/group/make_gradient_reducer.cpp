@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
+#include <hpcai/comm/rank_device.hpp>
+#include <hpcai/device/cuda_library.hpp>
+#include <hpcai/group/make_gradient_reducer.hpp>
+#include <hpcai/prediction/sum_options.hpp>
+
+namespace hpcai::group {
+namespace {
+
+/// Why NCCL does not sum the group's gradients; nothing where it does. The same on all ranks.
+std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
+                                               const device::CudaLibrary& library) {
+    if (rank.config.communication.backend == config::CommunicationBackend::mpi) {
+        return "communication.backend is mpi";
+    }
+    if (rank.spans_statistics) {
+        // The host would wait for a GPU that waits for other ranks.
+        return "training.batch_norm_samples are those of several ranks, which sum through the host";
+    }
+    const auto nccl_version =
+        reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
+    return comm::obstacle_to_nccl(comm::gather_rank_devices(
+        group, {.host = rank.host, .uuid = rank.device.uuid(), .nccl_version = nccl_version()}));
+}
+
+}  // namespace
+
+comm::SumOptions sum_options_of(const context::RunContext& context) {
+    return prediction::sum_options(context.config.communication, context.controller,
+                                   context.place.group,
+                                   context.controller.layout().slice_of(context.place.group_rank));
+}
+
+std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
+                                                             comm::Communicator& group,
+                                                             Logger& log) {
+    const bool is_on_gpu = !rank.device.uuid().empty();
+    const comm::SumOptions& sums = rank.sums;
+    if (group.size() == 1 || !is_on_gpu) {
+        return comm::make_exchange_reducer(group, nullptr, sums);
+    }
+    const auto library = device::CudaLibrary::open();
+    const auto obstacle = reason_against_nccl(rank, group, *library);
+    if (!obstacle) {
+        const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
+            library->symbol("hpcai_make_nccl_reducer"));
+        // What NCCL sums by itself is not the same bits in every run.
+        const bool is_ours = !comm::is_library_sum(sums) || rank.config.run.deterministic;
+        std::unique_ptr<comm::GradientReducer> reducer(
+            make({.group = group,
+                  .device = rank.device,
+                  .sums = is_ours ? std::optional(sums) : std::nullopt}));
+        if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
+        return reducer;
+    }
+    require(rank.config.communication.backend != config::CommunicationBackend::nccl,
+            ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
+            *obstacle);
+    auto reducer = comm::make_exchange_reducer(group, &rank.device, sums);
+    if (group.rank() == 0) {
+        log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
+                 *obstacle);
+    }
+    return reducer;
+}
+
+std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
+                                                             const context::Resources& resources,
+                                                             comm::Communicator& group,
+                                                             Logger& log) {
+    return make_gradient_reducer(
+        SummingRank{
+            context.config, *resources.device,
+            context.hostnames[static_cast<std::size_t>(context.place.world_rank)],
+            sum_options_of(context),
+            plan::statistics_ranks(context.config.training, context.controller.layout()) > 1},
+        group, log);
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/group/model.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/plan/pipeline.hpp>
+#include <hpcai/tensor/half.hpp>
+#include <hpcai/training/initialize.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+#include "partition.hpp"
+
+namespace hpcai::group {
+namespace {
+
+/// Rounds the weights of a training without fp32 masters. The first step would otherwise start from
+/// other weights than it stores.
+void round_to_f16(graph::ParameterStore& store) {
+    std::vector<float> values = store.read(store.parameters());
+    for (float& value : values) value = tensor::from_f16(tensor::to_f16(value));
+    store.write(values, store.parameters());
+}
+
+}  // namespace
+
+graph::Graph make_training_graph(const context::RunContext& context,
+                                 const data::SampleSet& samples) {
+    const config::TrainingConfig& training = context.config.training;
+    const int rows = context.controller.layout().rows(training.batch_size);
+    return models::make_model(
+        context.config, {rows, training.batch_norm_samples.value_or(rows), samples.format().dtype});
+}
+
+Model::Model(graph::Graph graph, const context::RunContext& context,
+             const context::Resources& resources)
+    : device_(*resources.device),
+      number_(static_cast<std::uint32_t>(context.place.group)),
+      graph_(std::move(graph)),
+      statistics_span_(
+          plan::statistics_ranks(context.config.training, context.controller.layout())) {
+    const config::TrainingConfig& training = context.config.training;
+    const plan::Layout& layout = context.controller.layout();
+    const int states = config::optimizer_states(training.optimizer);
+    const bool is_whole = layout.slices() == 1;
+    store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_whole ? states : 0);
+    training::initialize(graph_, context.config.run.seed, number_, *store_);
+    if (!training.initial_weights.empty()) {
+        training::read_initial_weights(training.initial_weights, graph_, *store_);
+    }
+    if (resources.precision.is_pure) round_to_f16(*store_);
+    if (!is_whole) {
+        partition_ =
+            std::make_unique<Partition>(graph_, training, layout, context.place.group_rank);
+        store_ = partition_->take(*store_, device_, states);
+    }
+    build_networks(context, resources);
+}
+
+Model::~Model() = default;
+
+void Model::build_networks(const context::RunContext& context,
+                           const context::Resources& resources) {
+    const config::Config& config = context.config;
+    const plan::Layout& layout = context.controller.layout();
+    const graph::Graph& graph = partition_ ? partition_->graph() : graph_;
+    const graph::NetworkOptions options{
+        .compute = resources.precision.compute,
+        .tf32 = resources.precision.tf32,
+        .int8 = resources.precision.int8,
+        .rounding = {.seed = config.run.seed,
+                     .model = number_,
+                     .rank = static_cast<std::uint32_t>(context.place.group_rank)},
+        .statistics_sum = &statistics_span_,
+        .exchange = exchange()};
+    networks_.push_back(std::make_unique<graph::Network>(
+        config.training.fusion ? graph::fuse_for(graph, device_, options) : graph, device_, *store_,
+        options));
+    const int in_flight = plan::micro_batches_in_flight(
+        plan::pipeline_tasks(config.parallel.schedule, layout.stages,
+                             layout.stage_of(context.place.group_rank), layout.micro_batches));
+    while (static_cast<int>(networks_.size()) < in_flight) {
+        networks_.push_back(std::make_unique<graph::Network>(*networks_.front(), *store_));
+    }
+}
+
+std::vector<graph::Network*> Model::networks() const {
+    std::vector<graph::Network*> networks;
+    for (const auto& network : networks_) networks.push_back(network.get());
+    return networks;
+}
+
+comm::PartExchange* Model::exchange() {
+    return partition_ ? partition_->exchange() : nullptr;
+}
+
+std::unique_ptr<graph::ParameterStore> Model::collected(comm::Communicator& group) {
+    return partition_ ? partition_->collect(group, *store_, graph_, device_) : nullptr;
+}
+
+void Model::collect(comm::Communicator& group) {
+    if (auto whole = collected(group)) store_ = std::move(whole);
+}
+
+void Model::load(const std::filesystem::path& weights) {
+    drop_networks();
+    auto whole = std::make_unique<graph::ParameterStore>(graph_, device_, 0);
+    training::read_weights(weights, graph_, *whole);
+    store_ = std::move(whole);
+}
+
+}  // namespace hpcai::group

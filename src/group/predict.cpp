@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict.hpp"
+
+#include <algorithm>
+
+#include <hpcai/base/rounding.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/group/workload.hpp>
+#include <hpcai/models/make_model.hpp>
+
+namespace hpcai::group {
+namespace {
+
+/// Returns the largest evaluation batch: enough rows for full speed, and no more than training had
+/// in memory where samples are large.
+int max_evaluation_rows(const context::RunContext& context) {
+    constexpr int kRows = 32;
+    if (task_of(context.config.workload) == config::Task::classification) return kRows;
+    return std::min(kRows, context.controller.layout().rows(context.config.training.batch_size));
+}
+
+}  // namespace
+
+int decode_threads(const config::DataConfig& data, int threads) {
+    return data.decode_threads > 0 ? data.decode_threads : std::max(1, threads);
+}
+
+Evaluation predict(const context::RunContext& context, const context::Resources& resources,
+                   graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
+                   comm::Communicator& group) {
+    const config::Config& config = context.config;
+    const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
+    data::SourceSettings settings;
+    settings.batch_size =
+        static_cast<int>(std::clamp<std::int64_t>(block, 1, max_evaluation_rows(context)));
+    settings.group_rank = group.rank();
+    settings.degree = group.size();
+    settings.prefetch_batches = config.data.prefetch_batches;
+    settings.decode_threads = decode_threads(config.data, resources.threads);
+    settings.on_bad_sample = config.data.on_bad_sample;
+    Evaluation evaluation;
+    comm::run_together(group, [&] {
+        data::EvaluationSource source(samples, settings);
+        source.begin();
+        const graph::Graph graph = models::make_inference_model(
+            config, {.batch = settings.batch_size, .dtype = samples->format().dtype});
+        const graph::NetworkOptions options{.mode = device::Mode::inference,
+                                            .compute = resources.precision.compute,
+                                            .tf32 = resources.precision.tf32};
+        device::Device& device = *resources.device;
+        graph::Network network(
+            config.training.fusion ? graph::fuse_for(graph, device, options) : graph, device, store,
+            options);
+        const auto workload = make_workload(config, resources.samples);
+        evaluation.predictions = training::predict(network, source, workload->outputs_per_sample());
+        evaluation.bad_samples = source.bad_samples();
+    });
+    evaluation.predictions = training::gather(group, std::move(evaluation.predictions));
+    return evaluation;
+}
+
+}  // namespace hpcai::group

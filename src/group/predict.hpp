@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/data/bad_samples.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/training/predict.hpp>
+
+namespace hpcai::group {
+
+struct Evaluation {
+    training::Predictions predictions;  // of all samples at the group's rank 0, else empty
+    data::BadSampleReport bad_samples;  // of this rank's share
+};
+
+/// Predicts `samples` with the parameters of the whole model, each rank a block of them. Collective
+/// in the group; a failure on one rank is thrown on all.
+Evaluation predict(const context::RunContext& context, const context::Resources& resources,
+                   graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
+                   comm::Communicator& group);
+
+/// Returns the number of threads that decode for one rank with `threads` host threads.
+int decode_threads(const config::DataConfig& data, int threads);
+
+}  // namespace hpcai::group

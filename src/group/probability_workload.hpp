@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/workload.hpp>
+#include <hpcai/verification/judge.hpp>
+
+namespace hpcai::group {
+
+/// A workload whose network says rows of probabilities, one for each sample or for each cell of
+/// it, which a vote combines.
+class ProbabilityWorkload : public Workload {
+public:
+    explicit ProbabilityWorkload(const config::Config& config, const data::SampleSets& samples);
+
+    std::int64_t outputs_per_sample() const override;
+    void judge(const training::Predictions& predictions, GroupResult& result) const override;
+    void store(const training::Predictions& predictions,
+               const std::filesystem::path& directory) const override;
+    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override;
+    EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+                                QualityRecord& quality) const override;
+    void store(const EnsemblePredictions& said,
+               const std::filesystem::path& directory) const override;
+
+protected:
+    /// The labels of the rows of the test samples; `samples` are those of the samples, of which the
+    /// rows of one with label -1 are not to be scored.
+    virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
+    /// Adds to `quality` what else a vote finds out. Collective among the leaders.
+    virtual void add_quality(const GroupOutcome&, comm::Communicator&, QualityRecord&) const {}
+
+    const config::Config& config_;
+    const data::SampleSets& samples_;
+    const verification::ProbabilityTask task_;
+};
+
+}  // namespace hpcai::group

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "progress_reporter.hpp"
+
+#include <cmath>
+#include <iostream>
+
+#include <unistd.h>
+
+#include <hpcai/results/progress_file.hpp>
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kFileSeconds = 2;  // between two files of a state
+
+}  // namespace
+
+ProgressReporter::ProgressReporter(const context::RunContext& context)
+    : context_(context), leads_(context.place.group_rank == 0) {
+    record_.epochs = context.config.workload.epochs;
+    record_.host = context.hostnames[static_cast<std::size_t>(context.place.world_rank)];
+    const Quantity unknown{std::nullopt, "not known yet"};
+    record_.loss = record_.images_per_second = record_.seconds_left = unknown;
+    if (context.place.group != 0 || !leads_) return;
+    ProgressSettings settings;
+    settings.live = isatty(STDERR_FILENO) == 1;
+    line_.emplace(std::cerr, settings);
+}
+
+void ProgressReporter::begin() {
+    watch_.restart();
+    write();
+}
+
+void ProgressReporter::step(const training::StepReport& step) {
+    if (!leads_) return;
+    if (!first_step_) first_step_ = step.step;
+    const double seconds = watch_.seconds();
+    const double per_step = seconds / static_cast<double>(step.step - *first_step_ + 1);
+    Progress progress;
+    progress.step = step.step;
+    progress.steps = step.steps;
+    progress.epoch = step.epoch + 1;
+    progress.epochs = record_.epochs;
+    progress.loss = step.loss;
+    progress.images_per_second = static_cast<double>(step.samples) / per_step;
+    progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
+    if (line_) line_->update(progress, seconds);
+    record_.step = progress.step;
+    record_.steps = progress.steps;
+    record_.epoch = progress.epoch;
+    // Before the first reading of results the device may be anywhere.
+    if (!std::isnan(step.loss)) {
+        record_.loss = {step.loss, ""};
+        record_.images_per_second = {progress.images_per_second, ""};
+        record_.seconds_left = {progress.seconds_left, ""};
+    }
+    if (since_file_.seconds() >= kFileSeconds) write();
+}
+
+void ProgressReporter::finish() {
+    if (line_) line_->finish();
+    record_.state = ProgressState::evaluating;
+    record_.seconds_left = {std::nullopt, "training has ended"};
+    write();
+}
+
+void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
+    if (line_) line_->finish();
+    if (is_acting_leader) take_over();
+    record_.reason = failure;
+    record_.state = state;
+    record_.seconds_left = {std::nullopt, "training has ended"};
+    write();
+}
+
+/// What the leader has said of the training stays.
+void ProgressReporter::take_over() {
+    leads_ = true;
+    if (auto last = results::read_progress(context_.output, context_.place.group).progress)
+        record_ = *last;
+}
+
+void ProgressReporter::write() {
+    if (!leads_) return;
+    results::write_progress(context_.output, context_.place.group, record_);
+    since_file_.restart();
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <hpcai/base/process_memory.hpp>
+#include <hpcai/metrics/step_statistics.hpp>
+#include <hpcai/report/ranks_csv.hpp>
+#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/trace_json.hpp>
+#include <hpcai/storage/file.hpp>
+
+namespace hpcai::group {
+namespace {
+
+constexpr int kTraceTag = 8196;  // beside those of the messages between stages and parts
+constexpr std::size_t kAlignments = 9;
+
+/// A rank's numbers, as one message.
+constexpr double RankRecord::*kRankNumbers[] = {
+    &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
+    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
+    &RankRecord::peak_memory_bytes};
+using Message = std::array<double, std::size(kRankNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
+
+Message pack(const RankRecord& record) {
+    Message message{};
+    std::size_t at = 0;
+    for (double RankRecord::*number : kRankNumbers) message[at++] = record.*number;
+    for (const auto& row : metrics::kPhaseSpreads) message[at++] = record.mean.*row.phase;
+    message[at] = static_cast<double>(record.steps);
+    return message;
+}
+
+RankRecord unpack(const Message& message) {
+    RankRecord record;
+    std::size_t at = 0;
+    for (double RankRecord::*number : kRankNumbers) record.*number = message[at++];
+    for (const auto& row : metrics::kPhaseSpreads) record.mean.*row.phase = message[at++];
+    record.steps = static_cast<std::int64_t>(message[at]);
+    return record;
+}
+
+template <typename T>
+std::vector<T> gather(comm::Communicator& group, const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(group.size()));
+    group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+}
+
+int world_rank_of(const context::RunContext& context, int group_rank) {
+    return context.controller.world_rank_of(context.place.group, group_rank);
+}
+
+std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::Communicator& group,
+                                     const RankRecord& mine) {
+    std::vector<RankRecord> ranks;
+    for (const Message& message : gather(group, pack(mine))) {
+        RankRecord& rank = ranks.emplace_back(unpack(message));
+        rank.group_rank = static_cast<int>(std::ssize(ranks)) - 1;
+        rank.world_rank = world_rank_of(context, rank.group_rank);
+        rank.host = context.hostnames[static_cast<std::size_t>(rank.world_rank)];
+    }
+    return ranks;
+}
+
+metrics::UnknownReasons reasons_of(const context::RunContext& context,
+                                   const training::StepLog& steps, const Quantity& hidden_seconds) {
+    metrics::UnknownReasons reasons;
+    reasons.hidden_communication =
+        hidden_seconds.value ? "another rank of the group does not know" : hidden_seconds.reason;
+    if (!context.config.run.measure_phases) {
+        reasons.phases = reasons.host_phases = "run.measure_phases is false";
+    } else if (steps.is_asynchronous()) {
+        reasons.phases = "no step was repeated by a recording, which the GPU's clock times";
+        reasons.host_phases = "the host's clock does not show when a GPU waits";
+    }
+    return reasons;
+}
+
+/// What to add to this rank's clock for the leader's: all read theirs behind the same barriers.
+double offset_to_leader(comm::Communicator& group, const std::function<double()>& now) {
+    std::array<double, kAlignments> mine{};
+    for (double& reading : mine) {
+        group.barrier();
+        reading = now();
+    }
+    const auto leader = gather(group, mine).front();
+    std::array<double, kAlignments> offsets{};
+    std::ranges::transform(leader, mine, offsets.begin(), std::minus<>());
+    std::ranges::sort(offsets);
+    return offsets[kAlignments / 2];
+}
+
+/// Collective; the text of the file at the leader.
+std::string gather_trace(const context::RunContext& context, comm::Communicator& group,
+                         const training::StepLog& steps) {
+    RankTrace trace;
+    trace.group_rank = group.rank();
+    trace.world_rank = world_rank_of(context, group.rank());
+    trace.host = context.hostnames[static_cast<std::size_t>(trace.world_rank)];
+    trace.events = steps.trace().events();
+    const std::string mine =
+        report::trace_events(trace, offset_to_leader(group, [&] { return steps.now(); }));
+    const std::vector<std::size_t> sizes = gather(group, mine.size());
+    if (group.rank() != 0) {
+        group.send(std::as_bytes(std::span(mine)), 0, kTraceTag);
+        return {};
+    }
+    std::vector<std::string> all{mine};
+    for (int rank = 1; rank < group.size(); ++rank) {
+        std::string& text = all.emplace_back(sizes[static_cast<std::size_t>(rank)], ' ');
+        group.receive(std::as_writable_bytes(std::span(text)), rank, kTraceTag);
+    }
+    return report::trace_json(all);
+}
+
+}  // namespace
+
+training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
+                                const TrainingClock& clock, training::FlightRecorder& flight) {
+    return {{.now = [&clock] { return clock.seconds(); },
+             .measure_phases = run.measure_phases,
+             .trace_steps = run.trace ? run.trace_steps : 0,
+             .flight = &flight},
+            device};
+}
+
+Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
+                                 bool is_device_sum) {
+    if (replicas == 1) return {std::nullopt, "one rank trains its parameters: nothing is summed"};
+    if (!is_device_sum) {
+        return {accounting.hidden_seconds / static_cast<double>(accounting.steps), ""};
+    }
+    if (!accounting.timed) return {std::nullopt, "no step was repeated by a recording"};
+    const double hidden = accounting.timed->under_way - accounting.timed->exposed;
+    return {std::max(hidden, 0.0) / static_cast<double>(accounting.timed_steps), ""};
+}
+
+StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
+                            const training::StepLog& steps, const Quantity& hidden_seconds) {
+    StepTimes times;
+    RankRecord mine = metrics::summarize(steps.steps(), steps.step_seconds());
+    mine.hidden_communication = hidden_seconds.value.value_or(PhaseSeconds::kUnknown);
+    mine.peak_memory_bytes = peak_resident_bytes().value_or(PhaseSeconds::kUnknown);
+    times.ranks = gather_ranks(context, group, mine);
+    std::vector<int> stages;
+    for (int rank = 0; rank < group.size(); ++rank) {
+        stages.push_back(context.controller.layout().stage_of(rank));
+    }
+    times.breakdown = metrics::break_down(context.place.group, times.ranks, stages,
+                                          reasons_of(context, steps, hidden_seconds));
+    if (context.config.run.trace) times.trace = gather_trace(context, group, steps);
+    return times;
+}
+
+void store_steps(const training::StepLog& steps, const std::filesystem::path& directory) {
+    storage::write_file_durably(directory / "steps.csv", report::steps_to_csv(steps.steps()));
+}
+
+void store_step_times(const StepTimes& times, const std::filesystem::path& directory) {
+    storage::write_file_durably(directory / "ranks.csv", report::ranks_to_csv(times.ranks));
+    if (times.trace.empty()) return;
+    storage::write_file_durably(directory / "trace.json", times.trace);
+}
+
+}  // namespace hpcai::group

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/base/step_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/training/step_log.hpp>
+
+#include "training_clock.hpp"
+
+namespace hpcai::group {
+
+/// Where the time of a group's steps went.
+struct StepTimes {
+    std::vector<RankRecord> ranks;  // by group rank
+    TimeBreakdownRecord breakdown;
+    std::string trace;  // the text of trace.json, at the leader; empty where none was asked for
+};
+
+/// Makes the log of this rank's steps, as the configuration asks for. All arguments outlive it.
+training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
+                                const TrainingClock& clock, training::FlightRecorder& flight);
+
+/// How long a step's sums of gradients were under way while the rank computed, as far as
+/// `accounting` of this rank knows: with `is_device_sum` by the device's clock.
+Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
+                                 bool is_device_sum);
+
+/// After training. Collective in the group.
+StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
+                            const training::StepLog& steps, const Quantity& hidden_seconds);
+
+/// Writes steps.csv, of a group that failed, too. Throws as storage does.
+void store_steps(const training::StepLog& steps, const std::filesystem::path& directory);
+
+/// Writes ranks.csv and, where there is one, trace.json. Throws as storage does.
+void store_step_times(const StepTimes& times, const std::filesystem::path& directory);
+
+}  // namespace hpcai::group

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <hpcai/base/clock.hpp>
+
+namespace hpcai::group {
+
+/// The clock of a group's training, from the end of its start-up; it stands still while a model is
+/// evaluated in between.
+class TrainingClock {
+public:
+    double seconds() const { return stopped_at_.value_or(watch_.seconds() - still_seconds_); }
+    /// Goes on from `seconds` of another program, beside its own.
+    void add(double seconds) { still_seconds_ -= seconds; }
+    void stop() { stopped_at_ = seconds(); }
+    /// After stop().
+    void go_on() {
+        still_seconds_ = watch_.seconds() - *stopped_at_;
+        stopped_at_.reset();
+    }
+
+private:
+    Stopwatch watch_;
+    double still_seconds_ = 0;
+    std::optional<double> stopped_at_;
+};
+
+}  // namespace hpcai::group

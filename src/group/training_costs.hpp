@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/training/snapshot.hpp>
+#include <hpcai/training/step_runner.hpp>
+
+namespace hpcai::group {
+
+/// What a rank has waited and sent in the steps of a training, as its parts account for it.
+struct TrainingCosts {
+    double input_wait_seconds = 0;
+    comm::BucketAccounting sums;
+    comm::StatisticsAccounting statistics;
+    std::optional<comm::SentBytes> gradients;  // none where a library chooses the messages
+    training::MessageAccounting messages;
+
+    /// Of the steps of another program, too.
+    void add(const TrainingCosts& earlier);
+    void save(training::Snapshot& to) const;
+    /// Throws Error(data) naming the array that does not fit.
+    static TrainingCosts restored(const training::Snapshot& from);
+};
+
+}  // namespace hpcai::group

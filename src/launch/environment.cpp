@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <sys/utsname.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/launch/environment.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/faults.hpp>
+
+namespace hpcai::launch {
+namespace {
+
+constexpr std::array kVariables{
+    "SLURM_JOB_ID",         "SLURM_NNODES",         "SLURM_NTASKS",    "SLURM_JOB_PARTITION",
+    "SLURM_CPUS_PER_TASK",  "OMPI_COMM_WORLD_SIZE", "OMPI_VERSION",    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",        "OMP_PLACES",           "OMP_WAIT_POLICY", "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",    "CUDA_VISIBLE_DEVICES", "NCCL_ALGO",       "NCCL_PROTO",
+    "NVIDIA_TF32_OVERRIDE",
+};
+
+}  // namespace
+
+std::string binary_digest() {
+    try {
+        return storage::sha256_hex_of_file("/proc/self/exe");
+    } catch (const std::exception&) {
+        return "unreadable";  // a protected binary still runs
+    }
+}
+
+void object_to_faults(const std::map<std::string, std::string>& environment,
+                      data::SampleSets& samples) {
+    if (!environment.contains(kFaultsFact)) return;
+    if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) return;
+    samples.objections.emplace_back(kFaultsObjection);
+}
+
+std::map<std::string, std::string> describe_environment(const context::RunContext& context,
+                                                        const data::SampleSets& samples,
+                                                        const std::string& program_sha256,
+                                                        const std::string& command_line) {
+    std::map<std::string, std::string> facts{
+        {"program", training::faults_are_built_in() ? "hpcai500 " HPCAI500_VERSION " with faults"
+                                                    : "hpcai500 " HPCAI500_VERSION},
+        {"binary_sha256", program_sha256},
+        {"command_line", command_line},
+        {"compiler", __VERSION__},
+        {"mpi", comm::MpiWorld::library_version()},
+        {"device_of_rank_0", context.ranks.front().device},
+    };
+    if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) {
+        facts[kFaultsFact] = "can be injected";
+    }
+    utsname system{};
+    if (uname(&system) == 0) {
+        facts["operating_system"] =
+            fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+    }
+    for (const char* name : kVariables) {
+        if (const char* value = std::getenv(name)) facts[std::string("env.") + name] = value;
+    }
+    return facts;
+}
+
+}  // namespace hpcai::launch

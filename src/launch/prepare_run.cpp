@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/launch/environment.hpp>
+#include <hpcai/launch/prepare_run.hpp>
+#include <hpcai/prediction/model_check.hpp>
+#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/result_directory.hpp>
+#include <hpcai/training/faults.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+#include "determinism.hpp"
+#include "launch_check.hpp"
+#include "rank_facts.hpp"
+#include "resume.hpp"
+
+namespace hpcai::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
+    std::map<int, int> ranks;
+    int most = 1;
+    for (const int node : node_of_world_rank) most = std::max(most, ++ranks[node]);
+    return most;
+}
+
+std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
+    if (!request.resume.empty()) return request.resume;
+    if (!request.output.empty()) return request.output;
+    if (!run.output.empty()) return run.output;
+    return fmt::format("results/{}-{}", run.name, utc_now_compact());
+}
+
+/// Returns the configuration of the next run. Each run has a seed of its own and counts as one run.
+config::Config config_of(const context::RepeatedRuns& series) {
+    config::Config config = *series.config;
+    config.run.seed += static_cast<std::uint64_t>(series.number) - 1;
+    config.run.repeat = 1;
+    return config;
+}
+
+fs::path output_of(const context::RepeatedRuns& series) {
+    if (series.config->run.repeat == 1) return series.folder;
+    return series.folder / verification::repetition_name(series.number);
+}
+
+void check_backend(const config::Config& config, const device::Device& device) {
+    require(
+        config.communication.backend != config::CommunicationBackend::nccl ||
+            !device.uuid().empty(),
+        ExitCode::usage,
+        "communication.backend: expected auto or mpi, as the ranks compute on CPUs, got 'nccl'");
+}
+
+void check_residents(const config::Config& config, const device::Device& device) {
+    require(config.data.resident_mib == 0 || device.resizes_crops(), ExitCode::usage,
+            "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
+            "data.decoded_cache_mib keeps pictures in their memory",
+            config.data.resident_mib);
+}
+
+void check_parts(const plan::Layout& layout, const device::Device& device) {
+    require(layout.parts == 1 || device.computes_parts(), ExitCode::usage,
+            "parallel.model_degree: expected 1, as {} computes no parts of layers yet, got {}; "
+            "parallel.mode data and pipeline do without, and device.kind cpu has parts",
+            device.description(), layout.parts);
+}
+
+/// Opens the samples of the run, on each node's own disk where data.staging asks for it.
+data::SampleSets open_samples(const config::Config& config,
+                              const plan::ParallelismController& controller,
+                              comm::Communicator& everyone, int threads) {
+    if (config.data.staging == config::Staging::none) {
+        return data::make_sample_sets(config, everyone);
+    }
+    constexpr int kLeastThreads = 4;  // which wait for files more than they compute
+    data::DataDuplicator duplicator(config, controller, everyone, std::max(kLeastThreads, threads));
+    return data::make_sample_sets(config, everyone, &duplicator);
+}
+
+/// Returns fp32, which every device has, where the ranks would choose different precisions: the
+/// members must be computed alike.
+device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
+    const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
+    std::array<double, 2> ends{number, -number};
+    everyone.all_reduce_max(ends);
+    return ends[0] == -ends[1] ? mine : device::Precision{};
+}
+
+struct RankDevice {
+    context::OpenDevice opened;
+    device::Precision precision;
+    int threads = 1;
+    std::vector<context::RankFacts> ranks;  // [world_rank]
+};
+
+/// Opens the device of this rank and checks those of all ranks. Collective.
+RankDevice open_rank_device(const config::Config& config,
+                            const plan::ParallelismController& controller,
+                            comm::StartUp& start_up) {
+    comm::Communicator& everyone = start_up.everyone();
+    const plan::Layout& layout = controller.layout();
+    const device::Cores cores = device::count_cores();
+    const context::PlaceOnNode place_on_node{
+        ranks_sharing_cores(start_up.node_of_world_rank(), cores, everyone),
+        controller.place(everyone.rank()).node_rank};
+    RankDevice found;
+    comm::run_together(everyone, [&] {
+        found.opened = context::open_device(config, cores, place_on_node);
+        const device::Device& device = *found.opened.device;
+        found.precision = context::choose_precision(config.training.precision, device);
+        check_backend(config, device);
+        check_residents(config, device);
+        check_parts(layout, device);
+    });
+    found.precision = agree_on_precision(found.precision, everyone);
+    found.ranks = gather_rank_facts(*found.opened.device, everyone);
+    context::check_devices(found.ranks, config.run.level);
+    const std::string sharing = context::describe_sharing(found.ranks);
+    require(config.communication.backend != config::CommunicationBackend::nccl ||
+                layout.degree == 1 || sharing.empty(),
+            ExitCode::launch,
+            "communication.backend: expected auto or mpi, as NCCL wants a GPU for each rank and "
+            "{}, got 'nccl'",
+            sharing);
+    found.threads =
+        device::threads_for_rank(config.device.threads, cores, place_on_node.ranks_sharing_cores);
+    return found;
+}
+
+/// Places the ranks of this launch. Throws where the configuration does not fit them.
+plan::ParallelismController place_ranks(const config::Config& config, comm::StartUp& start_up) {
+    const std::vector<int>& nodes = start_up.node_of_world_rank();
+    const plan::Layout layout =
+        plan::make_layout(config.bagging, config.training, config.parallel,
+                          start_up.everyone().size(), ranks_of_fullest_node(nodes));
+    plan::ParallelismController controller(layout, nodes);
+    const int group = controller.place(start_up.everyone().rank()).group;
+    prediction::sum_options(config.communication, controller, group);  // or throws
+    prediction::check_model(config, layout);
+    return controller;
+}
+
+/// Marks the run of a program that injects faults, because no measurement comes of it. Collective.
+void expect_faults(const plan::Layout& layout, comm::Communicator& everyone,
+                   data::SampleSets& samples) {
+    comm::run_together(everyone, [&] {
+        training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
+    });
+    if (training::faults_are_built_in()) object_to_faults({{kFaultsFact, ""}}, samples);
+}
+
+}  // namespace
+
+config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone) {
+    std::string effective;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        const std::string path =
+            request.resume.empty() ? request.config_path : request.resume + "/config.yaml";
+        const std::string yaml = path.empty() ? "" : config::read_file(path);
+        effective = config::to_yaml(
+            config::parse(yaml, path.empty() ? "defaults" : path, request.overrides));
+    });
+    return config::parse(context::broadcast_string(everyone, effective), request.config_path, {});
+}
+
+int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
+                        comm::Communicator& everyone) {
+    std::vector<std::uint64_t> sets(node_of_world_rank.size());
+    everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
+                        std::as_writable_bytes(std::span(sets)));
+    const int node = node_of_world_rank[static_cast<std::size_t>(everyone.rank())];
+    int sharing = 0;
+    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
+        sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;
+    }
+    return sharing;
+}
+
+PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
+                        context::RepeatedRuns& series) {
+    comm::Communicator& everyone = start_up.everyone();
+    const std::string started = context::broadcast_string(everyone, utc_now());
+    const std::string program_sha256 = check_programs(start_up);
+    std::optional<Resumption> resumption;
+    if (!request.resume.empty()) resumption = agree_on_resumption(request, everyone);
+    if (!series.config) {
+        series.config = agree_on_config(request, everyone);
+        series.folder = context::broadcast_string(everyone, output_of(request, series.config->run));
+    }
+    const config::Config config = config_of(series);
+    const fs::path output = output_of(series);
+    plan::ParallelismController controller = place_ranks(config, start_up);
+    const plan::Layout& layout = controller.layout();
+    RankDevice rank_device = open_rank_device(config, controller, start_up);
+    comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
+        if (everyone.rank() != 0) return;
+        if (resumption) return resumption->check(output, config, layout);
+        results::require_new_or_empty(series.number == 1 ? series.folder : output);
+    });
+    const DeterminismRecord determinism =
+        describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
+    data::SampleSets samples = open_samples(config, controller, everyone, rank_device.threads);
+    if (resumption) resumption->check_samples(output, samples, everyone);
+    expect_faults(layout, everyone, samples);
+
+    const plan::RankPlace place = controller.place(everyone.rank());
+    PreparedRun run{.context = {.config = config,
+                                .controller = std::move(controller),
+                                .place = place,
+                                .output = output,
+                                .hostnames = start_up.hostnames(),
+                                .ranks = std::move(rank_device.ranks),
+                                .resumes = resumption.has_value(),
+                                .program = {.started_utc = started,
+                                            .since_start = series.since_program_start,
+                                            .repetition = series.number,
+                                            .repetitions = series.config->run.repeat}},
+                    .resources = {.device = std::move(rank_device.opened.device),
+                                  .precision = rank_device.precision,
+                                  .threads = rank_device.threads,
+                                  .samples = std::move(samples)},
+                    .device_note = std::move(rank_device.opened.note)};
+    run.launch = results::launch_record(run.context, run.resources);
+    run.launch.started_utc = resumption ? resumption->begun.started_utc : started;
+    run.launch.determinism = determinism;
+    run.launch.environment = describe_environment(run.context, run.resources.samples,
+                                                  program_sha256, request.command_line);
+    if (resumption) run.lock = std::move(resumption->lock);
+    return run;
+}
+
+}  // namespace hpcai::launch

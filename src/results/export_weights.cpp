@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/results/export_weights.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/training/weights_file.hpp>
+
+namespace hpcai::results {
+namespace {
+
+constexpr std::size_t kExportedRecordLimitBytes = std::size_t{16} << 20;
+
+std::int64_t iterations_of(const std::filesystem::path& directory) {
+    const auto path = directory / "record.json";
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kExportedRecordLimitBytes);
+    return report::group_from_json(storage::text_of(bytes), path.string()).record.iterations;
+}
+
+}  // namespace
+
+void export_weights(const std::filesystem::path& result_directory, int group,
+                    const std::filesystem::path& output) {
+    require(std::filesystem::is_regular_file(result_directory / "config.yaml"), ExitCode::usage,
+            "{}: expected a result directory with its config.yaml", result_directory.string());
+    const std::string config_path = (result_directory / "config.yaml").string();
+    const config::Config config = config::parse(config::read_file(config_path), config_path, {});
+    const auto directory = group_directory(result_directory, group);
+    const auto weights = directory / "weights.safetensors";
+    require(std::filesystem::is_regular_file(weights), ExitCode::usage,
+            "--group {}: {} holds no weights; a group stores them when it finishes", group,
+            directory.string());
+    const graph::Graph graph = models::make_model(config);
+    const auto device = device::make_cpu_device({});
+    graph::ParameterStore store(graph, *device);
+    training::read_weights(weights, graph, store);
+    training::write_weights(output, graph, store, iterations_of(directory));
+}
+
+}  // namespace hpcai::results

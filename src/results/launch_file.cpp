@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/data/samples_digest.hpp>
+#include <hpcai/report/launch.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/record.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+namespace hpcai::results {
+namespace {
+
+constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // places of 100,000 ranks
+
+}  // namespace
+
+std::string config_digest(const config::Config& config) {
+    return storage::sha256_hex(storage::bytes_of(config::to_yaml(config)));
+}
+
+LaunchRecord launch_record(const context::RunContext& context,
+                           const context::Resources& resources) {
+    LaunchRecord launch;
+    launch.config_sha256 = config_digest(context.config);
+    launch.samples_sha256 = data::samples_digest(resources.samples);
+    launch.precision = name_of(resources.precision);
+    launch.topology = describe_topology(context);
+    launch.staging = resources.samples.staging;
+    launch.staging_seconds = {resources.samples.staging_seconds, ""};
+    return launch;
+}
+
+void write_launch_file(const std::filesystem::path& output, const LaunchRecord& launch) {
+    storage::write_file_durably(output / report::kLaunchName, report::to_json(launch));
+}
+
+LaunchRecord read_launch_file(const std::filesystem::path& output) {
+    const std::string name = (output / report::kLaunchName).string();
+    const std::vector<std::byte> bytes = storage::read_file_bytes(name, kLimitBytes);
+    return report::launch_from_json(storage::text_of(bytes), name);
+}
+
+void require_same_config(const std::filesystem::path& output, const config::Config& config,
+                         const LaunchRecord& launch) {
+    require(config_digest(config) == launch.config_sha256, ExitCode::usage,
+            "{}: is not that with which the run was begun; what was trained by it cannot go on by "
+            "another",
+            (output / "config.yaml").string());
+}
+
+void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
+                          const LaunchRecord& launch) {
+    require(data::samples_digest(samples) == launch.samples_sha256, ExitCode::data,
+            "{}: was begun with other training or test samples: their names or classes differ from "
+            "those that data.path and data.validation_path lead to now",
+            output.string());
+}
+
+}  // namespace hpcai::results

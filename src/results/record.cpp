@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iostream>
+#include <string>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/report/ranks_csv.hpp>
+#include <hpcai/results/record.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/result_reader.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/energy.hpp>
+#include <hpcai/verification/judge.hpp>
+#include <hpcai/verification/submission.hpp>
+
+#include "previous_placement.hpp"
+
+namespace hpcai::results {
+namespace {
+
+constexpr std::size_t kTableLimitBytes = std::size_t{64} << 20;
+
+WorkloadRecord workload(const LaunchedRun& run) {
+    WorkloadRecord record = verification::describe_workload(run.context.config);
+    record.precision = run.launch.precision;
+    record.training_samples = run.samples.training->samples();
+    record.validation_samples = run.samples.validation->samples();
+    record.data_objections = run.samples.objections;
+    return record;
+}
+
+/// Results of all M groups in order; a group that did not vote is known by its status, and by what
+/// it may have stored.
+std::vector<GroupResult> all_groups(const context::RunContext& context,
+                                    const EnsembleScore& ensemble,
+                                    const std::vector<comm::GroupStatus>& statuses) {
+    std::vector<GroupResult> results;
+    for (const comm::GroupStatus& status : statuses) {
+        const auto voted = std::find_if(
+            ensemble.members.begin(), ensemble.members.end(),
+            [&](const GroupResult& result) { return result.record.group == status.group; });
+        if (voted != ensemble.members.end()) {
+            results.push_back(*voted);
+            continue;
+        }
+        GroupResult lost =
+            read_failed_group(context.output, status.group, context.controller.layout().degree);
+        if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
+        if (lost.record.failure.empty())
+            lost.record.failure = hang_of(context.output, status.group);
+        if (lost.record.failure.empty()) lost.record.failure = "not heard of at the end";
+        results.push_back(std::move(lost));
+    }
+    return results;
+}
+
+void add_quality(const context::RunContext& context, const EnsembleScore& ensemble,
+                 const std::vector<GroupResult>& groups, RunRecord& record) {
+    record.quality = ensemble.quality;
+    record.quality.metric = verification::metric_of(context.config.workload);
+    verification::derive_members(context.config, groups, record.quality);
+}
+
+void add_staging(const LaunchRecord& launch, RunRecord& record) {
+    record.staging = launch.staging;
+    if (record.staging.scope == "none") {
+        record.time.staging_seconds = {std::nullopt,
+                                       "data are read where they lie; nothing is staged"};
+        return;
+    }
+    record.time.staging_seconds = {launch.staging_seconds.value.value_or(0), ""};
+}
+
+void add_verdict(const context::RunContext& context, const Closing& closing,
+                 const std::vector<GroupResult>& groups, RunRecord& record) {
+    verification::VerdictFacts facts = verification::facts_of(record, groups);
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        if (groups[index].record.failure.empty()) continue;
+        // Who has only the group's files knows no other code.
+        const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
+        facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
+                                                   : closing.groups[index].exit_code);
+    }
+    record.verdict = verification::judge(context.config, facts);
+    verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
+}
+
+/// By world rank. Groups that another program has finished may have been on other nodes than those
+/// of this one.
+std::vector<std::string> hosts_of(const context::RunContext& context,
+                                  const std::vector<GroupResult>& groups) {
+    std::vector<std::string> hosts = context.hostnames;
+    for (const GroupResult& group : groups) {
+        if (!context.resumes || !group.record.failure.empty()) continue;
+        const int number = group.record.group;
+        const auto file = group_directory(context.output, number) / "ranks.csv";
+        try {
+            const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
+            for (const RankRecord& rank :
+                 report::ranks_from_csv(storage::text_of(bytes), file.string())) {
+                if (rank.group_rank >= context.controller.layout().degree)
+                    continue;  // verify tells
+                const int world_rank = context.controller.world_rank_of(number, rank.group_rank);
+                std::string& host = hosts[static_cast<std::size_t>(world_rank)];
+                if (report::table_name(host) != rank.host) host = rank.host;
+            }
+        } catch (const Error& error) {
+            std::cerr << fmt::format(
+                "hpcai500: {}; the result names the hosts of this program for group {}\n",
+                printable(error.what()), number);
+        }
+    }
+    return hosts;
+}
+
+/// Of the ranks on these hosts.
+plan::ParallelismController controller_of(const context::RunContext& context,
+                                          const std::vector<std::string>& hosts) {
+    NodesOfRanks now{{}, context.hostnames};
+    for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
+        now.nodes.push_back(context.controller.place(rank).node);
+    }
+    return controller_on(context.config, context.controller, nodes_of_hosts(now, hosts));
+}
+
+TopologyRecord describe_topology(const plan::ParallelismController& controller,
+                                 const std::vector<context::RankFacts>& ranks,
+                                 const std::vector<std::string>& hosts) {
+    TopologyRecord record;
+    const plan::LayoutSummary summary = controller.summary();
+    record.ranks = summary.layout.ranks;
+    record.groups = summary.layout.groups;
+    record.degree = summary.layout.degree;
+    record.nodes = summary.nodes;
+    for (int rank = 0; rank < record.ranks; ++rank) {
+        const plan::RankPlace& place = controller.place(rank);
+        const auto index = static_cast<std::size_t>(rank);
+        record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
+                              ranks[index].threads, hosts[index], ranks[index].device});
+    }
+    return record;
+}
+
+}  // namespace
+
+TopologyRecord describe_topology(const context::RunContext& context) {
+    return describe_topology(context.controller, context.ranks, context.hostnames);
+}
+
+RunRecord make_record(const LaunchedRun& run, const EnsembleScore& ensemble,
+                      const Closing& closing) {
+    const context::RunContext& context = run.context;
+    const LaunchRecord& launch = run.launch;
+    const std::vector<GroupResult> groups = all_groups(context, ensemble, closing.groups);
+    const std::vector<std::string> hosts = hosts_of(context, groups);
+    const plan::ParallelismController controller = controller_of(context, hosts);
+    RunRecord record;
+    record.program_version = HPCAI500_VERSION;
+    record.name = context.config.run.name;
+    record.parameters =
+        verification::echo_settings(context.config, controller.layout(), launch.precision);
+    record.topology = describe_topology(controller, context.ranks, hosts);
+    record.workload = workload(run);
+    record.config = config::to_yaml(context.config);
+    record.submission = verification::describe_submission(context.config);
+    record.flops = verification::flops_of_model(context.config);
+    record.time.started_utc = launch.started_utc;
+    record.time.startup_seconds = closing.startup_seconds;
+    if (auto& seconds = record.time.startup_seconds.value) {
+        *seconds -= launch.staging_seconds.value.value_or(0);
+    }
+    add_staging(launch, record);
+    record.time.vote_seconds = {ensemble.seconds, ""};
+    record.time.total_seconds = closing.total_seconds;
+    record.environment = launch.environment;
+    verification::derive_work(groups, record);
+    add_quality(context, ensemble, groups, record);
+    verification::derive_scores(record);
+    verification::derive_time_to_quality(context.config, record);
+    record.roofline = launch.roofline;
+    record.utilization =
+        verification::utilization_of(launch.roofline, record.scores.flops, record.topology.ranks);
+    verification::derive_communication(context.config, controller, groups, record);
+    verification::derive_energy(context.config.run, groups, record);
+    verification::derive_parallel(context.config, controller.layout(), groups, record);
+    verification::derive_time_breakdown(record);
+    record.determinism = launch.determinism;
+    add_verdict(context, closing, groups, record);
+    return record;
+}
+
+}  // namespace hpcai::results

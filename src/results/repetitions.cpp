@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include <fmt/core.h>
+
+#include <hpcai/report/repetitions.hpp>
+#include <hpcai/results/repetitions.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+namespace hpcai::results {
+namespace {
+
+/// Why there are fewer runs than requested, as far as this one knows; empty behind the last.
+std::string reason_of(const context::RunContext& context, bool all_answer) {
+    if (context.program.repetition == context.program.repetitions) return "";
+    if (all_answer)
+        return fmt::format("repetition {} has not ended", context.program.repetition + 1);
+    return fmt::format(
+        "not every rank answered at the end of repetition {}; another needs all of them",
+        context.program.repetition);
+}
+
+/// `out`, unless null, gets the table.
+void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
+           std::ostream* out) {
+    const std::string text = report::to_json(record);
+    storage::write_file_durably(folder / verification::kRepetitionsName, text);
+    if (out == nullptr) return;
+    *out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))
+         << std::flush;
+}
+
+}  // namespace
+
+RunEnd close_repetition(const context::RunContext& context, const FinishedRun& run,
+                        std::ostream& out) {
+    const auto folder = context.output.parent_path();
+    RepetitionsRecord record;
+    if (context.program.repetition > 1) record = verification::read_repetitions(folder);
+    record.program_version = run.record.program_version;
+    record.name = run.record.name;
+    record.requested = context.program.repetitions;
+    record.stopped = reason_of(context, run.all_answer);
+    record.repetitions.push_back(
+        verification::describe_repetition(context.program.repetition, run.record, run.manifest));
+    verification::derive_repetitions(record);
+    const bool another = run.all_answer && context.program.repetition < context.program.repetitions;
+    write(record, folder, another ? nullptr : &out);
+    return {another ? ExitCode::ok : record.exit_code, another};
+}
+
+void note_stop(const std::filesystem::path& folder, const std::string& why,
+               std::ostream& out) noexcept {
+    try {
+        if (!verification::has_repetitions(folder)) return;
+        RepetitionsRecord record = verification::read_repetitions(folder);
+        record.stopped = why;
+        write(record, folder, &out);
+    } catch (const std::exception& error) {
+        std::cerr << "hpcai500: " << error.what() << "\n";
+    }
+}
+
+}  // namespace hpcai::results

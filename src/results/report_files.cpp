@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/report/html.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/report/mllog.hpp>
+#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+namespace hpcai::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kResultLimitBytes = std::size_t{1} << 30;
+constexpr std::size_t kStepsLimitBytes = std::size_t{1} << 30;
+constexpr std::size_t kManifestLimitBytes = std::size_t{1} << 30;
+
+std::string text_of_file(const fs::path& path, std::size_t limit_bytes) {
+    return std::string(storage::text_of(storage::read_file_bytes(path, limit_bytes)));
+}
+
+/// Adds the steps of each group to `content`, or the reason why they cannot be read.
+void add_steps(const fs::path& directory, report::PageContent& content) {
+    const std::size_t groups = content.record.work.groups.size();
+    for (std::size_t group = 0; group < groups; ++group) {
+        content.steps.emplace_back();
+        const fs::path path = group_directory(directory, static_cast<int>(group)) / "steps.csv";
+        const std::string name = fmt::format("groups/{}/steps.csv", group);
+        std::error_code error;
+        if (!fs::exists(path, error)) continue;
+        try {
+            content.steps.back() =
+                report::steps_from_csv(text_of_file(path, kStepsLimitBytes), name);
+        } catch (const Error& damaged) {
+            content.remarks.emplace_back(damaged.what());
+        }
+    }
+}
+
+std::vector<report::LayerRecord> layers_of(const config::Config& config) {
+    const metrics::FlopsLedger ledger(models::make_model(config));
+    std::vector<report::LayerRecord> layers;
+    for (const metrics::LedgerRow& row : ledger.rows()) {
+        const ops::Flops& flops = row.of(metrics::kOfficialLedger);
+        std::vector<std::int64_t> output(row.output.begin(), row.output.end());
+        if (output.size() > 1 && output.front() == 1) output.erase(output.begin());
+        layers.push_back({row.node, row.operation, fmt::format("{}", fmt::join(output, "x")),
+                          row.parameters, flops.forward, flops.training()});
+    }
+    return layers;
+}
+
+std::vector<report::MllogSetting> mllog_settings(const config::Config& config) {
+    const config::TrainingConfig& training = config.training;
+    std::vector<report::MllogSetting> settings;
+    const auto add = [&](const char* key, double value) {
+        report::MllogSetting setting;
+        setting.key = key;
+        setting.value.value = value;
+        settings.push_back(setting);
+    };
+    const auto add_text = [&](const char* key, const std::string& name) {
+        report::MllogSetting setting;
+        setting.key = key;
+        setting.text = config::value_text(config, name);
+        settings.push_back(setting);
+    };
+    add_text("opt_name", "training.optimizer");
+    add("opt_base_learning_rate", training.learning_rate);
+    add("opt_learning_rate_warmup_epochs", training.warmup_epochs);
+    add_text("opt_learning_rate_schedule", "training.schedule");
+    add("opt_weight_decay", training.weight_decay);
+    if (training.optimizer == config::Optimizer::sgd ||
+        training.optimizer == config::Optimizer::lars) {
+        add("opt_momentum", training.momentum);
+    } else if (training.optimizer != config::Optimizer::adagrad) {
+        add("opt_beta_1", training.beta1);
+        add("opt_beta_2", training.beta2);
+    }
+    add("label_smoothing", training.label_smoothing);
+    return settings;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> render_report_files(const fs::path& directory,
+                                                       const RunRecord& record) {
+    const config::Config config = config::parse(record.config, "result.json: config", {});
+    report::PageContent content{record, {}, {}, layers_of(config)};
+    add_steps(directory, content);
+    std::map<std::string, std::string> files{{"report.html", report::html(content)}};
+    const std::vector<report::MllogSetting> settings = mllog_settings(config);
+    for (std::size_t group = 0; group < record.work.groups.size(); ++group) {
+        files[fmt::format("mllog/result_{}.txt", group)] = report::mllog(record, group, settings);
+    }
+    return files;
+}
+
+void write_report_files(const fs::path& directory, const RunRecord& record) {
+    const std::map<std::string, std::string> files = render_report_files(directory, record);
+    std::error_code error;
+    fs::create_directories(directory / "mllog", error);
+    for (const auto& [name, text] : files) storage::write_file_durably(directory / name, text);
+}
+
+RunRecord read_result(const fs::path& directory) {
+    const fs::path path = directory / "result.json";
+    require(fs::is_regular_file(path), ExitCode::usage,
+            "{}: expected a result directory with its result.json{}", directory.string(),
+            verification::has_repetitions(directory)
+                ? fmt::format("; it has repetitions, such as {}",
+                              (directory / verification::repetition_name(1)).string())
+                : "");
+    return report::from_json(text_of_file(path, kResultLimitBytes), path.string());
+}
+
+void renew_report_files(const fs::path& directory) {
+    const RunRecord record = read_result(directory);
+    const fs::path manifest = directory / storage::kManifestName;
+    if (fs::exists(manifest)) {
+        const auto sealed =
+            storage::parse_manifest(text_of_file(manifest, kManifestLimitBytes), manifest);
+        for (const auto& [name, text] : render_report_files(directory, record)) {
+            const auto listed = sealed.find(name);
+            require(listed != sealed.end() &&
+                        listed->second == storage::sha256_hex(storage::bytes_of(text)),
+                    ExitCode::usage,
+                    "{} lists {}, and the result stays as it was sealed; --output writes the page "
+                    "elsewhere",
+                    manifest.string(), listed == sealed.end() ? "no " + name : "another " + name);
+        }
+    }
+    write_report_files(directory, record);
+}
+
+verification::Verification verify_result(const fs::path& directory) {
+    verification::Verification verification = verification::verify(directory);
+    const auto find = [&](const std::string& file, const std::string& text) {
+        verification.findings.push_back({printable(file), printable(text)});
+    };
+    const auto is_file = [&](const std::string& name) {
+        std::error_code error;
+        return fs::is_regular_file(fs::symlink_status(directory / name, error));
+    };
+    if (!verification.record) return verification;
+    try {
+        for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
+            if (!is_file(name)) {
+                find(name, "is missing or no regular file");
+            } else if (text_of_file(directory / name, kResultLimitBytes) != text) {
+                find(name, "is not what result.json and groups/<m>/steps.csv give");
+            }
+        }
+    } catch (const Error& error) {
+        find("report.html", error.what());
+    }
+    return verification;
+}
+
+}  // namespace hpcai::results

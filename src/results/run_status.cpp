@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+#include <system_error>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/report/launch.hpp>
+#include <hpcai/report/progress.hpp>
+#include <hpcai/report/repetitions.hpp>
+#include <hpcai/report/summary.hpp>
+#include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/results/run_status.hpp>
+#include <hpcai/storage/manifest.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/repetitions.hpp>
+
+namespace hpcai::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error);
+}
+
+std::string digest_of(const fs::path& file) {
+    return is_there(file) ? storage::sha256_hex_of_file(file) : "none";
+}
+
+RunStatus status_of_result(const fs::path& directory) {
+    const RunRecord record = read_result(directory);
+    const std::string manifest = digest_of(directory / storage::kManifestName);
+    return {report::result_line(record, manifest) + "\n", record.verdict.exit_code, true};
+}
+
+/// The configured ones and those that have a directory.
+std::set<int> groups_of(const fs::path& directory) {
+    const std::string path = (directory / "config.yaml").string();
+    const config::Config config = config::parse(config::read_file(path), path, {});
+    std::set<int> groups;
+    for (int group = 0; group < config.bagging.groups.value_or(0); ++group) groups.insert(group);
+    std::error_code error;
+    for (fs::directory_iterator entry(directory / "groups", error), end; entry != end;
+         entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        const char* const name_end = name.data() + name.size();
+        int group = -1;
+        const auto [rest, wrong] = std::from_chars(name.data(), name_end, group);
+        if (wrong == std::errc{} && rest == name_end && group >= 0) groups.insert(group);
+    }
+    return groups;
+}
+
+/// When the last program that took the run up wrote so; 0 where that is not there.
+std::int64_t begun_unix_seconds(const fs::path& directory) {
+    std::error_code error;
+    const auto written = fs::last_write_time(directory / report::kLaunchName, error);
+    if (error) return 0;
+    const auto since = std::chrono::file_clock::to_sys(written).time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
+/// Here, wherever it was when it was begun.
+std::string command_to_resume(const fs::path& directory) {
+    try {
+        return resume_command(read_launch_file(directory).topology.ranks, directory);
+    } catch (const Error&) {  // `resume` says what is wrong with it
+        return "";
+    }
+}
+
+RunStatus status_of_progress(const fs::path& directory) {
+    RunProgress run;
+    run.directory = directory.string();
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    run.now_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    for (const int group : groups_of(directory))
+        run.groups.push_back(read_progress(directory, group));
+    run.begun_unix_seconds = begun_unix_seconds(directory);
+    run.is_at_work = is_at_work(directory);
+    run.resume_command = command_to_resume(directory);
+    return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
+}
+
+RunStatus status_of_run(const fs::path& directory) {
+    // The manifest comes last; `resume` moves a result away when it has looked at its data.
+    const bool has_result = is_there(directory / storage::kManifestName);
+    if (has_result && !is_being_taken_up(directory)) return status_of_result(directory);
+    require(is_there(directory / "config.yaml"), ExitCode::usage,
+            "{}: expected a result directory with its config.yaml; a run that is refused makes "
+            "none",
+            directory.string());
+    return status_of_progress(directory);
+}
+
+/// Of several runs the one under way, or what they have come to.
+RunStatus status_of_series(const fs::path& directory) {
+    RepetitionsRecord record;
+    const bool is_begun = verification::has_repetitions(directory);
+    if (is_begun) record = verification::read_repetitions(directory);
+    const auto done = static_cast<int>(record.repetitions.size());
+    const bool is_complete = is_begun && done >= record.requested;
+    const fs::path next = directory / verification::repetition_name(done + 1);
+    if (!is_complete && is_there(next)) {
+        RunStatus status = status_of_run(next);
+        if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
+        return status;
+    }
+    const std::string digest = digest_of(directory / verification::kRepetitionsName);
+    const ExitCode code =
+        is_complete || record.exit_code != ExitCode::ok ? record.exit_code : ExitCode::watchdog;
+    return {report::repetitions_line(record, digest) + "\n", code, true};
+}
+
+}  // namespace
+
+RunStatus read_status(const fs::path& directory) {
+    const bool is_series = verification::has_repetitions(directory) ||
+                           is_there(directory / verification::repetition_name(1));
+    return is_series ? status_of_series(directory) : status_of_run(directory);
+}
+
+}  // namespace hpcai::results

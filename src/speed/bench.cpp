@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/median.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/context/devices.hpp>
+#include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/group/autotune_log.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/metrics/timing.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/speed/bench.hpp>
+#include <hpcai/training/step_log.hpp>
+#include <hpcai/training/training_step.hpp>
+
+#include "timed_work.hpp"
+#include "whole_step.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr std::int64_t kWarmupSteps = 2;
+constexpr int kTimedSteps = 5;
+constexpr int kAloneRuns = 5;
+
+/// A model on one rank with a batch of random pixels in memory, and whole steps of it.
+class StepBench {
+public:
+    explicit StepBench(const config::Config& config)
+        : config_(config),
+          device_(context::open_device(config, device::count_cores(), {}).device),
+          precision_(context::choose_precision(config.training.precision, *device_)),
+          reducer_(comm::make_mpi_reducer(*self_)),
+          whole_({config, *device_, precision_, *reducer_, config.training.batch_size}),
+          update_(device_->build(
+              training::plan_optimizer(whole_.network(), whole_.store(), config.training),
+              training::optimizer_tensors(whole_.network(), whole_.store()))),
+          timing_([this] { return now_; }) {
+        note_.finish(device::tuning_of(*device_));
+    }
+
+    /// Seconds of a whole step.
+    double step() { return whole_.seconds(); }
+
+    /// A step with a mark behind each operation, recorded as the trainer does where it can be.
+    void timed_step() {
+        if (!timed_) make_timed();
+        upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
+        const std::vector<double> seconds = timed_->run();
+        for (std::size_t index = 0; index < steps_.size(); ++index) {
+            timing_.before(steps_[index]);
+            now_ += seconds[index];
+            timing_.after(steps_[index]);
+        }
+        update_seconds_.push_back(seconds.back());
+    }
+
+    /// Of the clocks for phases, in the steps so far.
+    std::int64_t readings_per_step() const {
+        return whole_.phases().readings() / std::ssize(whole_.phases().steps());
+    }
+
+    /// Median seconds of one reading of them, with its share of what else is kept of a step.
+    double reading_seconds() {
+        constexpr int kSteps = 1000;
+        std::vector<double> seconds;
+        for (int run = 0; run < kAloneRuns; ++run) {
+            training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
+            idle.reserve(kSteps);
+            idle.count_communication([this] { return whole_.communication_seconds(); });
+            const Stopwatch watch;
+            idle.begin();
+            for (int step = 0; step < kSteps; ++step) {
+                for (const training::Phase phase :
+                     {training::Phase::input_wait, training::Phase::forward,
+                      training::Phase::backward, training::Phase::communication,
+                      training::Phase::optimizer, training::Phase::other}) {
+                    idle.enter(phase);
+                }
+                idle.end_step({}, true);
+            }
+            seconds.push_back(watch.seconds() / static_cast<double>(idle.readings()));
+        }
+        return median(std::move(seconds));
+    }
+
+    std::vector<BenchOperation> operations() {
+        std::map<std::pair<std::string, ops::Pass>, double> in_step;
+        for (const metrics::OperationTime& time : timing_.by_node()) {
+            in_step[{time.name, time.pass}] = time.median_seconds;
+        }
+        std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
+                                         alone([&] { upload(); }, true)}};
+        for (const graph::Step& step : steps_) {
+            all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
+                           in_step[{step.name, step.pass}],
+                           alone([&] { step.kernel->run(step.pass); })});
+            add_work(step, all.back());
+        }
+        all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
+                       median(update_seconds_), alone([&] { update_->run(); })});
+        return all;
+    }
+
+    const device::Device& device() const { return *device_; }
+    const device::Precision& precision() const { return precision_; }
+
+private:
+    void upload() { whole_.upload(); }
+
+    /// After the first steps, in which libraries may allocate.
+    void make_timed() {
+        std::vector<Work> pieces;
+        for (const graph::Step& step : steps_) {
+            pieces.emplace_back([&step] { step.kernel->run(step.pass); });
+        }
+        pieces.emplace_back([this] { update_->run(); });
+        timed_.emplace(*device_, std::move(pieces));
+    }
+
+    /// Median seconds of `work`, run by itself: several times in a row where a clock's step is as
+    /// long as the work.
+    double alone(const Work& work, bool is_upload = false) {
+        work();  // brings its memory into the caches' usual state
+        const int in_a_row = is_upload ? 1 : runs_in_a_row(*device_, work);
+        TimedWork timed(*device_, {[&] {
+            for (int i = 0; i < in_a_row; ++i) work();
+        }},
+                        is_upload);
+        std::vector<double> seconds;
+        for (int run = 0; run < kAloneRuns; ++run) {
+            seconds.push_back(timed.run()[0] / in_a_row);
+        }
+        return median(std::move(seconds));
+    }
+
+    const graph::Node* node_of(const std::string& name) const {
+        const auto& nodes = whole_.network().graph().nodes();
+        const auto found = std::ranges::find(nodes, name, &graph::Node::name);
+        return found == nodes.end() ? nullptr : &*found;
+    }
+
+    std::string operation_of(const std::string& name) const {
+        const graph::Node* node = node_of(name);
+        return node == nullptr ? "gradient_sum" : std::string(ops::name_of(node->operation));
+    }
+
+    void add_work(const graph::Step& step, BenchOperation& operation) const {
+        const graph::Node* node = node_of(step.name);
+        if (node == nullptr) return;
+        const graph::Graph& graph = whole_.network().graph();
+        operation.moved_bytes =
+            metrics::moved_bytes(graph, *node, step.pass, whole_.network().compute());
+        const ops::Flops flops = graph::flops(graph, *node, metrics::kOfficialLedger);
+        if (step.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
+        if (step.pass == ops::Pass::weight_gradient) {
+            operation.flops = static_cast<double>(flops.weight_gradient);
+        }
+        if (step.pass == ops::Pass::input_gradient) {
+            operation.flops = static_cast<double>(flops.input_gradient);
+        }
+    }
+
+    const config::Config& config_;
+    std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
+    std::unique_ptr<device::Device> device_;
+    device::Precision precision_;
+    std::unique_ptr<Logger> log_{make_logger("bench", "")};
+    group::AutotuneLog note_{device::tuning_of(*device_), *log_};
+    std::unique_ptr<comm::GradientReducer> reducer_;
+    const Stopwatch clock_;
+    WholeStep whole_;
+    std::unique_ptr<device::Update> update_;
+    std::vector<graph::Step> steps_{whole_.network().steps()};
+    std::optional<TimedWork> timed_;
+    double now_ = 0;  // on the clock that `timing_` is shown
+    metrics::TimingObserver timing_;
+    std::vector<double> upload_seconds_, update_seconds_;
+};
+
+}  // namespace
+
+BenchReport run_bench(const config::Config& config, std::int64_t steps) {
+    require(steps >= 1, ExitCode::usage, "--steps: expected an integer, at least 1, got {}", steps);
+    StepBench bench(config);
+    for (std::int64_t step = 0; step < kWarmupSteps; ++step) bench.step();
+    std::vector<double> seconds;
+    for (std::int64_t step = 0; step < steps; ++step) seconds.push_back(bench.step());
+    for (int step = 0; step < kTimedSteps; ++step) bench.timed_step();
+
+    BenchReport report;
+    report.device = bench.device().description();
+    report.model = config::value_text(config, "workload.model");
+    report.precision = name_of(bench.precision());
+    report.batch_size = config.training.batch_size;
+    report.image_size = config.workload.image_size;
+    report.image_width = image_width(config);
+    report.steps = steps;
+    report.clock_readings_per_step = bench.readings_per_step();
+    report.measuring_seconds_per_step =
+        static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
+    report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
+    report.step_seconds = median(std::move(seconds));
+    report.operations = bench.operations();
+    for (const BenchOperation& one : report.operations) {
+        report.alone_sum_seconds += one.alone_seconds;
+    }
+    report.images_per_second = static_cast<double>(report.batch_size) / report.step_seconds;
+    const metrics::FlopsLedger ledger(models::make_model(config));
+    report.flops = report.images_per_second *
+                   static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger));
+    return report;
+}
+
+}  // namespace hpcai::speed

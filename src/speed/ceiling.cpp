@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/core.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/report/json.hpp>
+#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "operation_rates.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr double kSeconds = 2;
+constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+
+const OperationRate* fastest(const std::vector<OperationRate>& rates, const std::string& precision,
+                             bool is_of_model) {
+    const OperationRate* best = nullptr;
+    for (const OperationRate& rate : rates) {
+        const bool is_wanted = is_of_model ? rate.of_model && rate.operation == "convolution"
+                                           : !rate.of_model && rate.operation == "linear";
+        if (!is_wanted || rate.precision != precision || !rate.flops_per_second.value) continue;
+        if (best == nullptr || *rate.flops_per_second.value > *best->flops_per_second.value) {
+            best = &rate;
+        }
+    }
+    return best;
+}
+
+Quantity speed_of(const OperationRate* rate, const std::string& what,
+                  const std::string& precision) {
+    if (rate != nullptr) return rate->flops_per_second;
+    return {std::nullopt, fmt::format("no {} was measured in {}", what, precision)};
+}
+
+CeilingRecord measured(const context::RunContext& context, const context::Resources& resources,
+                       comm::Communicator& everyone) {
+    const Stopwatch watch;
+    RateMeter meter(*resources.device, everyone, kSeconds);
+    const int samples = context.controller.layout().rows(context.config.training.batch_size);
+    std::vector<OperationRate> rates;
+    if (!resources.precision.int8) {  // which multiplies no matrices
+        rates =
+            measure_operations(meter, large_matrix_products(), resources.precision, kSeconds / 2);
+    }
+    std::ranges::copy(
+        measure_operations(
+            meter, operations_of_model(context.config, samples, resources.precision.compute),
+            resources.precision, kSeconds / 2),
+        std::back_inserter(rates));
+    CeilingRecord ceiling = ceiling_from(rates, std::string(name_of(resources.precision)));
+    ceiling.source = "measured before training";
+    ceiling.measuring_seconds = {watch.seconds(), ""};
+    return ceiling;
+}
+
+CeilingRecord read(const context::RunContext& context, const context::Resources& resources,
+                   comm::Communicator& everyone) {
+    const std::string& path = context.config.run.roofline;
+    std::vector<std::byte> bytes;
+    comm::run_together(everyone, [&] {
+        if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
+    });
+    comm::broadcast_bytes(everyone, bytes, 0);  // any rank may come to write the record
+    const RooflineRecord record = report::roofline_from_json(storage::text_of(bytes), path);
+    CeilingRecord ceiling =
+        ceiling_from(record.operations, std::string(name_of(resources.precision)));
+    ceiling.source = path;
+    ceiling.measuring_seconds = {std::nullopt, "it was read from a file"};
+    return ceiling;
+}
+
+}  // namespace
+
+CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision) {
+    const OperationRate* product = fastest(rates, precision, false);
+    const OperationRate* convolution = fastest(rates, precision, true);
+    CeilingRecord ceiling;
+    ceiling.precision = precision;
+    ceiling.gemm_flops = speed_of(product, "large matrix product", precision);
+    ceiling.model_convolution_flops = speed_of(convolution, "convolution of the model", precision);
+    const OperationRate* best = product;
+    if (best == nullptr || (convolution != nullptr &&
+                            *convolution->flops_per_second.value > *best->flops_per_second.value)) {
+        best = convolution;
+    }
+    ceiling.ceiling_flops = speed_of(best, "ceiling", precision);
+    if (best != nullptr) ceiling.ceiling = fmt::format("{}, {}", best->name, best->pass);
+    return ceiling;
+}
+
+CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
+                           comm::Communicator& everyone) {
+    if (context.config.run.roofline == "measure") return measured(context, resources, everyone);
+    if (context.config.run.roofline != "off") return read(context, resources, everyone);
+    CeilingRecord ceiling;
+    ceiling.precision = name_of(resources.precision);
+    ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =
+        ceiling.measuring_seconds = {std::nullopt, "run.roofline is off"};
+    return ceiling;
+}
+
+}  // namespace hpcai::speed

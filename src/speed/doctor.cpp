@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <ostream>
+#include <system_error>
+
+#include <unistd.h>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/shell.hpp>
+#include <hpcai/base/units.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/comm/launch.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
+#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/data/data_paths.hpp>
+#include <hpcai/device/numa.hpp>
+#include <hpcai/launch/doctor_findings.hpp>
+#include <hpcai/launch/environment.hpp>
+#include <hpcai/launch/prepare_run.hpp>
+#include <hpcai/launch/run_under_mpi.hpp>
+#include <hpcai/results/result_directory.hpp>
+#include <hpcai/speed/doctor.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+#include "golden_steps.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<double> gather_numbers(comm::Communicator& everyone, double mine) {
+    std::vector<double> all(static_cast<std::size_t>(everyone.size()));
+    everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+}
+
+/// Of the folder where results go, or of the nearest above it that is there.
+fs::path existing_folder(const fs::path& wanted) {
+    std::error_code error;
+    fs::path folder = fs::absolute(wanted, error);
+    while (folder.has_relative_path() && !fs::is_directory(folder, error)) {
+        folder = folder.parent_path();
+    }
+    return folder;
+}
+
+/// One after another, each with a time limit. The same calls on all ranks.
+class Examination {
+public:
+    Examination(const DoctorRequest& request, comm::MpiWorld& world)
+        : request_(request), world_(world) {}
+
+    std::vector<launch::Finding> findings() {
+        stage("hosts", [&] { meet(); });
+        stage("configuration", [&] { read_configuration(); });
+        std::vector<launch::Finding> findings;
+        stage("layout and devices", [&] { findings = check_start(); });
+        stage("data", [&] { findings.push_back(look_at_data()); });
+        stage("program", [&] {
+            gather(&launch::RankHealth::program, launch::binary_digest());
+            gather(&launch::RankHealth::mpi, comm::MpiWorld::library_version());
+        });
+        stage("cores", [&] { look_at_cores(); });
+        stage("output", [&] { look_at_output(); });
+        if (request_.golden) {
+            stage("golden steps", [&] {
+                gather(&launch::RankHealth::golden, golden_digest(config_, cores_, place_));
+            });
+        }
+        const auto more =
+            launch::examine(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
+        findings.insert(findings.end(), more.begin(), more.end());
+        return findings;
+    }
+
+private:
+    void stage(const char* name, const std::function<void()>& part) {
+        constexpr double kSeconds = 120;
+        ++stages_;
+        if (world_.rank() == 0) {
+            std::cerr << fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
+                                     request_.golden ? 8 : 7, name, kSeconds)
+                      << std::flush;
+        }
+        const comm::DeadlineGuard guard(kSeconds, ExitCode::launch,
+                                        fmt::format("doctor: {}: rank {}", name, world_.rank()));
+        part();
+    }
+
+    comm::Communicator& everyone() { return start_up_->everyone(); }
+
+    void gather(std::string launch::RankHealth::*member, const std::string& mine) {
+        const auto texts = context::all_gather_strings(everyone(), mine);
+        for (std::size_t rank = 0; rank < texts.size(); ++rank) ranks_[rank].*member = texts[rank];
+    }
+
+    template <typename Number>
+    void gather(Number launch::RankHealth::*member, double mine) {
+        const auto numbers = gather_numbers(everyone(), mine);
+        for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
+            ranks_[rank].*member = static_cast<Number>(numbers[rank]);
+        }
+    }
+
+    void meet() {
+        start_up_.emplace(world_.start_up());
+        ranks_.resize(static_cast<std::size_t>(world_.size()));
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            ranks_[rank].host = start_up_->hostnames()[rank];
+            ranks_[rank].node = start_up_->node_of_world_rank()[rank];
+        }
+    }
+
+    void read_configuration() {
+        context::RunRequest request;
+        request.config_path = request_.config_path;
+        request.overrides = request_.overrides;
+        config_ = launch::agree_on_config(request, everyone());
+        std::string mine;
+        try {
+            const std::string yaml =
+                request.config_path.empty() ? "" : config::read_file(request.config_path);
+            mine = config::to_yaml(config::parse(yaml, request.config_path, request.overrides));
+            mine = storage::sha256_hex(storage::bytes_of(mine));
+        } catch (const Error&) {
+            mine.clear();  // a run sends it from rank 0
+        }
+        gather(&launch::RankHealth::config, mine);
+    }
+
+    /// What a run checks, by the same functions, as far as it fails on all ranks alike.
+    std::vector<launch::Finding> check_start() {
+        const std::vector<int>& nodes = start_up_->node_of_world_rank();
+        const int fullest = static_cast<int>(std::ranges::max([&] {
+            std::vector<std::int64_t> counts;
+            for (const int node : nodes) counts.push_back(std::ranges::count(nodes, node));
+            return counts;
+        }()));
+        std::vector<launch::Finding> findings;
+        findings.push_back({"launch", counted(world_.size(), "rank") + " on " +
+                                          counted(std::ranges::max(nodes) + 1, "node")});
+        findings.push_back(attempt("layout", [&] {
+            const plan::Layout layout =
+                plan::make_layout(config_.bagging, config_.training, config_.parallel,
+                                  static_cast<int>(nodes.size()), fullest);
+            return fmt::format("M={} x P_degree={}", layout.groups, layout.degree);
+        }));
+        const auto before = nodes.begin() + world_.rank();
+        const int node = *before;
+        place_.local_rank = static_cast<int>(std::count(nodes.begin(), before, node));
+        place_.ranks_sharing_cores = launch::ranks_sharing_cores(nodes, cores_, everyone());
+        findings.push_back(attempt("devices", [&] { return check_rank_devices(); }));
+        return findings;
+    }
+
+    std::string check_rank_devices() {
+        std::string device;
+        std::string uuid;
+        comm::run_together(everyone(), [&] {
+            const context::OpenDevice opened = context::open_device(config_, cores_, place_);
+            context::choose_precision(config_.training.precision, *opened.device);
+            device = opened.device->description();
+            uuid = opened.device->uuid();
+        });
+        gather(&launch::RankHealth::device, device);
+        gather(&launch::RankHealth::device_uuid, uuid);
+        std::vector<context::RankFacts> facts;
+        for (const launch::RankHealth& rank : ranks_)
+            facts.push_back({0, rank.device, rank.device_uuid, {}});
+        context::check_devices(facts, config_.run.level);
+        const std::string sharing = context::describe_sharing(facts);
+        return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
+    }
+
+    /// Its error is the same on all ranks, and says what to do.
+    static launch::Finding attempt(const char* check, const std::function<std::string()>& part) {
+        try {
+            return {check, part(), "", false, ExitCode::ok};
+        } catch (const Error& error) {
+            return {check, error.what(), "", true, error.code()};
+        }
+    }
+
+    launch::Finding look_at_data() {
+        return attempt("data", [&] {
+            data::require_data_paths(config_.data, everyone());
+            return std::string("no path of the configuration is missing; nothing was read");
+        });
+    }
+
+    void look_at_cores() {
+        const device::NumaNodes numa = device::count_numa_nodes();
+        gather(&launch::RankHealth::cores, cores_.machine);
+        gather(&launch::RankHealth::allowed_cores, cores_.allowed);
+        gather(&launch::RankHealth::sharing, place_.ranks_sharing_cores);
+        gather(&launch::RankHealth::numa_nodes, numa.machine);
+        gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
+    }
+
+    /// What a run says of its result directory, of which rank 0 speaks; "" where it takes it.
+    std::string why_refused(const std::string& directory) const {
+        if (world_.rank() != 0 || directory.empty()) return "";
+        try {
+            results::require_new_or_empty(directory);
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    }
+
+    void look_at_output() {
+        const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
+        gather(&launch::RankHealth::output_refusal, why_refused(wanted));
+        const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
+        std::vector<std::byte> token(sizeof(pid_t));
+        const pid_t process = ::getpid();
+        std::memcpy(token.data(), &process, sizeof process);
+        comm::broadcast_bytes(everyone(), token, 0);
+        pid_t of_first = 0;
+        std::memcpy(&of_first, token.data(), sizeof of_first);
+        const auto file_of = [&](int rank) {
+            return folder / fmt::format(".hpcai500-doctor-{}-{}", of_first, rank);
+        };
+        std::string trouble;
+        try {
+            storage::write_file_durably(file_of(world_.rank()), "");
+        } catch (const Error& error) {
+            trouble = error.what();
+        }
+        gather(&launch::RankHealth::output_trouble, trouble);  // behind which all have written
+        std::error_code error;
+        gather(&launch::RankHealth::sees_output, fs::exists(file_of(0), error) ? 1 : 0);
+        const fs::space_info space = fs::space(folder, error);
+        gather(&launch::RankHealth::free_bytes, error ? 0 : static_cast<double>(space.available));
+        fs::remove(file_of(world_.rank()), error);
+    }
+
+    std::string run_command() const {
+        std::string command = "hpcai500 run";
+        if (!request_.config_path.empty())
+            command += " --config " + shell_word(request_.config_path);
+        for (const std::string& one : request_.overrides) command += " --set " + shell_word(one);
+        return command;
+    }
+
+    const DoctorRequest& request_;
+    comm::MpiWorld& world_;
+    std::optional<comm::StartUp> start_up_;
+    config::Config config_;
+    const device::Cores cores_ = device::count_cores();
+    context::PlaceOnNode place_;
+    std::vector<launch::RankHealth> ranks_;
+    int stages_ = 0;
+};
+
+}  // namespace
+
+ExitCode run_doctor(const DoctorRequest& request, std::ostream& out) {
+    constexpr double kStartSeconds = 120;
+    std::optional<comm::DeadlineGuard> start;
+    start.emplace(kStartSeconds, ExitCode::launch,
+                  "doctor: the start of MPI, by which all ranks have to meet,");
+    return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
+        start.reset();
+        const std::vector<launch::Finding> findings = Examination(request, world).findings();
+        if (world.rank() == 0) out << launch::findings_text(findings) << std::flush;
+        const auto stops = std::ranges::find_if(
+            findings, [](const launch::Finding& finding) { return finding.code != ExitCode::ok; });
+        return stops == findings.end() ? ExitCode::ok : stops->code;
+    });
+}
+
+}  // namespace hpcai::speed

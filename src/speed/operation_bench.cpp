@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation_bench.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+
+namespace hpcai::speed {
+namespace {
+
+std::vector<graph::ParameterId> add_parameters(graph::Graph& graph,
+                                               const ops::Operation& operation) {
+    using graph::ParameterKind;
+    if (const auto* op = std::get_if<ops::Convolution>(&operation)) {
+        const std::int64_t channels = op->input[3];
+        return {graph.add_parameter({.name = "weight",
+                                     .shape = {op->filters, op->kernel, op->kernel, channels},
+                                     .kind = ParameterKind::filters})};
+    }
+    if (const auto* op = std::get_if<ops::Linear>(&operation)) {
+        const auto weight = graph.add_parameter({.name = "weight",
+                                                 .shape = {op->features, op->input[1]},
+                                                 .kind = ParameterKind::linear_weight});
+        const auto bias = graph.add_parameter(
+            {.name = "bias", .shape = {op->features}, .kind = ParameterKind::bias});
+        return {weight, bias};
+    }
+    ensure(std::holds_alternative<ops::Add>(operation), "{} by itself", name_of(operation));
+    return {};
+}
+
+/// Few numbers over and over: a device must not see zeros, and drawing many takes longer than
+/// the measurement.
+std::vector<float> random_numbers(std::int64_t count) {
+    constexpr std::size_t kPeriod = 65'537;  // a prime, so that rows differ
+    std::vector<float> numbers(static_cast<std::size_t>(count));
+    CounterStream random(1, RandomPurpose::synthetic_data);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] =
+            i < kPeriod ? static_cast<float>(random.uniform() - 0.5) : numbers[i - kPeriod];
+    }
+    return numbers;
+}
+
+}  // namespace
+
+graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient) {
+    graph::Graph graph;
+    std::vector<graph::ValueId> inputs;
+    for (const tensor::Shape& shape : input_shapes(operation)) {
+        graph::Value value;
+        value.name = "input" + std::to_string(inputs.size());
+        value.shape = shape;
+        inputs.push_back(graph.add_received(value, needs_input_gradient));
+    }
+    std::vector<graph::ParameterId> parameters = add_parameters(graph, operation);
+    graph.add_output(
+        graph.add_node("operation", operation, std::move(inputs), std::move(parameters)));
+    return graph;
+}
+
+OperationBench::OperationBench(const ops::Operation& operation, const Setup& setup)
+    : device_(setup.device),
+      precision_(setup.precision),
+      graph_(graph_of(operation, setup.needs_input_gradient)),
+      store_(graph_, setup.device, 0),
+      network_(graph_, setup.device, store_,
+               {.mode = setup.mode,
+                .compute = setup.precision.compute,
+                .tf32 = setup.precision.tf32,
+                .int8 = setup.precision.int8}) {
+    for (const graph::Step& step : network_.steps()) {
+        if (step.pass != ops::Pass::prepare) kernel_ = step.kernel;
+    }
+    ensure(kernel_ != nullptr, "{} has no pass", name_of(operation));
+    fill();
+}
+
+std::vector<ops::Pass> OperationBench::passes() const {
+    std::vector<ops::Pass> passes;
+    for (const graph::Step& step : network_.steps()) {
+        if (step.pass != ops::Pass::prepare && step.kernel == kernel_) passes.push_back(step.pass);
+    }
+    return passes;
+}
+
+void OperationBench::fill() {
+    if (!store_.parameters().empty()) {
+        const auto count = static_cast<std::int64_t>(store_.parameters().size());
+        store_.write(random_numbers(count), store_.parameters());
+    }
+    const auto store_at = [&](void* place, const tensor::Shape& shape) {
+        device_.store_channels_last(place, shape, precision_.compute,
+                                    random_numbers(shape.elements()));
+    };
+    for (const graph::ValueId input : node().inputs) {
+        const graph::Value& value = graph().value(input);
+        store_at(network_.input(value.name).data(), value.shape);
+    }
+    graph::Observer nobody;
+    network_.prepare(nobody);
+    kernel_->run(ops::Pass::forward);
+    if (passes().size() > 1) {
+        const graph::Value& output = graph().value(node().output);
+        store_at(network_.output_gradient(output.name).data(), output.shape);
+    }
+    device_.synchronize();
+}
+
+}  // namespace hpcai::speed

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+
+namespace hpcai::speed {
+
+/// A graph of one Convolution, Linear or Add, whose inputs and output are others' as in a stage.
+graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient);
+
+/// One operation by itself, as a network of it alone, on random numbers in device memory.
+class OperationBench {
+public:
+    struct Setup {
+        device::Device& device;
+        device::Precision precision;
+        device::Mode mode = device::Mode::training;
+        bool needs_input_gradient = true;
+    };
+
+    /// Of graph_of(). The device outlives it. Throws Error(internal) when the device
+    /// cannot compute it or has no memory for it.
+    OperationBench(const ops::Operation& operation, const Setup& setup);
+
+    /// Those in which it works on values: without that of working copies.
+    std::vector<ops::Pass> passes() const;
+    const graph::Graph& graph() const { return network_.graph(); }
+    const graph::Node& node() const { return network_.graph().nodes().front(); }
+    /// Enqueues one pass, which is one of passes().
+    void run(ops::Pass pass) { kernel_->run(pass); }
+
+private:
+    void fill();
+
+    device::Device& device_;
+    device::Precision precision_;
+    graph::Graph graph_;
+    graph::ParameterStore store_;
+    graph::Network network_;
+    device::Kernel* kernel_ = nullptr;
+};
+
+}  // namespace hpcai::speed

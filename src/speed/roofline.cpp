@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <string_view>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/launch.hpp>
+#include <hpcai/launch/prepare_run.hpp>
+#include <hpcai/launch/run_under_mpi.hpp>
+#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/speed/roofline.hpp>
+
+#include "all_reduce_rates.hpp"
+#include "calibration.hpp"
+#include "operation_bench.hpp"
+#include "operation_rates.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+constexpr std::string_view kSamplesKey = "training.batch_size=";
+
+// Shares of the time, in this order; the rest is for other precisions.
+constexpr double kOperations = 0.25;  // large ones, and as much for those of the model
+constexpr double kBandwidth = 0.05;
+constexpr double kAllReduce = 0.1;
+constexpr double kCalibration = 0.25;
+
+/// All ranks that measure, as one of them knows them.
+struct MeasuredRanks {
+    comm::Communicator& everyone;
+    std::vector<int> node_of_rank;
+    std::string host;
+
+    int on_fullest_node() const {
+        std::vector<int> ranks(node_of_rank.size());
+        for (const int node : node_of_rank) ++ranks[static_cast<std::size_t>(node)];
+        return std::ranges::max(ranks);
+    }
+    int node() const { return node_of_rank[static_cast<std::size_t>(everyone.rank())]; }
+    int nodes() const { return std::ranges::max(node_of_rank) + 1; }
+};
+
+BandwidthRate rate_of(std::string name, std::string method, double bytes, double seconds) {
+    return {std::move(name), std::move(method), bytes, {seconds, ""}, {bytes / seconds, ""}};
+}
+
+BandwidthRate memory_rate(RateMeter& meter, double seconds) {
+    const tensor::Shape shape{32, 128, 128, 64};  // 128 MiB in fp32
+    OperationBench bench(
+        ops::Add{shape},
+        {.device = meter.device(), .precision = {}, .mode = device::Mode::inference});
+    constexpr int kStreams = 3;
+    const double bytes = kStreams * sizeof(float) * static_cast<double>(shape.elements());
+    const auto add = [&] { bench.run(ops::Pass::forward); };
+    return rate_of("memory", "y = a + b of 128 MiB each in fp32", bytes,
+                   meter.seconds_of(add, seconds));
+}
+
+std::vector<BandwidthRate> host_rates(RateMeter& meter, double seconds) {
+    const std::array<std::string, 2> names{"host to device", "device to host"};
+    if (meter.device().uuid().empty()) {
+        const Quantity none{std::nullopt, "the device's memory is the host's"};
+        return {{names[0], "none", 0, none, none}, {names[1], "none", 0, none, none}};
+    }
+    constexpr std::size_t kBytes = std::size_t{64} << 20;
+    std::vector<std::byte> host(kBytes, std::byte{1});
+    const std::unique_ptr<device::Memory> memory = meter.device().allocate(kBytes);
+    const double up =
+        meter.seconds_of([&] { meter.device().upload(memory->data(), host); }, seconds / 2, true);
+    const double down =
+        meter.seconds_of([&] { meter.device().download(host, memory->data()); }, seconds / 2, true);
+    return {rate_of(names[0], "64 MiB", kBytes, up), rate_of(names[1], "64 MiB", kBytes, down)};
+}
+
+/// Ranks that sum together, and what they sum by.
+struct Sums {
+    std::string scope;
+    std::unique_ptr<comm::Communicator> group;
+    std::unique_ptr<comm::GradientReducer> reducer;
+};
+
+class RooflineSession {
+public:
+    RooflineSession(const RooflineRequest& request, const MeasuredRanks& ranks)
+        : request_(request), ranks_(ranks) {
+        std::vector<std::string> overrides = request.overrides;
+        const bool has_samples = std::ranges::any_of(
+            overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
+        // The default is for many ranks.
+        if (request.config_path.empty() && !has_samples) {
+            overrides.push_back(std::string(kSamplesKey) + "8");
+        }
+        config_ = launch::agree_on_config({request.config_path, overrides, "", ""}, ranks.everyone);
+        open();
+        meter_ = std::make_unique<RateMeter>(*device_, ranks.everyone, request.seconds);
+    }
+
+    RooflineRecord measure() {
+        describe();
+        measure_precision(precision_, request_.seconds * kOperations);
+        record_.bandwidths = {memory_rate(*meter_, request_.seconds * kBandwidth / 2)};
+        std::ranges::copy(host_rates(*meter_, request_.seconds * kBandwidth / 2),
+                          std::back_inserter(record_.bandwidths));
+        connect();
+        measure_sums(request_.seconds * kAllReduce);
+        record_.calibration = calibrate(
+            *meter_,
+            {config_, precision_, sums_.empty() ? nullptr : sums_.front().reducer.get(), samples_},
+            request_.seconds * kCalibration);
+        measure_other_precisions();
+        record_.measured_seconds = meter_->elapsed_seconds();
+        return record_;
+    }
+
+private:
+    void open() {
+        const device::Cores cores = device::count_cores();
+        const int sharing =
+            launch::ranks_sharing_cores(ranks_.node_of_rank, cores, ranks_.everyone);
+        const auto before = ranks_.node_of_rank.begin() + ranks_.everyone.rank();
+        const auto local_rank = std::count(ranks_.node_of_rank.begin(), before, ranks_.node());
+        comm::run_together(ranks_.everyone, [&] {
+            device_ = context::open_device(config_, cores, {sharing, static_cast<int>(local_rank)})
+                          .device;
+            precision_ = context::choose_precision(config_.training.precision, *device_);
+        });
+        record_.cores = cores.allowed;
+        // A configuration for other ranks than these is measured as its own ranks would compute.
+        const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
+        const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
+        samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
+                                     ranks_.on_fullest_node())
+                       .rows(config_.training.batch_size);
+    }
+
+    void describe() {
+        record_.program_version = HPCAI500_VERSION;
+        record_.measured_utc = utc_now();
+        record_.device = device_->description();
+        record_.is_gpu = !device_->uuid().empty();
+        record_.ranks = ranks_.everyone.size();
+        record_.nodes = ranks_.nodes();
+        record_.ranks_of_fullest_node = ranks_.on_fullest_node();
+        record_.threads = device_->threads();
+    }
+
+    void measure_precision(const device::Precision& precision, double seconds) {
+        const auto add = [&](const std::vector<MeasuredOperation>& operations, double share) {
+            std::ranges::copy(measure_operations(*meter_, operations, precision, seconds * share),
+                              std::back_inserter(record_.operations));
+        };
+        if (!precision.int8) add(large_matrix_products(), 0.5);
+        add(large_convolutions(), 0.5);
+        add(operations_of_model(config_, samples_, precision.compute), 1);
+    }
+
+    void measure_other_precisions() {
+        if (request_.one_precision) return;
+        std::vector<device::Precision> others = context::available_precisions(*device_);
+        std::erase_if(others, [&](const device::Precision& one) {
+            return one == precision_ || one.is_pure;  // pure fp16 has the kernels of mixed
+        });
+        for (std::size_t index = 0; index < others.size(); ++index) {
+            const double left = request_.seconds - meter_->elapsed_seconds();
+            measure_precision(others[index],
+                              left / (2.0 * static_cast<double>(others.size() - index)));
+        }
+    }
+
+    void connect() {
+        const int ranks = ranks_.everyone.size();
+        if (ranks == 1) return;
+        const plan::ParallelismController one_group({.ranks = ranks, .degree = ranks},
+                                                    ranks_.node_of_rank);
+        add_sums("run", 0, one_group.place(ranks_.everyone.rank()).group_rank,
+                 prediction::sum_options(config_.communication, one_group, 0));
+        if (ranks_.nodes() == 1) return;
+        const int rank = ranks_.everyone.rank();
+        const auto before = ranks_.node_of_rank.begin() + rank;
+        const auto local =
+            static_cast<int>(std::count(ranks_.node_of_rank.begin(), before, ranks_.node()));
+        add_sums("node", ranks_.node(), rank, {});
+        add_sums("between nodes", local, rank, {});
+    }
+
+    void add_sums(const std::string& scope, int color, int key, comm::SumOptions options) {
+        auto group = ranks_.everyone.split(color, key);
+        if (options.node_of_rank.empty()) {
+            // Where they are does not matter to a sum of all with all.
+            options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
+            std::iota(options.node_of_rank.begin(), options.node_of_rank.end(), 0);
+        }
+        auto reducer = group::make_gradient_reducer(
+            group::SummingRank{config_, *device_, ranks_.host, options}, *group, *log_);
+        sums_.push_back({scope, std::move(group), std::move(reducer)});
+    }
+
+    void measure_sums(double seconds) {
+        for (const Sums& sums : sums_) {
+            const std::vector<AllReduceRate> rates =
+                measure_all_reduce(*meter_, {sums.scope, *sums.group, *sums.reducer},
+                                   seconds / static_cast<double>(sums_.size()));
+            record_.all_reduce_fits.push_back(fit(rates, sums.reducer->description()));
+            record_.all_reduce.insert(record_.all_reduce.end(), rates.begin(), rates.end());
+        }
+    }
+
+    const RooflineRequest& request_;
+    const MeasuredRanks& ranks_;
+    config::Config config_;
+    std::unique_ptr<Logger> log_{make_logger("roofline", "")};
+    std::unique_ptr<device::Device> device_;
+    device::Precision precision_;
+    int samples_ = 1;
+    std::unique_ptr<RateMeter> meter_;
+    std::vector<Sums> sums_;
+    RooflineRecord record_;
+};
+
+}  // namespace
+
+ExitCode run_roofline(const RooflineRequest& request,
+                      const std::function<void(const RooflineRecord&)>& use) {
+    const auto look_up = [](const char* name) -> const char* { return std::getenv(name); };
+    if (comm::launched_ranks(look_up) == 1) {
+        const std::unique_ptr<comm::Communicator> self = comm::make_self_communicator();
+        const MeasuredRanks ranks{*self, {0}, "this machine"};
+        use(RooflineSession(request, ranks).measure());
+        return ExitCode::ok;
+    }
+    return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
+        comm::StartUp start_up = world.start_up();
+        const auto rank = static_cast<std::size_t>(world.rank());
+        const MeasuredRanks ranks{start_up.everyone(), start_up.node_of_world_rank(),
+                                  start_up.hostnames()[rank]};
+        const RooflineRecord record = RooflineSession(request, ranks).measure();
+        comm::run_together(start_up.everyone(), [&] {
+            if (world.rank() == 0) use(record);
+        });
+        return ExitCode::ok;
+    });
+}
+
+}  // namespace hpcai::speed

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/network.hpp>
+#include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/training/step_log.hpp>
+#include <hpcai/training/training_step.hpp>
+
+#include "random_batch.hpp"
+
+namespace hpcai::speed {
+
+/// The configured model on one rank, whole whatever `parallel` says, with a batch of random numbers
+/// in memory, and training steps of it: upload, working copies, forward, backward with the sums
+/// that `reducer` makes, optimizer.
+class WholeStep {
+public:
+    struct Setup {
+        const config::Config& config;
+        device::Device& device;
+        device::Precision precision;
+        comm::GradientReducer& reducer;
+        int samples = 1;  // of this rank
+    };
+
+    /// Everything in `setup` outlives it. Throws as the device does.
+    explicit WholeStep(const Setup& setup);
+
+    /// Seconds of a step, as the trainer takes it: of several between two readings where the device
+    /// is not waited for after each. Collective over the reducer's ranks.
+    double seconds();
+
+    void upload() { batch_.feed(network_); }
+    /// Of the steps so far.
+    const training::StepLog& phases() const { return phases_; }
+    /// As training::StepRunner has it.
+    double communication_seconds() const { return step_.communication_seconds(); }
+    graph::ParameterStore& store() { return store_; }
+    graph::Network& network() { return network_; }
+    const graph::Network& network() const { return network_; }
+
+private:
+    // Small, so that random labels do not drive the numbers away during a long measurement.
+    static constexpr double kRate = 1e-4;
+
+    graph::Graph graph_;
+    graph::ParameterStore store_;
+    graph::Network network_;
+    const Stopwatch clock_;
+    training::StepLog phases_;
+    training::TrainingStep step_;
+    RandomBatch batch_;
+};
+
+}  // namespace hpcai::speed

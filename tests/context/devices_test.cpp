@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/context/devices.hpp>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::context {
+namespace {
+
+using storage::error_of;
+using tensor::DType;
+
+/// A device of which only the precisions are known.
+class PaperDevice final : public device::Device {
+public:
+    explicit PaperDevice(std::vector<DType> dtypes, bool has_tf32 = false, bool has_int8 = false)
+        : dtypes_(std::move(dtypes)), has_tf32_(has_tf32), has_int8_(has_int8) {}
+
+    bool has_tf32() const override { return has_tf32_; }
+    bool has_int8() const override { return has_int8_; }
+
+    std::vector<DType> compute_dtypes() const override { return dtypes_; }
+    std::string description() const override { return "paper"; }
+    int threads() const override { return 1; }
+    device::Determinism determinism() const override { return {}; }
+    std::unique_ptr<device::Memory> allocate(std::size_t) override { refuse(); }
+    void upload(void*, std::span<const std::byte>) override { refuse(); }
+    void download(std::span<std::byte>, const void*) override { refuse(); }
+    void enqueue_upload(void*, std::span<const std::byte>) override { refuse(); }
+    void enqueue_copy(void*, const void*, std::size_t) override { refuse(); }
+    void store_channels_last(void*, const tensor::Shape&, DType, std::span<const float>) override {
+        refuse();
+    }
+    void load_channels_last(std::span<float>, const tensor::Shape&, DType, const void*) override {
+        refuse();
+    }
+    void synchronize() override { refuse(); }
+    std::unique_ptr<device::Kernel> build(const ops::Operation&,
+                                          const device::KernelOptions&) override {
+        refuse();
+    }
+    std::unique_ptr<device::Update> build(const device::Optimizer&,
+                                          const device::OptimizerTensors&) override {
+        refuse();
+    }
+    void check_finite(std::span<const float>, device::StepNumbers*) override { refuse(); }
+    void add_losses(std::span<const float>, device::StepNumbers*) override { refuse(); }
+    void finish_step(const device::LossScalePolicy&, device::StepNumbers*) override { refuse(); }
+    std::uint64_t hash(std::span<const float>) override { refuse(); }
+
+private:
+    [[noreturn]] static void refuse() { throw Error(ExitCode::internal, "paper does not compute"); }
+    std::vector<DType> dtypes_;
+    bool has_tf32_, has_int8_;
+};
+
+device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
+    return choose_precision(wanted, device);
+}
+
+constexpr device::Precision kFp32{DType::f32, false}, kTf32{DType::f32, true},
+    kMixed{DType::f16, false}, kFp16{.compute = DType::f16, .is_pure = true},
+    kBf16{DType::bf16, false}, kInt8{.int8 = true};
+
+TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
+    using config::Precision;
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::bf16, DType::f32})), kBf16);
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32})), kFp32);
+    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32}, true)), kTf32);
+}
+
+TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
+    using config::Precision;
+    const PaperDevice all({DType::f16, DType::bf16, DType::f32}, true);
+    EXPECT_EQ(chosen(Precision::fp32, all), kFp32);
+    EXPECT_EQ(chosen(Precision::tf32, all), kTf32);
+    EXPECT_EQ(chosen(Precision::mixed, all), kMixed);
+    EXPECT_EQ(chosen(Precision::fp16, all), kFp16);
+    EXPECT_EQ(chosen(Precision::automatic, all), kMixed);
+    EXPECT_EQ(chosen(Precision::bf16, all), kBf16);
+    const PaperDevice integers({DType::f32}, false, true);
+    EXPECT_EQ(chosen(Precision::int8, integers), kInt8);
+    EXPECT_EQ(chosen(Precision::fp32, integers), kFp32);
+    EXPECT_EQ(chosen(Precision::automatic, integers), kFp32);
+}
+
+TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
+    using config::Precision;
+    const auto refusal = [](Precision wanted) {
+        return error_of(ExitCode::usage, [&] {
+            chosen(wanted, PaperDevice({DType::bf16, DType::f32}));
+        });
+    };
+    const std::string message = refusal(Precision::mixed);
+    EXPECT_NE(message.find("training.precision"), std::string::npos) << message;
+    EXPECT_NE(message.find("'mixed'"), std::string::npos) << message;
+    EXPECT_NE(message.find("(bf16, fp32)"), std::string::npos) << message;
+    EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
+    EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
+    EXPECT_EQ(refusal(Precision::int8),
+              "training.precision: expected auto or what this CPU computes in (bf16, fp32), got "
+              "'int8'; CPUs with AVX-512 VNNI have it");
+    EXPECT_TRUE(message.ends_with("'mixed'; GPUs have it")) << message;
+}
+
+std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {
+    std::vector<RankFacts> ranks;
+    for (const std::string& uuid : uuids) ranks.push_back({1, "paper", uuid, {}});
+    return ranks;
+}
+
+TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
+              "ranks 1 and 3 share GPU-b");
+    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
+    EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
+}
+
+TEST(CheckDevices, WantsGpusForAllRanksOrNone) {
+    EXPECT_NO_THROW(check_devices(ranks_on({"", ""}), config::Level::hardware));
+    const std::string message = error_of(ExitCode::launch, [] {
+        check_devices(ranks_on({"GPU-a", ""}), config::Level::custom);
+    });
+    EXPECT_NE(message.find("rank 1 has paper"), std::string::npos) << message;
+}
+
+TEST(CheckDevices, LetsOnlyTrialsShareAGpu) {
+    using config::Level;
+    const auto shared = ranks_on({"GPU-a", "GPU-a"});
+    EXPECT_NO_THROW(check_devices(shared, Level::custom));
+    for (const Level level : {Level::hardware, Level::system, Level::free}) {
+        EXPECT_NO_THROW(check_devices(ranks_on({"GPU-a", "GPU-b"}), level));
+        const std::string message =
+            error_of(ExitCode::launch, [&] { check_devices(shared, level); });
+        EXPECT_NE(message.find("ranks 0 and 1 share GPU-a"), std::string::npos) << message;
+    }
+}
+
+config::Config on_cpu() {
+    config::Config config;
+    config.device.kind = config::DeviceKind::cpu;
+    return config;
+}
+
+TEST(OpenCpu, HasTheThreadsAskedFor) {
+    config::Config config = on_cpu();
+    for (const int threads : {1, 2, 3}) {
+        config.device.threads = threads;
+        EXPECT_EQ(open_device(config, {}, {}).device->threads(), threads);
+    }
+}
+
+TEST(OpenCpu, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
+    config::Config config = on_cpu();
+    EXPECT_FALSE(open_device(config, {}, {}).device->determinism().over_threads);
+    config.run.deterministic = true;
+    EXPECT_TRUE(open_device(config, {}, {}).device->determinism().over_threads);
+}
+
+TEST(OpenCpu, TakesEveryLayout) {
+    using config::ActivationLayout;
+    for (const auto layout : {ActivationLayout::automatic, ActivationLayout::blocked,
+                              ActivationLayout::channels_last}) {
+        config::Config config = on_cpu();
+        config.device.threads = 1;
+        config.device.layout = layout;
+        EXPECT_NE(open_device(config, {}, {}).device, nullptr);
+    }
+}
+
+}  // namespace
+}  // namespace hpcai::context

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/checkpoint_lead_time.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kHour = 3600;
+
+TEST(StopMargin, LeavesRoomForTwoLooksTheCopyAndTheWriteUnderWay) {
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0.5, 3, 10, 0}, kHour), 0.5 + 6 + 20);
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 3, 1, std::size_t{1} << 40}, kHour), 6 + 2)
+        << "of a write that was seen no bytes are asked";
+}
+
+TEST(StopMargin, EstimatesTheFirstWriteByItsBytes) {
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, 0}, kHour), 2 + 2);
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, std::size_t{320} << 20}, kHour), 2 + 10 + 2);
+}
+
+TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 1, std::size_t{320} << 20}, 10), 5);
+    EXPECT_DOUBLE_EQ(checkpoint_lead_seconds({0, 0, 30, 0}, 0.001), 0.0005);
+}
+
+TEST(UninterruptiblePhases, AreAsLongAsTheLongestBehindTheStepsThatTheyFollow) {
+    UninterruptiblePhases pauses;
+    EXPECT_FALSE(pauses.is_due(6)) << "there are none";
+    pauses.every(3);
+    EXPECT_TRUE(pauses.is_due(3));
+    EXPECT_EQ(pauses.seconds_behind(3), 0) << "of the first nothing is known";
+    pauses.took(40);
+    pauses.took(25);
+    EXPECT_EQ(pauses.seconds_behind(6), 40);
+    EXPECT_EQ(pauses.seconds_behind(7), 0);
+    EXPECT_FALSE(pauses.is_due(7));
+}
+
+}  // namespace
+}  // namespace hpcai::group

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/launch/doctor_findings.hpp>
+
+namespace hpcai::launch {
+namespace {
+
+/// Two hosts of 8 cores and two NUMA nodes, two ranks on each, all well.
+std::vector<RankHealth> four_ranks() {
+    std::vector<RankHealth> ranks(4);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        RankHealth& health = ranks[rank];
+        health.node = static_cast<int>(rank / 2);
+        health.host = "host" + std::to_string(health.node);
+        health.program = std::string(64, 'a');
+        health.mpi = "Open MPI 4.1";
+        health.config = std::string(64, 'b');
+        health.device = "a CPU";
+        health.cores = 8;
+        health.allowed_cores = 4;
+        health.numa_nodes = 2;
+        health.free_bytes = 1e12;
+        health.golden = std::string(64, 'c');
+    }
+    return ranks;
+}
+
+Finding finding_of(const std::vector<RankHealth>& ranks, const std::string& check) {
+    const auto findings = examine(ranks, {"hpcai500 run --config a.yaml"});
+    const auto found = std::ranges::find(findings, check, &Finding::check);
+    return found == findings.end() ? Finding{} : *found;
+}
+
+TEST(Doctor, FindsNothingWrongWhereNothingIs) {
+    const auto findings = examine(four_ranks(), {"hpcai500 run"});
+    EXPECT_EQ(findings.size(), 5U);
+    EXPECT_TRUE(std::ranges::none_of(findings, &Finding::is_wrong)) << findings_text(findings);
+    EXPECT_TRUE(findings_text(findings).ends_with("DOCTOR ok\n"));
+}
+
+TEST(Doctor, NamesTheRankThatHasAnotherProgramOrLibrary) {
+    auto ranks = four_ranks();
+    ranks[3].mpi = "Open MPI 5.0";
+    EXPECT_EQ(finding_of(ranks, "program").text,
+              "another MPI library than the rest has, Open MPI 5.0: rank 3 on host1");
+    ranks[2].program = "another";
+    EXPECT_EQ(finding_of(ranks, "program").text,
+              "another program than the rest has: rank 2 on host1");
+    EXPECT_EQ(finding_of(ranks, "program").code, ExitCode::launch);
+}
+
+TEST(Doctor, NamesRanksThatReadAnotherConfigurationButNotThoseThatReadNone) {
+    auto ranks = four_ranks();
+    ranks[1].config = "";
+    EXPECT_FALSE(finding_of(ranks, "config").is_wrong);
+    ranks[2].config = ranks[3].config = "another";
+    EXPECT_EQ(finding_of(ranks, "config").text,
+              "another configuration than rank 0 reads: ranks 2, 3 on host1");
+    EXPECT_EQ(finding_of(ranks, "config").code, ExitCode::launch);
+}
+
+TEST(Doctor, CorrectsABindingThatLeavesCoresIdle) {
+    auto ranks = four_ranks();
+    ranks[0].allowed_cores = 1;
+    const Finding finding = finding_of(ranks, "binding");
+    EXPECT_EQ(finding.text, "rank 0 on host0 may use 1 of 8 cores for 1 rank");
+    EXPECT_EQ(finding.remedy, "mpirun -np 4 --bind-to none hpcai500 run --config a.yaml");
+    EXPECT_EQ(finding.code, ExitCode::ok) << "a run would start";
+}
+
+TEST(Doctor, FindsMoreRanksThanCores) {
+    auto ranks = four_ranks();
+    for (RankHealth& rank : ranks) rank.cores = rank.allowed_cores = 1, rank.sharing = 2;
+    EXPECT_EQ(finding_of(ranks, "binding").text,
+              "ranks 0, 1, 2, 3 on host0, host1: 2 ranks share 1 core");
+}
+
+TEST(Doctor, FindsARankThatMayUseTheCoresOfSeveralNumaNodes) {
+    auto ranks = four_ranks();
+    ranks[1].allowed_numa_nodes = 2;
+    EXPECT_EQ(finding_of(ranks, "binding").text, "cores of 2 NUMA nodes: rank 1 on host0");
+    ranks[1].numa_nodes = 4;
+    EXPECT_FALSE(finding_of(ranks, "binding").is_wrong) << "fewer ranks than NUMA nodes";
+}
+
+TEST(Doctor, BindsToNumaNodesWithTheLauncherThatStartedTheRanks) {
+    std::vector<RankHealth> ranks(8, four_ranks().front());
+    for (RankHealth& rank : ranks) rank.allowed_numa_nodes = 2;
+    for (RankHealth& rank : ranks) rank.cores = rank.allowed_cores = 8, rank.sharing = 8;
+    const auto remedy = [&](bool by_srun) {
+        return examine(ranks, {"hpcai500 run", by_srun}).at(2).remedy;
+    };
+    EXPECT_EQ(remedy(false), "mpirun -np 8 --map-by ppr:4:numa --bind-to numa hpcai500 run");
+    EXPECT_EQ(remedy(true),
+              "srun --mpi=pmix --ntasks=8 --ntasks-per-node=8 --cpu-bind=map_ldom:0,0,0,0,1,1,1,1 "
+              "hpcai500 run");
+    ranks.resize(7);
+    EXPECT_EQ(remedy(false), "") << "a script of `hpcai500 sbatch` does not bind them either";
+}
+
+TEST(Doctor, FindsAnOutputThatNotAllRanksShareOrThatIsFull) {
+    auto ranks = four_ranks();
+    ranks[2].free_bytes = 1e6;
+    EXPECT_EQ(finding_of(ranks, "output").text, "rank 2 on host1: 977 KiB free");
+    ranks[3].sees_output = false;
+    EXPECT_EQ(finding_of(ranks, "output").text,
+              "what rank 0 has written is not seen by rank 3 on host1");
+    ranks[1].output_trouble = "cannot write 'x'";
+    EXPECT_EQ(finding_of(ranks, "output").text, "rank 1 on host0: cannot write 'x'");
+    ranks[0].output_refusal = "output directory a: exists";
+    EXPECT_EQ(finding_of(ranks, "output").text, "output directory a: exists");
+    EXPECT_EQ(finding_of(ranks, "output").code, ExitCode::usage);
+}
+
+TEST(Doctor, NamesTheHostWhoseStepsCameToOtherBits) {
+    auto ranks = four_ranks();
+    ranks[2].golden = "other";
+    Finding finding = finding_of(ranks, "golden");
+    EXPECT_EQ(finding.text, "other bits than the rest came to: rank 2 on host1");
+    EXPECT_EQ(finding.code, ExitCode::mismatch);
+    ranks[3].golden = "other";
+    finding = finding_of(ranks, "golden");
+    EXPECT_EQ(finding.text, "no result has most ranks behind it: ranks 0, 1, 2, 3 on host0, host1");
+}
+
+TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
+    auto ranks = four_ranks();
+    ranks[0].allowed_cores = 1;
+    std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
+    EXPECT_NE(text.find("\nbinding   warning rank 0 on host0 may use 1 of 8 "), std::string::npos)
+        << text;
+    EXPECT_TRUE(text.ends_with("\nDOCTOR ok, 1 warning\n")) << text;
+    ranks[2].free_bytes = 1e6;
+    ranks[3].golden = "other";
+    text = findings_text(examine(ranks, {"hpcai500 run"}));
+    EXPECT_NE(text.find("\noutput    warning rank 2 on host1: 977 KiB free\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\ngolden    WRONG   other bits "), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("\nDOCTOR 1 finding, 2 warnings\n")) << text;
+}
+
+TEST(Doctor, EscapesWhatHostsAreCalled) {
+    auto ranks = four_ranks();
+    ranks[2].host = "\x1b[2J";
+    ranks[2].golden = "other";
+    const std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
+    EXPECT_NE(text.find("golden    WRONG   other bits than the rest came to: rank 2 on \\x1b[2J\n"),
+              std::string::npos)
+        << text;
+    EXPECT_TRUE(text.ends_with("DOCTOR 1 finding\n"));
+}
+
+}  // namespace
+}  // namespace hpcai::launch

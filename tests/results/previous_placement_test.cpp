@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/previous_placement.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hpcai::results {
+namespace {
+
+using Nodes = std::vector<int>;
+
+TEST(NodesOfHosts, AreThoseOfTheProgramWhereItsRanksHaveNotMoved) {
+    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"a", "a", "b", "b"}),
+              (Nodes{0, 0, 1, 1}));
+    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"a", "a"}}, {"a", "a"}), (Nodes{0, 1}))
+        << "of one name, and not the same";
+}
+
+TEST(NodesOfHosts, GiveARankThatWasOnAnotherHostTheNodeOfThatHost) {
+    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"b", "a"}}, {"a", "a"}), (Nodes{1, 1}));
+    EXPECT_EQ(nodes_of_hosts({{0, 1}, {"b", "a"}}, {"a", "b"}), (Nodes{1, 0}));
+}
+
+TEST(NodesOfHosts, GiveAHostThatIsGoneANumberOfItsOwn) {
+    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"c", "c", "b", "b"}),
+              (Nodes{0, 0, 1, 1}));
+    EXPECT_EQ(nodes_of_hosts({{0, 0, 0, 0}, {"a", "a", "a", "a"}}, {"c", "c", "a", "a"}),
+              (Nodes{1, 1, 0, 0}));
+    EXPECT_EQ(nodes_of_hosts({{0, 0, 1, 1}, {"a", "a", "b", "b"}}, {"c", "d", "c", "d"}),
+              (Nodes{0, 1, 0, 1}));
+    EXPECT_EQ(nodes_of_hosts({{0, 1, 2}, {"a", "b", "c"}}, {"d", "a", "b"}), (Nodes{2, 0, 1}))
+        << "the numbers of a and b are taken";
+}
+
+TEST(NodesOfHosts, LeaveARankWhereItIsWhenSeveralNodesHaveTheHostsName) {
+    EXPECT_EQ(nodes_of_hosts({{0, 1, 2}, {"a", "a", "b"}}, {"a", "a", "a"}), (Nodes{0, 1, 2}));
+}
+
+config::Config config_of(std::optional<int> groups, std::optional<int> degree) {
+    config::Config config;
+    config.bagging.groups = groups;
+    config.bagging.degree = degree;
+    config.training.batch_size = 8;
+    return config;
+}
+
+TEST(ControllerOn, PlacesTheGroupsOfAProgramOnOtherNodes) {
+    const config::Config config = config_of(2, 2);
+    const plan::ParallelismController now({4, 2, 2}, {0, 0, 1, 1});
+    const auto then = controller_on(config, now, {1, 1, 1, 1});
+    EXPECT_EQ(then.summary().nodes, 1);
+    EXPECT_EQ(then.place(3).group, 1);
+    EXPECT_EQ(then.place(3).node_rank, 3);
+}
+
+TEST(ControllerOn, KeepsTheNodesWhereOthersWouldMakeOtherGroups) {
+    const plan::ParallelismController dealt({4, 2, 2}, {0, 1, 0, 1});
+    EXPECT_EQ(controller_on(config_of(2, 2), dealt, {0, 0, 0, 0}).place(1).group, 1);
+    const plan::ParallelismController full({4, 2, 2}, {0, 0, 1, 1});
+    const auto open = controller_on(config_of(std::nullopt, std::nullopt), full, {0, 0, 0, 0});
+    EXPECT_EQ(open.layout().degree, 2) << "which would be 4 by a node of 4 ranks";
+    const plan::ParallelismController five({6, 3, 2}, {0, 0, 1, 1, 2, 2});
+    EXPECT_EQ(controller_on(config_of(std::nullopt, std::nullopt), five, {0, 0, 0, 0, 1, 1})
+                  .summary()
+                  .nodes,
+              3)
+        << "4 does not divide 6";
+}
+
+}  // namespace
+}  // namespace hpcai::results

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/speed/bench.hpp>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+BenchReport example() {
+    BenchReport report;
+    report.device = "2 threads of a machine";
+    report.model = "resnet50_v1.5";
+    report.precision = "bf16";
+    report.batch_size = 8;
+    report.image_size = 64;
+    report.image_width = 96;
+    report.steps = 5;
+    report.step_seconds = 0.5;
+    report.fastest_step_seconds = 0.4;
+    report.alone_sum_seconds = 0.4;
+    report.clock_readings_per_step = 8;
+    report.measuring_seconds_per_step = 1e-6;
+    report.images_per_second = 16;
+    report.flops = 2.5e9;
+    for (int layer = 0; layer < 12; ++layer) {
+        const std::string name = "conv" + std::to_string(layer);
+        report.operations.push_back({name, "convolution", "forward", 0.01 + 0.001 * layer, 0.01});
+    }
+    report.operations.push_back({"parameters", "sgd", "update", 0.05, 0.04});
+    return report;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
+    const std::vector<std::string> lines = lines_of(bench_text(example()));
+    ASSERT_EQ(lines.size(), 6U + 3U + 2U + 1U + 10U);
+    EXPECT_EQ(lines[0], "resnet50_v1.5 bf16 batch 8 at 64 x 96 on 2 threads of a machine");
+    EXPECT_EQ(lines[1], "step      0.5000 s median of 5 (fastest 0.4000 s)");
+    EXPECT_EQ(lines[2], "alone     0.4000 s sum of the operations, step / sum = 1.250");
+    EXPECT_TRUE(lines[3].starts_with("speed     16.00 images/s, ")) << lines[3];
+    EXPECT_EQ(lines[4], "measuring 1.00e-06 s a step, 8 readings of clocks: 0.00020 % of it");
+    EXPECT_TRUE(lines[6].starts_with("operation")) << lines[6];
+    // 12 layers of 10 to 21 ms: 186 of the step's 500
+    EXPECT_EQ(lines[7].substr(0, 12), "convolution ");
+    EXPECT_NE(lines[7].find(" 186.000      120.000    37.2"), std::string::npos) << lines[7];
+    EXPECT_NE(lines[8].find(" 50.000       40.000    10.0"), std::string::npos) << lines[8];
+    EXPECT_EQ(lines[10], "the 10 slowest");
+    EXPECT_TRUE(lines[12].starts_with("parameters ")) << lines[12];
+    EXPECT_TRUE(lines[13].starts_with("conv11 ")) << lines[13];
+    EXPECT_TRUE(lines.back().starts_with("conv3 ")) << lines.back();
+}
+
+TEST(BenchJson, HasEveryNumberOfTheReport) {
+    const auto json = nlohmann::json::parse(bench_json(example()));
+    EXPECT_EQ(json["schema"], "hpcai500-bench/1");
+    EXPECT_EQ(json["device"], "2 threads of a machine");
+    EXPECT_EQ(json["step_seconds"], 0.5);
+    EXPECT_EQ(json["fastest_step_seconds"], 0.4);
+    EXPECT_EQ(json["alone_sum_seconds"], 0.4);
+    EXPECT_EQ(json["clock_readings_per_step"], 8);
+    EXPECT_EQ(json["measuring_seconds_per_step"], 1e-6);
+    EXPECT_EQ(json["images_per_second"], 16);
+    EXPECT_EQ(json["flops"], 2.5e9);
+    ASSERT_EQ(json["operations"].size(), 13U);
+    EXPECT_EQ(json["operations"][12]["operation"], "sgd");
+    EXPECT_EQ(json["operations"][12]["in_step_seconds"], 0.05);
+}
+
+config::Config smallest_config() {
+    config::Config config;
+    config.workload.classes = 4;
+    config.workload.image_size = 32;
+    config.training.batch_size = 1;
+    config.training.precision = config::Precision::fp32;
+    config.device.threads = 1;
+    return config;
+}
+
+TEST(RunBench, RefusesNoSteps) {
+    const std::string message =
+        storage::error_of(ExitCode::usage, [] { run_bench(smallest_config(), 0); });
+    EXPECT_NE(message.find("--steps"), std::string::npos) << message;
+}
+
+TEST(RunBench, TimesEveryOperationOfAStepOnce) {
+    const BenchReport report = run_bench(smallest_config(), 1);
+    EXPECT_EQ(report.model, "resnet50_v1.5");
+    EXPECT_EQ(report.precision, "fp32");
+    EXPECT_EQ(report.steps, 1);
+    EXPECT_EQ(report.step_seconds, report.fastest_step_seconds) << "of one step";
+    EXPECT_DOUBLE_EQ(report.images_per_second, 1 / report.step_seconds);
+    // Six phases, the end of a step with the beginning of the next, and that of the first.
+    EXPECT_EQ(report.clock_readings_per_step, 9);
+    EXPECT_GT(report.measuring_seconds_per_step, 0);
+    double alone = 0, in_step = 0;
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const BenchOperation& one : report.operations) {
+        EXPECT_TRUE(seen.insert({one.name, one.pass}).second) << one.name << " " << one.pass;
+        EXPECT_GT(one.in_step_seconds, 0) << one.name << " " << one.pass;
+        EXPECT_GT(one.alone_seconds, 0) << one.name << " " << one.pass;
+        alone += one.alone_seconds;
+        in_step += one.in_step_seconds;
+    }
+    EXPECT_DOUBLE_EQ(report.alone_sum_seconds, alone);
+    // Of other steps than those, on a machine that may be busy.
+    EXPECT_LE(in_step, 3 * report.step_seconds);
+    const auto convolutions = std::count_if(
+        report.operations.begin(), report.operations.end(),
+        [](const auto& one) { return one.operation == "convolution" && one.pass == "forward"; });
+    EXPECT_EQ(convolutions, 53);
+}
+
+}  // namespace
+}  // namespace hpcai::speed

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/speed/bench.hpp>
+#include <hpcai/speed/ceiling.hpp>
+#include <hpcai/speed/roofline.hpp>
+#include <hpcai/verification/derive.hpp>
+
+#include "speed/all_reduce_rates.hpp"
+#include "speed/operation_rates.hpp"
+#include "storage/temporary_folder.hpp"
+#include "support/example_roofline.hpp"
+
+namespace hpcai::speed {
+namespace {
+
+TEST(AllReduceFit, FindsTheLatencyAndBandwidthThatMadeTheTimes) {
+    std::vector<AllReduceRate> rates;
+    for (const double bytes : {4096.0, 65536.0, 1048576.0, 67108864.0}) {
+        rates.push_back({"run", 4, bytes, 2e-4 + bytes / 5e8, 0});
+    }
+    const AllReduceFit line = fit(rates, "mpi");
+    EXPECT_NEAR(*line.latency_seconds.value, 2e-4, 1e-10);
+    EXPECT_NEAR(*line.bytes_per_second.value, 5e8, 1);
+    EXPECT_EQ(line.ranks, 4);
+}
+
+TEST(AllReduceFit, SaysWhereThereIsNone) {
+    EXPECT_FALSE(fit({}, "mpi").bytes_per_second.value);
+    EXPECT_FALSE(fit({{"run", 2, 4096, 1e-3, 0}}, "mpi").bytes_per_second.value);
+    const AllReduceFit falling = fit({{"run", 2, 4096, 1e-3, 0}, {"run", 2, 8192, 1e-4, 0}}, "mpi");
+    EXPECT_NE(falling.bytes_per_second.reason.find("do not grow"), std::string::npos);
+}
+
+TEST(Ceiling, IsTheFastestMatrixProductOrConvolutionOfTheModel) {
+    RooflineRecord record = example_roofline();
+    const CeilingRecord ceiling = ceiling_from(record.operations, "fp32");
+    EXPECT_EQ(ceiling.gemm_flops.value, 100e9);
+    EXPECT_EQ(ceiling.model_convolution_flops.value, 90e9);
+    EXPECT_EQ(ceiling.ceiling_flops.value, 100e9);
+    EXPECT_EQ(ceiling.ceiling, "gemm 2048, weight_gradient");
+    record.operations[3].flops_per_second.value = 110e9;
+    EXPECT_EQ(ceiling_from(record.operations, "fp32").ceiling, "layer1.0.conv2, input_gradient");
+}
+
+TEST(Ceiling, OfAnotherPrecisionIsNone) {
+    const CeilingRecord ceiling = ceiling_from(example_roofline().operations, "bf16");
+    EXPECT_FALSE(ceiling.ceiling_flops.value);
+    EXPECT_EQ(ceiling.ceiling_flops.reason, "no ceiling was measured in bf16");
+}
+
+TEST(Utilization, IsARanksShareOfTheCeiling) {
+    const CeilingRecord ceiling = ceiling_from(example_roofline().operations, "fp32");
+    const UtilizationRecord used = verification::utilization_of(ceiling, {160e9, ""}, 4);
+    EXPECT_DOUBLE_EQ(*used.flops_per_rank.value, 40e9);
+    EXPECT_DOUBLE_EQ(*used.fraction.value, 0.4);
+    const UtilizationRecord none =
+        verification::utilization_of(ceiling, {std::nullopt, "no group finished"}, 4);
+    EXPECT_EQ(none.fraction.reason, "no group finished");
+}
+
+TEST(OperationsOfModel, HasEachShapeOnceAndCountsItsNodes) {
+    const std::vector<MeasuredOperation> operations =
+        operations_of_model(config::Config{}, 2, tensor::DType::f32);
+    std::set<std::string> shapes;
+    int convolutions = 0, linears = 0;
+    for (const MeasuredOperation& one : operations) {
+        EXPECT_TRUE(shapes.insert(shape_text(one.operation)).second) << one.name;
+        (ops::name_of(one.operation) == "linear" ? linears : convolutions) += one.nodes;
+    }
+    EXPECT_EQ(convolutions, 53) << "of a ResNet-50";
+    EXPECT_EQ(linears, 1);
+    const auto first = std::ranges::find(operations, "conv1", &MeasuredOperation::name);
+    ASSERT_NE(first, operations.end());
+    EXPECT_FALSE(first->needs_input_gradient);
+}
+
+TEST(MeasuredRates, AreWorkOverTimeOfEachPass) {
+    const auto self = comm::make_self_communicator();
+    const auto device = device::make_cpu_device({.threads = 1});
+    RateMeter meter(*device, *self, 60);
+    const MeasuredOperation one{"small", ops::Convolution{{2, 8, 8, 16}, 32, 3, 1, 1}, true, 1};
+    const std::vector<OperationRate> rates = measure_operations(meter, {one}, {}, 0.01);
+    ASSERT_EQ(rates.size(), 3U);
+    for (const OperationRate& rate : rates) {
+        EXPECT_EQ(rate.flops, 2.0 * 9 * 16 * 32 * 2 * 8 * 8) << rate.pass;
+        EXPECT_GT(*rate.seconds.value, 0) << rate.pass;
+        EXPECT_DOUBLE_EQ(*rate.flops_per_second.value, rate.flops / *rate.seconds.value);
+    }
+    EXPECT_EQ(rates[0].bytes, 4.0 * (2 * 64 * 16 + 9 * 16 * 32 + 2 * 64 * 32));
+}
+
+TEST(MeasuredRates, SayWhatThereWasNoTimeFor) {
+    const auto self = comm::make_self_communicator();
+    const auto device = device::make_cpu_device({.threads = 1});
+    RateMeter meter(*device, *self, 0);
+    const MeasuredOperation one{"small", ops::Convolution{{2, 8, 8, 16}, 32, 3, 1, 1}, true, 1};
+    const std::vector<OperationRate> rates = measure_operations(meter, {one}, {}, 1);
+    ASSERT_EQ(rates.size(), 1U);
+    EXPECT_EQ(rates[0].flops_per_second.reason, "no time was left for it");
+}
+
+TEST(Roofline, MeasuresOneRankWithoutMpi) {
+    RooflineRequest request;
+    request.overrides = {"workload.image_size=32", "workload.classes=4", "training.batch_size=2",
+                         "device.threads=1",       "device.kind=cpu",    "training.precision=fp32"};
+    request.one_precision = true;
+    request.seconds = 1;
+    RooflineRecord record;
+    const ExitCode code = run_roofline(request, [&](const RooflineRecord& one) { record = one; });
+    EXPECT_EQ(code, ExitCode::ok);
+    EXPECT_TRUE(ceiling_from(record.operations, "fp32").gemm_flops.value);
+    EXPECT_GT(record.bandwidths.at(0).bytes_per_second.value.value_or(0), 0);
+    EXPECT_NE(record.bandwidths.at(1).bytes_per_second.reason.find("is the host's"),
+              std::string::npos);
+    EXPECT_TRUE(record.all_reduce.empty());
+    ASSERT_FALSE(record.calibration.points.empty());
+    EXPECT_EQ(record.calibration.points.back().samples, 2);
+    EXPECT_GT(record.calibration.points.back().step_seconds, 0);
+    EXPECT_EQ(record.calibration.gradient_bytes % 4, 0);
+}
+
+TEST(BenchSvg, RefusesCeilingsOfAnotherPrecision) {
+    BenchReport report;
+    report.precision = "bf16";
+    report.operations = {{"conv1", "convolution", "forward", 0.01, 0.01, 1e9, 1e6}};
+    EXPECT_NE(storage::error_of(ExitCode::data, [&] { bench_svg(report, example_roofline()); })
+                  .find("expected rates in bf16"),
+              std::string::npos);
+    report.precision = "fp32";
+    EXPECT_NE(bench_svg(report, example_roofline()).find("conv1 forward: 100 GFLOPS"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace hpcai::speed
