@@ -7,7 +7,6 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/data/sources.hpp>
 #include <hpcai/group/autotune_log.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/energy_monitor.hpp>
@@ -15,63 +14,37 @@
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/group/workload.hpp>
-#include <hpcai/metrics/ledger.hpp>
-#include <hpcai/models/make_model.hpp>
 #include <hpcai/report/json.hpp>
 #include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
-#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "divergence.hpp"
-#include "epoch_source.hpp"
 #include "gpu_health_monitor.hpp"
 #include "group_checkpoints.hpp"
-#include "group_costs.hpp"
+#include "group_training.hpp"
 #include "group_watch.hpp"
 #include "learning_curve.hpp"
 #include "predict.hpp"
 #include "progress_reporter.hpp"
-#include "resumable_record.hpp"
 #include "split_by_shard.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
 namespace {
 
-void warn_of(const data::BadSampleReport& report, const char* where, Logger& log) {
-    for (const data::BadSample& sample : report.first) {
-        log.warn("bad {} sample {}: {}", where, sample.name, sample.reason);
-    }
-}
-
-std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
-                                  Logger& log) {
-    warn_of(report, "training", log);
-    // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
-    // is a lower bound that does not count a sample twice.
-    return largest_of_ranks(group, report.count);
-}
-
-void report_residents(const data::ResidentPictures::Contents& held, Logger& log) {
-    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
-             static_cast<double>(held.bytes) / (1 << 20));
-}
-
-constexpr double kAsLongAsItTakes = -1;
-
-/// Those that train one model.
+/// The ranks that train one model.
 struct GroupRanks {
     comm::Communicator& group;
-    std::unique_ptr<comm::Communicator> stage;  // of a pipeline, or part; null: there is none
+    std::unique_ptr<comm::Communicator>
+        stage;  // those with the same shard; null: every rank trains the whole model
 };
 
-/// Lets the part that this rank computes hear of the others.
+/// Connects the shards of this rank's layers.
 void connect_parts(const context::RunContext& context, comm::Communicator& group, Model& model) {
     if (model.exchange() == nullptr) return;
     const plan::Layout& layout = context.controller.layout();
@@ -83,136 +56,13 @@ void connect_parts(const context::RunContext& context, comm::Communicator& group
     model.exchange()->connect(group, std::move(ranks));
 }
 
-struct Training {
-    const context::RunContext& context;
-    const context::Resources& resources;
-    TrainingState& state;
-    comm::Communicator& group;
-    comm::Communicator& replicas;  // the ranks of this one's slice
-    Logger& log;
-    TrainingClock& clock;
-    training::StepLog& steps;
-    EnergyMonitor& counters;
-    GpuHealthMonitor& device_watch;
-    ProgressReporter& progress;
-    GroupWatch& watch;
-};
-
-/// Also of a training that failed.
-void count_steps(const training::StepLog& steps, GroupRecord& record) {
-    record.iterations = std::ssize(steps.steps());
-    record.samples_trained = 0;
-    for (const StepRecord& step : steps.steps()) record.samples_trained += step.samples;
-}
-
-std::string where_is(const context::RunContext& context) {
-    const auto world_rank = static_cast<std::size_t>(context.place.world_rank);
-    return fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
-                       world_rank, context.hostnames[world_rank]);
-}
-
-/// Behind the newest checkpoint; the clock goes on at the end of the step before.
-void go_on(const Training& training, training::Trainer& trainer, ResumableRecord& so_far,
-           GroupCheckpoints& checkpoints) {
-    const std::int64_t step = checkpoints.restore(trainer);
-    so_far.add_continuation({step, training.context.program.started_utc});
-    if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
-}
-
-/// All epochs; fills the record's work and times. The clock has started before anything else: the
-/// last barrier of the start-up lies just behind it.
-StepTimes train(const Training& training, GroupResult& result) {
-    const auto& [context, resources, state, group, replicas, log, clock, steps, counters,
-                 device_watch, progress, watch] = training;
-    Model& model = state.model;
-    comm::GradientReducer& reducer = *state.reducer;
-    GroupRecord& record = result.record;
-    const config::Config& config = context.config;
-    record.samples_drawn = static_cast<std::int64_t>(
-        make_sampler(context, resources.samples).in_bag_size(model.number()));
-    const std::int64_t steps_per_epoch = record.samples_drawn / config.training.batch_size;
-    require(steps_per_epoch > 0, ExitCode::data,
-            "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
-            model.number(), record.samples_drawn, config.training.batch_size);
-    const plan::Layout& layout = context.controller.layout();
-    EpochSource source(context, resources, state.pictures.get(), steps_per_epoch);
-    steps.reserve(steps_per_epoch * config.workload.epochs);
-    ResumableRecord so_far({model, reducer, source}, record);
-    GroupCheckpoints checkpoints(context, group, log, watch, so_far.content());
-    const training::PipelineShare share{layout, model.networks(), group, replicas,
-                                        model.exchange()};
-    training::Trainer trainer(
-        {config, *share.networks.front(), steps_per_epoch, reducer,
-         config::has_pipeline(config.parallel) ? &share : nullptr, &steps, &model.statistics_span(),
-         &checkpoints, where_is(context), training::faults_of_environment(), context.place.group},
-        *resources.device, model.store(), group);
-    so_far.watch(trainer);
-    checkpoints.pauses_every(steps_per_epoch * config.run.evaluate_epochs);
-    if (context.resumes) go_on(training, trainer, so_far, checkpoints);
-    training::TrainingPosition at = trainer.position();
-    progress.begin();
-    watch.begin(trainer.steps_done());
-    for (int epoch = at.epoch; epoch < config.workload.epochs; ++epoch) {
-        const auto number = static_cast<std::uint32_t>(epoch);
-        source.begin(number, std::exchange(at.steps, 0));
-        const training::EpochReport report =
-            trainer.train_epoch(epoch, source.batches(), [&](const training::StepReport& step) {
-                watch.step_done(step);
-                progress.step(step);
-            });
-        record.epoch_seconds.push_back(report.seconds);
-        record.final_training_loss = {report.mean_loss, ""};
-        record.audit.passed = trainer.audit().passed();
-        record.skipped_steps = trainer.skipped_steps();
-        watch.pause("evaluation", kAsLongAsItTakes);
-        const Stopwatch evaluation;
-        evaluate_between({context, resources, model, group, trainer, clock, steps}, epoch + 1,
-                         record);
-        checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
-        watch.go_on();
-        if (group.rank() != 0) continue;
-        log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
-                 config.workload.epochs, report.mean_loss, report.seconds,
-                 static_cast<double>(report.samples) / report.seconds);
-    }
-    watch.end();
-    const std::vector<CounterRecord> readings = counters.finish();
-    device_watch.finish();
-    count_steps(steps, record);
-    const double seconds = steps.steps().back().end_seconds;
-    progress.finish();
-    if (state.pictures != nullptr && group.rank() == 0) {
-        report_residents(state.pictures->contents(), log);
-    }
-    record.training_seconds = {seconds, ""};
-    verification::derive_speed(metrics::FlopsLedger(models::make_model(config))
-                                   .training_per_sample(metrics::kOfficialLedger),
-                               record);
-    const Quantity hidden =
-        record_costs({context, group, replicas, reducer, std::ssize(trainer.buckets().ranges()),
-                      static_cast<std::int64_t>(model.store().gradients().size_bytes())},
-                     so_far.costs(), result);
-    // Meters have seen a part only of a training that went on in another program.
-    if (record.continuations.empty()) {
-        result.counters = counters.gather(group, readings, record);
-    }
-    record.device_health = device_watch.gather(group, log);
-    StepTimes times = gather_step_times(context, group, steps, hidden);
-    record.time_breakdown = std::move(times.breakdown);
-    result.bad_samples = bad_training_samples(group, source.bad_samples(), log);
-    trainer.average_statistics();
-    trainer.audit_at_the_end();
-    record.audit.passed = trainer.audit().passed();
-    return times;
-}
-
 void evaluate(const context::RunContext& context, const context::Resources& resources, Model& model,
               comm::Communicator& group, Logger& log, GroupOutcome& outcome) {
     const Stopwatch watch;
     const AutotuneLog note(device::tuning_of(*resources.device), log);
     Evaluation validation =
         predict(context, resources, model.store(), resources.samples.validation, group);
-    warn_of(validation.bad_samples, "validation", log);
+    log_bad_samples(validation.bad_samples, "validation", log);
     std::int64_t bad = validation.bad_samples.count;
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
@@ -227,7 +77,7 @@ void evaluate(const context::RunContext& context, const context::Resources& reso
     end_learning_curve(context, outcome.result);
 }
 
-/// The leader's files, each whole or not at all; the record comes last.
+/// Writes the leader's files, each whole or not at all, the record last.
 void store(const context::RunContext& context, const Workload& workload, Model& model,
            GroupOutcome& outcome, const training::StepLog& steps, const StepTimes& times) {
     const auto directory = results::group_directory(context.output, context.place.group);
@@ -243,7 +93,7 @@ void store(const context::RunContext& context, const Workload& workload, Model& 
     storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
 }
 
-/// Its files are not lost because it could not vote with them this time.
+/// Returns whether an earlier program completed the group. Its files are then kept.
 bool has_finished_before(const context::RunContext& context) {
     return context.resumes && results::read_finished_group(context.output, context.config.workload,
                                                            context.place.group);
@@ -276,7 +126,7 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
     note_end(context, error, outcome);
 }
 
-/// Of which the others have thrown the same: a word of this one would hide what theirs says.
+/// Every rank throws the same GroupStop. Announcing it would mask the message of the others.
 void stop(const context::RunContext& context, const GroupStop& how, GroupOutcome& outcome,
           Logger& log) {
     if (context.place.group_rank == 0) log.info("group {} {}", context.place.group, how.what());

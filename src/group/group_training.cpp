@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group_training.hpp"
+
+#include <utility>
+
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/metrics/ledger.hpp>
+#include <hpcai/models/make_model.hpp>
+#include <hpcai/training/trainer.hpp>
+#include <hpcai/verification/derive.hpp>
+
+#include "epoch_source.hpp"
+#include "group_checkpoints.hpp"
+#include "group_costs.hpp"
+#include "learning_curve.hpp"
+#include "resumable_record.hpp"
+
+namespace hpcai::group {
+namespace {
+
+constexpr double kNoTimeLimit = -1;
+
+std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
+                                  Logger& log) {
+    log_bad_samples(report, "training", log);
+    // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
+    // is a lower bound that does not count a sample twice.
+    return largest_of_ranks(group, report.count);
+}
+
+void log_residents(const data::ResidentPictures::Contents& held, Logger& log) {
+    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
+             static_cast<double>(held.bytes) / (1 << 20));
+}
+
+std::string where_is(const context::RunContext& context) {
+    const auto world_rank = static_cast<std::size_t>(context.place.world_rank);
+    return fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
+                       world_rank, context.hostnames[world_rank]);
+}
+
+/// The trainer of a group with everything that takes part in its steps.
+struct Session {
+    const GroupTraining& training;
+    training::Trainer& trainer;
+    EpochSource& source;
+    GroupCheckpoints& checkpoints;
+};
+
+/// Continues from the newest checkpoint. The clock continues at the end of that step.
+void resume(const Session& session, ResumableRecord& so_far) {
+    const GroupTraining& training = session.training;
+    const std::int64_t step = session.checkpoints.restore(session.trainer);
+    so_far.add_continuation({step, training.context.program.started_utc});
+    if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
+}
+
+/// Trains one epoch from batch `first_batch` on.
+void train_epoch(const Session& session, int epoch, std::int64_t first_batch, GroupRecord& record) {
+    const GroupTraining& training = session.training;
+    training::Trainer& trainer = session.trainer;
+    session.source.begin(static_cast<std::uint32_t>(epoch), first_batch);
+    const training::EpochReport report =
+        trainer.train_epoch(epoch, session.source.batches(), [&](const training::StepReport& step) {
+            training.watch.step_done(step);
+            training.progress.step(step);
+        });
+    record.epoch_seconds.push_back(report.seconds);
+    record.final_training_loss = {report.mean_loss, ""};
+    record.audit.passed = trainer.audit().passed();
+    record.skipped_steps = trainer.skipped_steps();
+    training.watch.pause("evaluation", kNoTimeLimit);
+    const Stopwatch evaluation;
+    evaluate_between({training.context, training.resources, training.state.model, training.group,
+                      trainer, training.clock, training.steps},
+                     epoch + 1, record);
+    session.checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
+    training.watch.go_on();
+    if (training.group.rank() != 0) return;
+    training.log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
+                      training.context.config.workload.epochs, report.mean_loss, report.seconds,
+                      static_cast<double>(report.samples) / report.seconds);
+}
+
+void train_epochs(const Session& session, GroupRecord& record) {
+    const GroupTraining& training = session.training;
+    training::TrainingPosition at = session.trainer.position();
+    training.progress.begin();
+    training.watch.begin(session.trainer.steps_done());
+    for (int epoch = at.epoch; epoch < training.context.config.workload.epochs; ++epoch) {
+        train_epoch(session, epoch, std::exchange(at.steps, 0), record);
+    }
+    training.watch.end();
+}
+
+/// Fills in what the ranks of the group measured. Collective in the group.
+StepTimes gather_measurements(const Session& session, const ResumableRecord& so_far,
+                              GroupResult& result) {
+    const auto& [context, resources, state, group, replicas, log, clock, steps, counters,
+                 device_watch, progress, watch] = session.training;
+    GroupRecord& record = result.record;
+    const std::vector<CounterRecord> readings = counters.finish();
+    device_watch.finish();
+    count_steps(steps, record);
+    record.training_seconds = {steps.steps().back().end_seconds, ""};
+    progress.finish();
+    if (state.pictures != nullptr && group.rank() == 0) {
+        log_residents(state.pictures->contents(), log);
+    }
+    const metrics::FlopsLedger ledger(models::make_model(context.config));
+    verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);
+    const Quantity hidden = record_costs(
+        {context, group, replicas, *state.reducer, std::ssize(session.trainer.buckets().ranges()),
+         static_cast<std::int64_t>(state.model.store().gradients().size_bytes())},
+        so_far.costs(), result);
+    // The meters of this program have seen only a part of a resumed training.
+    if (record.continuations.empty()) result.counters = counters.gather(group, readings, record);
+    record.device_health = device_watch.gather(group, log);
+    StepTimes times = gather_step_times(context, group, steps, hidden);
+    record.time_breakdown = std::move(times.breakdown);
+    result.bad_samples = bad_training_samples(group, session.source.bad_samples(), log);
+    return times;
+}
+
+}  // namespace
+
+StepTimes train(const GroupTraining& training, GroupResult& result) {
+    const context::RunContext& context = training.context;
+    const config::Config& config = context.config;
+    Model& model = training.state.model;
+    GroupRecord& record = result.record;
+    record.samples_drawn = static_cast<std::int64_t>(
+        make_sampler(context, training.resources.samples).in_bag_size(model.number()));
+    const std::int64_t steps_per_epoch = record.samples_drawn / config.training.batch_size;
+    require(steps_per_epoch > 0, ExitCode::data,
+            "model {}: a bootstrap of {} samples does not fill one batch of training.batch_size {}",
+            model.number(), record.samples_drawn, config.training.batch_size);
+    EpochSource source(context, training.resources, training.state.pictures.get(), steps_per_epoch);
+    training.steps.reserve(steps_per_epoch * config.workload.epochs);
+    comm::GradientReducer& reducer = *training.state.reducer;
+    ResumableRecord so_far({model, reducer, source}, record);
+    GroupCheckpoints checkpoints(context, training.group, training.log, training.watch,
+                                 so_far.content());
+    const training::PipelineShare share{context.controller.layout(), model.networks(),
+                                        training.group, training.replicas, model.exchange()};
+    training::Trainer trainer(
+        {config, *share.networks.front(), steps_per_epoch, reducer,
+         config::has_pipeline(config.parallel) ? &share : nullptr, &training.steps,
+         &model.statistics_span(), &checkpoints, where_is(context),
+         training::faults_of_environment(), context.place.group},
+        *training.resources.device, model.store(), training.group);
+    so_far.watch(trainer);
+    checkpoints.pauses_every(steps_per_epoch * config.run.evaluate_epochs);
+    const Session session{training, trainer, source, checkpoints};
+    if (context.resumes) resume(session, so_far);
+    train_epochs(session, record);
+    StepTimes times = gather_measurements(session, so_far, result);
+    trainer.average_statistics();
+    trainer.audit_at_the_end();
+    record.audit.passed = trainer.audit().passed();
+    return times;
+}
+
+void count_steps(const training::StepLog& steps, GroupRecord& record) {
+    record.iterations = std::ssize(steps.steps());
+    record.samples_trained = 0;
+    for (const StepRecord& step : steps.steps()) record.samples_trained += step.samples;
+}
+
+void log_bad_samples(const data::BadSampleReport& report, const char* split, Logger& log) {
+    for (const data::BadSample& sample : report.first) {
+        log.warn("bad {} sample {}: {}", split, sample.name, sample.reason);
+    }
+}
+
+}  // namespace hpcai::group

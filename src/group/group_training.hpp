@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/base/log.hpp>
+#include <hpcai/base/run_record.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/context/run_context.hpp>
+#include <hpcai/data/bad_samples.hpp>
+#include <hpcai/group/energy_monitor.hpp>
+#include <hpcai/group/training_state.hpp>
+#include <hpcai/training/step_log.hpp>
+
+#include "gpu_health_monitor.hpp"
+#include "group_watch.hpp"
+#include "progress_reporter.hpp"
+#include "step_times.hpp"
+#include "training_clock.hpp"
+
+namespace hpcai::group {
+
+/// What one rank needs to train its model with its group.
+struct GroupTraining {
+    const context::RunContext& context;
+    const context::Resources& resources;
+    TrainingState& state;
+    comm::Communicator& group;
+    comm::Communicator& replicas;  // the ranks with the same stage and shard
+    Logger& log;
+    TrainingClock& clock;
+    training::StepLog& steps;
+    EnergyMonitor& counters;
+    GpuHealthMonitor& device_watch;
+    ProgressReporter& progress;
+    GroupWatch& watch;
+};
+
+/// Trains all epochs that are left and fills in the work and the times of `result`. The clock has
+/// started right after the last barrier of the start-up. Returns where the time of the steps went.
+/// Throws Error(data) when the bootstrap does not fill one batch. Collective in the group.
+StepTimes train(const GroupTraining& training, GroupResult& result);
+
+/// Fills in the steps and samples of a training, complete or not.
+void count_steps(const training::StepLog& steps, GroupRecord& record);
+
+/// Logs the first bad samples of a report. `split` is "training" or "validation".
+void log_bad_samples(const data::BadSampleReport& report, const char* split, Logger& log);
+
+}  // namespace hpcai::group
