@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/config/keys.hpp>
+#include <hpcai/config/key.hpp>
 
 namespace hpcai::config {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/record_source.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {

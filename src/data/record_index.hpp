@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
-#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/box.hpp>
+#include <hpcai/data/record_source.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 /// records.json: what a folder of records holds.
 namespace hpcai::data {

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/evaluation/average_precision.hpp>
 
 namespace hpcai::evaluation {
 namespace {

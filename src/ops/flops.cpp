@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/ops/operation.hpp>
+#include <hpcai/ops/flops.hpp>
 
 namespace hpcai::ops {
 namespace {

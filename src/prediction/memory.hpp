@@ -7,7 +7,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/split.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
-#include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/estimate_parts.hpp>
 
 namespace hpcai::prediction {
 

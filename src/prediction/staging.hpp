@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/estimate_parts.hpp>
 
 namespace hpcai::prediction {
 

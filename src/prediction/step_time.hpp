@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/prediction/estimate.hpp>
+#include <hpcai/prediction/estimate_parts.hpp>
 
 namespace hpcai::prediction {
 

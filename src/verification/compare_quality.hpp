@@ -3,8 +3,9 @@
 
 #include <filesystem>
 
+#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
-#include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/comparison.hpp>
 
 namespace hpcai::verification {
 

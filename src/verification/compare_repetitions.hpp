@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <hpcai/base/repetitions_record.hpp>
-#include <hpcai/verification/compare.hpp>
+#include <hpcai/verification/comparison.hpp>
 
 namespace hpcai::verification {
 

@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/storage/file.hpp>
-#include <hpcai/verification/verify.hpp>
+#include <hpcai/verification/finding.hpp>
 
 namespace hpcai::verification {
 

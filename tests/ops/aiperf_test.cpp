@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 
 #include "support/largest_error.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 
 #include "support/counting_oracle.hpp"

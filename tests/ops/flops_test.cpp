@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 
 /// Single operations; the totals of ResNet-50 are in tests/models.

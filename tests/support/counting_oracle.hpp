@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <variant>
 
+#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 
 /// FLOPs found by walking the loops of naive operations and counting in their innermost statement.

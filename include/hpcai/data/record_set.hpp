@@ -10,18 +10,10 @@
 #include <vector>
 
 #include <hpcai/data/box.hpp>
+#include <hpcai/data/record_source.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
-
-inline constexpr const char* kRecordIndexName = "records.json";
-
-/// One file that records were made of.
-struct RecordSource {
-    std::string name;
-    std::string generator;          // ClimateFile::generator()
-    std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
-};
 
 /// Normalized samples as `data transcode` writes them: a folder with records.json, which has
 /// shapes, statistics, boxes and checksums, and flat files of one record a sample after another.

@@ -17,7 +17,6 @@
 /// nor as wrong. All images' detections are then ranked by score, equal ones by image.
 namespace hpcai::evaluation {
 
-inline constexpr std::int64_t kDetectionsPerImage = 100;
 inline constexpr double kScoreThreshold = 0.5;     // AP50, the quality of the benchmark
 inline constexpr double kTolerantThreshold = 0.1;  // as in Racah et al., NeurIPS 2017
 

@@ -6,6 +6,9 @@
 
 namespace hpcai::evaluation {
 
+/// The detections of highest score that count in an image.
+inline constexpr std::int64_t kDetectionsPerImage = 100;
+
 /// A rectangle in pixels as COCO has it: x to the right, y down, the far edges outside of it.
 struct Box {
     double x = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <hpcai/ops/operation.hpp>
+
 namespace hpcai::ops {
 
 /// The ways of counting that are reported side by side (docs/METRICS.md).
@@ -33,5 +35,9 @@ struct Flops {
         return *this;
     }
 };
+
+/// Returns the FLOPs of the operation on its batch in one ledger. `first_layer`: no input gradient
+/// is needed.
+Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 }  // namespace hpcai::ops

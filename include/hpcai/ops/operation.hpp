@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <hpcai/ops/detection.hpp>
-#include <hpcai/ops/flops.hpp>
 #include <hpcai/ops/segmentation.hpp>
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
@@ -192,9 +191,6 @@ std::vector<Shape> input_shapes(const Operation& operation);
 /// Whether the output carries the sums of its channels: behind its elements lie, for K channels,
 /// the K sums of y and then the K sums of y^2 over the batch, in fp32.
 bool carries_sums(const Operation& operation);
-
-/// FLOPs of the operation on its batch in one ledger. `first_layer`: no input gradient is needed.
-Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 /// "convolution", "batch_norm_relu", ...
 std::string_view name_of(const Operation& operation);

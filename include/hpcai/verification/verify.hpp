@@ -2,26 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/verification/finding.hpp>
 
 namespace hpcai::verification {
-
-/// What does not hold in a result directory.
-struct Finding {
-    std::string file;  // relative to the directory
-    std::string text;  // what it says and what it must be
-    bool operator==(const Finding&) const = default;
-};
-
-struct Verification {
-    std::string manifest;             // SHA-256 of manifest.sha256; empty: there is none
-    std::vector<Finding> findings;    // none: all holds
-    std::optional<RunRecord> record;  // as stored; nothing where result.json cannot be read
-};
 
 /// Checks what a run has stored in `directory`: its files against the manifest, each that is read
 /// by the benchmark against its schema, and every number that others imply against these, down to

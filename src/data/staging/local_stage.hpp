@@ -6,7 +6,7 @@
 #include <memory>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/data/local_stage.hpp>
 
 #include "stage_folder.hpp"
 
