@@ -25,7 +25,6 @@ source=$root/build/mutants/source
 build=$root/build/mutants/build
 log=$root/build/mutants/log
 export GTEST_COLOR=no # the log is searched
-export HPCAI500_TEST_DATA=${HPCAI500_TEST_DATA:-$root/../shared/data}
 export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
 source scripts/mpi_environment.sh
 mpi_environment 4 >/dev/null

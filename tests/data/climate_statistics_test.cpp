@@ -14,6 +14,8 @@
 
 #include <hpcai/data/climate_generator.hpp>
 
+#include "real_data.hpp"
+
 namespace hpcai::data {
 namespace {
 
@@ -55,15 +57,8 @@ std::array<ChannelMeans, kClimateCategories> means_in_boxes() {
     return means;
 }
 
-std::filesystem::path real_data() {
-    const char* given = std::getenv("HPCAI500_TEST_DATA");
-    if (given != nullptr) return given;
-    const char* source = std::getenv("HPCAI500_SOURCE_DIR");
-    return std::filesystem::path(source == nullptr ? "." : source) / "../shared/data";
-}
-
 TEST(ClimateGenerator, StormsLookLikeThoseThatExpertsMarked) {
-    const auto path = real_data() / "climatenet_point_statistics.json";
+    const auto path = real_data("climatenet_point_statistics.json");
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
     std::ifstream in(path);
     const auto real = nlohmann::json::parse(in);

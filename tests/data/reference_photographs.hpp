@@ -13,6 +13,7 @@
 
 #include "fixtures.hpp"
 #include "pixel_errors.hpp"
+#include "real_data.hpp"
 #include "support/reference_json.hpp"
 
 /// What scripts/reference/photograph_cases.py wrote: what Pillow and torchvision make of real
@@ -59,11 +60,7 @@ public:
         }
     }
 
-    static std::filesystem::path folder() {
-        const char* given = std::getenv("HPCAI500_TEST_DATA");
-        return given != nullptr ? std::filesystem::path(given)
-                                : fixture_path("") / "../../../../shared/data";
-    }
+    static std::filesystem::path folder() { return real_data(""); }
 
     std::vector<std::uint8_t> bytes(const Photograph& photograph) const {
         return read_file_bytes(folder() / photograph.file);

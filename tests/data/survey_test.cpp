@@ -10,6 +10,7 @@
 #include <hpcai/data/survey.hpp>
 
 #include "fixtures.hpp"
+#include "real_data.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -71,12 +72,7 @@ TEST(Survey, WithoutAGoodFileHasNoStatistics) {
 }
 
 TEST(Survey, AgreesWithPillowAndNumPyOnRealPhotographs) {
-    const char* given = std::getenv("HPCAI500_TEST_DATA");
-    const char* source = std::getenv("HPCAI500_SOURCE_DIR");
-    ASSERT_NE(source, nullptr);
-    const std::filesystem::path data =
-        given != nullptr ? given : std::filesystem::path(source) / ".." / "shared" / "data";
-    const auto folder = data / "ucmerced" / "test";
+    const auto folder = real_data("ucmerced/test");
     if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no photographs at " << folder;
     const SampleIndex index = scan_image_folder(folder);
     EXPECT_EQ(index.classes.size(), 21U);

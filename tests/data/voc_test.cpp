@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "annotated_folder.hpp"
+#include "real_data.hpp"
 
 /// Reading Pascal VOC's folders.
 namespace hpcai::data {
@@ -150,9 +151,7 @@ TEST(Voc, ASetWithoutAnyObjectIsRefused) {
 
 /// WBC and Platelets of BCCD, whose third class is under-annotated.
 TEST(Bccd, HasThePicturesAndObjectsOfItsAnnotations) {
-    const char* const data = std::getenv("HPCAI500_TEST_DATA");
-    const std::filesystem::path root =
-        std::filesystem::path(data != nullptr ? data : "../shared/data") / "bccd/BCCD";
+    const std::filesystem::path root = real_data("bccd/BCCD");
     if (!std::filesystem::exists(root)) GTEST_SKIP() << "no " << root.string();
     const ClassChoice choice{{"WBC", "Platelets"}, true};
     std::size_t pictures = 0, boxes[3] = {};
