@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/html_text.hpp>
 #include <hpcai/base/units.hpp>
 
 namespace hpcai::report {
@@ -26,24 +27,6 @@ std::string mark_text(double value, const std::string& unit) {
 }
 
 }  // namespace
-
-std::string xml_text(std::string_view text) {
-    std::string result;
-    for (const char letter : text) {
-        if (letter == '<') {
-            result += "&lt;";
-        } else if (letter == '>') {
-            result += "&gt;";
-        } else if (letter == '&') {
-            result += "&amp;";
-        } else if (letter == '"') {
-            result += "&quot;";
-        } else {
-            result += static_cast<unsigned char>(letter) < 32 ? ' ' : letter;
-        }
-    }
-    return result;
-}
 
 LogChart::LogChart(std::string title, LogAxis x, LogAxis y)
     : title_(std::move(title)), x_(std::move(x)), y_(std::move(y)) {}
@@ -72,12 +55,12 @@ void LogChart::dot(double x, double y, double radius, int color, const std::stri
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"var(--c{})\" "
         "fill-opacity=\"0.55\" "
         "stroke=\"var(--c{})\"><title>{}</title></circle>\n",
-        place_x(x), place_y(y), radius, color, color, xml_text(hint));
+        place_x(x), place_y(y), radius, color, color, html_text(hint));
 }
 
 void LogChart::label(double x, double y, const std::string& text, bool ends) {
     body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", place_x(x),
-                         place_y(y) - 6, ends ? " text-anchor=\"end\"" : "", xml_text(text));
+                         place_y(y) - 6, ends ? " text-anchor=\"end\"" : "", html_text(text));
 }
 
 void LogChart::legend(const std::vector<std::string>& names) {
@@ -86,7 +69,7 @@ void LogChart::legend(const std::vector<std::string>& names) {
         body_ += fmt::format(
             "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"10\" height=\"10\" fill=\"var(--c{})\"/>"
             "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
-            x, kHeight - 20, color, x + 15, kHeight - 11, xml_text(names[color]));
+            x, kHeight - 20, color, x + 15, kHeight - 11, html_text(names[color]));
         constexpr double kLetter = 6.6;  // pixels, about
         x += 34 + kLetter * static_cast<double>(names[color].size());
     }
@@ -122,9 +105,9 @@ std::string LogChart::svg() const {
         "<text x=\"{6:.0f}\" y=\"{7}\" text-anchor=\"middle\">{8}</text>\n"
         "<text transform=\"translate(16 {9:.0f}) rotate(-90)\" text-anchor=\"middle\">{10}</text>\n"
         "{11}</svg>\n",
-        kWidth, kHeight, kColorRules, kLeft, xml_text(title_), grid(),
-        kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, xml_text(x_.label), middle,
-        xml_text(y_.label), body_);
+        kWidth, kHeight, kColorRules, kLeft, html_text(title_), grid(),
+        kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, html_text(x_.label), middle,
+        html_text(y_.label), body_);
 }
 
 }  // namespace hpcai::report

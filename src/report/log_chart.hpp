@@ -8,9 +8,6 @@
 
 namespace hpcai::report {
 
-/// `text` as XML has it.
-std::string xml_text(std::string_view text);
-
 /// Numbers along one side of a chart.
 struct LogAxis {
     std::string label;

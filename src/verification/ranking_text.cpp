@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <hpcai/base/html_text.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/verification/ranking.hpp>
 
@@ -44,29 +45,6 @@ std::string csv_cell(std::string text) {
 
 std::string csv_number(const Quantity& quantity) {
     return quantity.value ? fmt::format("{}", *quantity.value) : "";
-}
-
-std::string html_text(std::string_view text) {
-    std::string escaped;
-    for (const char letter : text) {
-        switch (letter) {
-            case '&':
-                escaped += "&amp;";
-                break;
-            case '<':
-                escaped += "&lt;";
-                break;
-            case '>':
-                escaped += "&gt;";
-                break;
-            case '"':
-                escaped += "&quot;";
-                break;
-            default:
-                escaped += letter;
-        }
-    }
-    return escaped;
 }
 
 constexpr const char* kPage = R"(<!DOCTYPE html>
