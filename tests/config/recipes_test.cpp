@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -11,9 +14,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Config configured(const std::string& name) {
-    const fs::path path = fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / "configs" / name;
-    return parse(read_file(path.string()), path.string(), {});
+std::string text_of(const std::string& name) {
+    return read_file((fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / name).string());
+}
+
+Config configured(const std::string& name, const std::vector<std::string>& settings = {}) {
+    return parse(text_of("configs/" + name), name, settings);
+}
+
+/// The recipe of a batch size: its configuration, or the settings in its row of the documented
+/// table.
+Config lars_recipe(int batch_size) {
+    const std::string file = "imagenet_lars_" + std::to_string(batch_size) + ".yaml";
+    if (fs::exists(fs::path(std::getenv("HPCAI500_SOURCE_DIR")) / "configs" / file)) {
+        return configured(file);
+    }
+    const std::string table = text_of("docs/CUSTOMIZATION.md");
+    const std::size_t row = table.find("\n| " + std::to_string(batch_size) + " | `--set ");
+    EXPECT_NE(row, std::string::npos) << batch_size;
+    std::istringstream words(table.substr(row, table.find('`', table.find('`', row) + 1) - row));
+    std::vector<std::string> settings;
+    for (std::string word; words >> word;) {
+        if (word.find('=') != std::string::npos) settings.push_back(word);
+    }
+    return configured("imagenet_lars_4096.yaml", settings);
 }
 
 /// What MLPerf's closed division lets a submission choose for ResNet-50 with LARS.
@@ -37,8 +61,7 @@ TEST(Recipes, OfMlperfsLarsAreThoseOfItsTable) {
         {40448, 19.4, 24, 0.95, 1e-4, 70},      {49152, 19.405, 24, 0.951807, 1e-4, 71},
         {65536, 24.699, 31, 0.951807, 1e-4, 89}};
     for (const LarsRecipe& recipe : recipes) {
-        const Config config =
-            configured("imagenet_lars_" + std::to_string(recipe.batch_size) + ".yaml");
+        const Config config = lars_recipe(recipe.batch_size);
         const TrainingConfig& training = config.training;
         EXPECT_EQ(training.optimizer, Optimizer::lars);
         EXPECT_EQ(training.batch_size, recipe.batch_size);
@@ -68,7 +91,7 @@ TEST(Recipes, AreAllAccepted) {
         EXPECT_NO_THROW(configured(name)) << name;
         ++count;
     }
-    EXPECT_GT(count, 19);
+    EXPECT_GT(count, 11);
 }
 
 }  // namespace
