@@ -24,7 +24,7 @@ ctest runs the cases mpirun and srun, where it can.
   refused         a run that may not start
   shared_*        cores for each rank on nodes that others may share, by mpirun and by srun: two jobs at
                   the same time on the same hosts, on cores of their own
-  shipped_*       scripts/slurm/cpu_only*.sbatch as they are, with a small configs/quickstart.yaml
+  shipped_*       scripts/slurm/cpu_only.sbatch, and the same for srun, with a small configs/quickstart.yaml
   array_*         M x P_degree, a task each, on no more hosts than it has ranks for
   restart_*       a job that is told to stop, is requeued, resumes, and is told again until its
                   restarts are used up; in place of the program a script that writes down what it is told

@@ -85,12 +85,18 @@ shared_case() { # launcher
 }
 
 # The folder has what the scripts name, but small.
-shipped_case() { # case, script
-    local name=$1 began=$SECONDS
+shipped_case() { # case, further options of `hpcai500 sbatch`; without them the stored script
+    local name=$1 began=$SECONDS script=$root/scripts/slurm/cpu_only.sbatch
     selected "$name" || return 0
     mkdir -p shipped/configs
     sed 's/P_degree: 1/P_degree: 2/; s/^device:/&\n  kind: cpu/' "$root/configs/smoke.yaml" >shipped/configs/quickstart.yaml
-    cp "$root/scripts/slurm/$2" "$name.sbatch"
+    cp "$script" "$name.sbatch"
+    if (($# > 1)); then
+        local line words
+        line=$(sed -n 's/^# Made by: hpcai500 //p' "$script")
+        read -ra words <<<"$line"
+        (cd "$root" && "$program" "${words[@]}" "${@:2}") >"$name.sbatch"
+    fi
     judge "$(code_at_end_of "$(submit "$name" "--chdir=$world/shipped")")" 0 "RESULT CUSTOM *M=2 P=2 *"
 }
 
@@ -369,8 +375,8 @@ all_cases() {
     run_case srun 0 "RESULT CUSTOM *M=2 P=$count *" "${smoke[@]}" "${fits[@]}" --launcher srun
     run_case refused 2 "*expected a result directory with its config.yaml*" "${smoke[@]}" "${fits[@]}" \
         "${nowhere[@]}"
-    shipped_case shipped_mpirun cpu_only.sbatch
-    shipped_case shipped_srun cpu_only_srun.sbatch
+    shipped_case shipped_mpirun
+    shipped_case shipped_srun --launcher srun
     one_task_case
     for launcher in mpirun srun; do
         shared_case "$launcher"

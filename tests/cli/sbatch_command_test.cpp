@@ -247,17 +247,42 @@ std::string command_of(const std::string& script) {
     return line.substr(std::min(line.size(), kStart.size()));
 }
 
+Outcome printed_by(const std::string& options) {
+    return execute_in(source(""), {"bash", "-c", "\"$HPCAI500_BINARY\" " + options});
+}
+
 TEST(SlurmTemplates, AreWhatTheirCommandPrints) {
+    const std::string script = text_of(source("scripts/slurm/cpu_only.sbatch"));
+    const Outcome outcome = printed_by(command_of(script));
+    EXPECT_EQ(outcome.out, script) << outcome.error;
+}
+
+TEST(SlurmTemplates, OfTheDocumentAreScriptsForTheirNumbersOfNodesAndGpus) {
+    std::istringstream document(text_of(source("docs/SLURM.md")));
     int templates = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(source("scripts/slurm"))) {
-        if (entry.path().extension() != ".sbatch") continue;
-        const std::string script = text_of(entry.path());
-        const Outcome outcome =
-            execute_in(source(""), {"bash", "-c", "\"$HPCAI500_BINARY\" " + command_of(script)});
-        EXPECT_EQ(outcome.out, script) << entry.path() << outcome.error;
-        ++templates;
+    for (std::string line; std::getline(document, line);) {
+        const std::size_t begin = line.find("| `--config configs/");
+        if (begin == std::string::npos) continue;
+        const std::string options = line.substr(begin + 3, line.rfind('`') - begin - 3);
+        for (const char* launcher : {"mpirun", "srun"}) {
+            const Outcome outcome = printed_by("sbatch " + options + " --launcher " + launcher);
+            EXPECT_EQ(outcome.exit_code, 0) << options << outcome.error;
+            for (const char* option : {"--nodes", "--gpus-per-node"}) {
+                const std::string name = std::string(option) + " ";
+                const std::size_t at = options.find(name) + name.size();
+                const std::string number = options.substr(at, options.find(' ', at) - at);
+                EXPECT_NE(outcome.out.find("#SBATCH " + std::string(option) + "=" + number + "\n"),
+                          std::string::npos)
+                    << outcome.out;
+            }
+            EXPECT_NE(outcome.out.find(launcher), std::string::npos) << outcome.out;
+            const TemporaryFolder folder;
+            std::ofstream(folder / "job") << outcome.out;
+            EXPECT_EQ(execute_in(folder.path(), {"bash", "-n", "job"}).exit_code, 0) << options;
+            ++templates;
+        }
     }
-    EXPECT_EQ(templates, 10);
+    EXPECT_EQ(templates, 8);
 }
 
 }  // namespace
