@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/graph/network.hpp>
 
@@ -19,6 +21,16 @@ Network::Network(const Network& twin, ParameterStore& store)
       prepared_(twin.prepared_),
       numbers_(twin.numbers_) {
     build(store);
+}
+
+void Network::build(ParameterStore& store) {
+    ensure(!options_.int8 || device_.has_int8(), "a network in int8 for a device without");
+    plan(store);
+    std::size_t largest_input_bytes = 0;
+    for (const auto& [name, place] : inputs_) {
+        largest_input_bytes = std::max(largest_input_bytes, place.size());
+    }
+    device_.reserve_uploads(largest_input_bytes);
 }
 
 void Network::set_loss_scale(float scale) {

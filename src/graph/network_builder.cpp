@@ -14,8 +14,7 @@ using ops::Pass;
 constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, as libraries want it
 
 bool has_pass(const device::Kernel& kernel, Pass pass) {
-    const auto passes = kernel.passes();
-    return std::find(passes.begin(), passes.end(), pass) != passes.end();
+    return std::ranges::count(kernel.passes(), pass) > 0;
 }
 
 }  // namespace
@@ -394,14 +393,8 @@ void* Network::Builder::address(TensorId tensor) const {
     return static_cast<std::byte*>(network_.arena_->data()) + plan_.offsets[tensor];
 }
 
-void Network::build(ParameterStore& store) {
-    ensure(!options_.int8 || device_.has_int8(), "a network in int8 for a device without");
+void Network::plan(ParameterStore& store) {
     Builder(*this, store, options_).build();
-    std::size_t largest_input_bytes = 0;
-    for (const auto& [name, place] : inputs_) {
-        largest_input_bytes = std::max(largest_input_bytes, place.size());
-    }
-    device_.reserve_uploads(largest_input_bytes);
 }
 
 }  // namespace hpcai::graph

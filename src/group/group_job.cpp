@@ -56,8 +56,17 @@ void connect_parts(const context::RunContext& context, comm::Communicator& group
     model.exchange()->connect(group, std::move(ranks));
 }
 
-void evaluate(const context::RunContext& context, const context::Resources& resources, Model& model,
-              comm::Communicator& group, Logger& log, GroupOutcome& outcome) {
+/// What the end of a group's training needs.
+struct GroupJob {
+    const context::RunContext& context;
+    const context::Resources& resources;
+    Model& model;
+    comm::Communicator& group;
+    Logger& log;
+};
+
+void evaluate(const GroupJob& job, GroupOutcome& outcome) {
+    const auto& [context, resources, model, group, log] = job;
     const Stopwatch watch;
     const AutotuneLog note(device::tuning_of(*resources.device), log);
     Evaluation validation =
@@ -78,14 +87,15 @@ void evaluate(const context::RunContext& context, const context::Resources& reso
 }
 
 /// Writes the leader's files, each whole or not at all, the record last.
-void store(const context::RunContext& context, const Workload& workload, Model& model,
-           GroupOutcome& outcome, const training::StepLog& steps, const StepTimes& times) {
+void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& steps,
+           const StepTimes& times) {
+    const context::RunContext& context = job.context;
     const auto directory = results::group_directory(context.output, context.place.group);
     const std::int64_t normalized_batches =
         outcome.result.record.iterations * context.controller.layout().micro_batches;
-    training::write_weights(directory / "weights.safetensors", model.graph(), model.store(),
+    training::write_weights(directory / "weights.safetensors", job.model.graph(), job.model.store(),
                             normalized_batches);
-    workload.store(outcome.validation, directory);
+    make_workload(context.config, job.resources.samples)->store(outcome.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
         directory / verification::prediction_files(context.config.workload).member);
     store_steps(steps, directory);
@@ -163,6 +173,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
                        TrainingState& state, comm::Communicator& group, Logger& log) {
     GroupOutcome outcome;
     Model& model = state.model;
+    const GroupJob job{context, resources, model, group, log};
     const int number = context.place.group;
     GroupRecord& record = outcome.result.record;
     TrainingClock clock;
@@ -200,11 +211,9 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         state.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
-        evaluate(context, resources, model, group, log, outcome);
+        evaluate(job, outcome);
         comm::run_together(group, [&] {
-            if (group.rank() == 0)
-                store(context, *make_workload(context.config, resources.samples), model, outcome,
-                      steps, times);
+            if (group.rank() == 0) store(job, outcome, steps, times);
         });
         if (group.rank() == 0) results::remove_group_checkpoints(context.output, number);
         outcome.end = ProgressState::finished;

@@ -132,6 +132,7 @@ private:
     class Builder;
 
     void build(ParameterStore& store);
+    void plan(ParameterStore& store);  // kernels, steps and places, by the builder
     static void run(const std::vector<Step>& steps, Observer& observer) {
         for (const Step& step : steps) {
             observer.before(step);
