@@ -14,12 +14,11 @@
 
 namespace hpcai::benchmark {
 
-/// The paper's Job Controller, after its jobs have run: finds out which groups finished, lets them
-/// vote, scores the run and writes the result directory. One on every rank.
+/// The paper's Job Controller after its jobs have run. It finds the groups that finished, combines
+/// their predictions, scores the run and writes the result directory. Every rank has one.
 class JobController {
 public:
-    /// What is given must outlive the object; `since_start` began with the program, or
-    /// with its repetition.
+    /// All arguments outlive the object. `since_start` began with the program or its repetition.
     JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : run_(run),
@@ -28,16 +27,16 @@ public:
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
 
-    /// Ends this rank's part: returns when the result is whole, as far as this rank takes part in
-    /// it. The leader that writes the result then prints the summary to `out`, whether it could
-    /// be written or not; its code is the verdict's (behind the last of several runs the worst of
-    /// all, before that ok), that of a leader left alone ExitCode::partial or, where its
-    /// group has stopped, as below, that of ranks whose
-    /// leader is lost ExitCode::watchdog, all others' ok. Where a group has stopped, nobody votes:
-    /// it prints how to go on and from which step, and its code is ExitCode::stopped, internal
-    /// where a group could not write its checkpoint, or watchdog where groups were `terminated`
-    /// beside one that has failed. Every rank hears alike whether another run
-    /// follows. Never throws: what goes wrong is told on standard error and becomes the exit code.
+    /// Ends this rank's part and returns when the result is complete, as far as this rank takes
+    /// part in it. All ranks agree whether another run follows. Reports errors on standard error
+    /// and returns their code; never throws. The exit codes are:
+    ///  * The writer of the result returns the verdict's code; with several runs ok, and after the
+    ///    last one the worst of all. It prints the summary to `out` even without files.
+    ///  * If a group has stopped, there is no vote. The writer prints the command and the step to
+    ///    resume from and returns stopped, internal if a checkpoint could not be written, or
+    ///    watchdog if groups were `terminated` while another had failed.
+    ///  * A leader that the others excluded returns partial, or the code of its stopped group.
+    ///  * Ranks whose leader is lost return watchdog, all other ranks ok.
     results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
@@ -46,7 +45,7 @@ private:
     results::RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
     results::RunEnd vote_and_write(const comm::Ballot& ballot, const group::GroupOutcome& mine,
                                    std::ostream& out);
-    results::RunEnd write_result(const comm::Ballot& ballot, const EnsembleResult& vote,
+    results::RunEnd write_result(const comm::Ballot& ballot, const EnsembleResult& ensemble,
                                  std::ostream& out);
     std::vector<int> leaders() const;  // world ranks, by group
 

@@ -8,10 +8,10 @@
 
 namespace hpcai::benchmark {
 
-/// One run of the benchmark, from start to verdict, as one rank of it: configuration, layout,
-/// bootstrap, training, vote, score, result directory. Initialises and ends MPI. The leader that
-/// writes the result prints the summary to `out`; progress and warnings go to standard error.
-/// Returns the verdict's exit code; never throws: a failure is printed once and returned.
+/// Executes one rank of a run: configuration, layout, bootstrap, training, vote, score and result
+/// directory. Initializes and ends MPI. The leader that writes the result prints the summary to
+/// `out`; progress and warnings go to standard error. Returns the verdict's exit code. Prints a
+/// failure once and returns its code; never throws.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -8,18 +8,17 @@
 
 namespace hpcai::benchmark {
 
-/// What the command line asks for.
+/// The request of `hpcai500 score`.
 struct ScoreRequest {
     std::string directory;
     bool allow_partial = false;
 };
 
-/// Ends a run that has no result, by the files of its groups, without MPI and without training:
-/// those that have finished vote, the result is written as the run would have written it, and its
-/// summary printed to `out`. Holds the predictions of all groups in memory. Returns the verdict's
-/// code. Throws Error(usage) where there is no run, one at work, or one with a result,
-/// Error(partial) naming the groups that have not finished unless `allow_partial`, and
-/// Error(all_groups_failed) where none has; then nothing is changed.
+/// Evaluates the ensemble of a run that has no result from the files of its groups, without MPI and
+/// without training. Writes the result as the run would have done and prints its summary to `out`.
+/// Holds the predictions of all groups in memory. Returns the verdict's code. Throws and changes
+/// nothing: Error(usage) if there is no run, a running one, or one with a result; Error(partial),
+/// naming unfinished groups, unless `allow_partial`; Error(all_groups_failed) if none finished.
 ExitCode score_run(const ScoreRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -13,7 +13,7 @@
 
 namespace hpcai::context {
 
-/// A rank among those of its node.
+/// The place of a rank on its node.
 struct PlaceOnNode {
     int ranks_sharing_cores = 1;  // this one too
     int local_rank = 0;
@@ -24,13 +24,13 @@ struct OpenDevice {
     std::string note;  // "; no GPU is used: ..." where auto found a driver, and yet took the CPU
 };
 
-/// The configured device: a CPU with this rank's threads, or the GPU of its local rank;
-/// deterministic by run.deterministic. Throws Error(launch) or Error(usage) for a GPU that was
-/// asked for and cannot be used.
+/// Opens the configured device: a CPU with this rank's threads, or the GPU of its local rank.
+/// run.deterministic makes it deterministic. Throws Error(launch) or Error(usage) when a requested
+/// GPU cannot be used.
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
-/// What one rank tells all others about itself at the context.
+/// The device of a rank, as all other ranks know it.
 struct RankFacts {
     int threads = 0;
     std::string device;
@@ -38,21 +38,21 @@ struct RankFacts {
     device::Determinism determinism;
 };
 
-/// "ranks 1 and 3 share GPU-...", the first of those that do; empty if each has its own.
+/// Returns "ranks 1 and 3 share GPU-..." for the first ranks that share a GPU; empty if none do.
 std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 
-/// Throws Error(launch) where some ranks have a GPU and some none, and where ranks share one at a
-/// level other than custom.
+/// Throws Error(launch) if only some ranks have a GPU, or if ranks share one at a level other than
+/// custom.
 void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
 
-/// All that a device computes in; the one that `auto` takes first.
+/// Returns the precisions of a device; the first is the one that `auto` selects.
 std::vector<device::Precision> available_precisions(const device::Device& device);
 
-/// That of which device::name_of is `name`. Throws Error(data) for another text.
+/// Returns the precision called `name`, as by device::name_of. Throws Error(data) if there is none.
 device::Precision precision_named(std::string_view name);
 
-/// The precision to compute in. Throws Error(usage), naming what there is, for one that the device
-/// lacks.
+/// Returns the precision to compute in. Throws Error(usage), naming the available ones, if the
+/// device lacks it.
 device::Precision choose_precision(config::Precision wanted, const device::Device& device);
 
 }  // namespace hpcai::context

@@ -9,10 +9,10 @@
 
 namespace hpcai::context {
 
-/// What every rank says, by rank; of each the first 255 bytes. Collective.
+/// Returns the first 255 bytes of every rank's string, by rank. Collective.
 std::vector<std::string> all_gather_strings(comm::Communicator& everyone, std::string_view mine);
 
-/// What every rank says, whole and by rank, at rank 0; elsewhere nothing. Collective.
+/// Returns every rank's whole string, by rank, at rank 0; nothing elsewhere. Collective.
 std::vector<std::string> gather_strings(comm::Communicator& ranks, const std::string& mine);
 
 /// Returns the string of rank 0. Collective.

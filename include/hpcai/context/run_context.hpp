@@ -17,7 +17,7 @@
 
 namespace hpcai::context {
 
-/// What the runs of one invocation share. The first run determines it.
+/// The state that all runs of one invocation share. The first run sets it.
 struct RepeatedRuns {
     Stopwatch since_program_start;
     std::optional<config::Config> config;
@@ -34,7 +34,8 @@ struct ProgramContext {
     bool exit_ends_others = true;  // whether the exit of this process ends ranks that still work
 };
 
-/// What every rank knows of its run before the ranks split into groups. It then stays as it is.
+/// The facts about a run that every rank knows before the ranks split into groups. They do not
+/// change afterwards.
 struct RunContext {
     config::Config config;
     plan::ParallelismController controller;
@@ -46,7 +47,7 @@ struct RunContext {
     ProgramContext program;
 };
 
-/// What a rank computes with.
+/// The device, data and counters of a rank.
 struct Resources {
     std::unique_ptr<device::Device> device;
     device::Precision precision;

@@ -8,12 +8,13 @@
 
 namespace hpcai::group {
 
-/// Tells a log that a device may time kernels while a network is built, which takes minutes.
+/// Logs that a device may time kernels while a network is built, which takes minutes.
 class AutotuneLog {
 public:
-    /// One line unless `before`, the tuning of the device, is nothing. The log outlives the note.
+    /// Logs one line if the device tunes; `before` is its tuning so far. The log outlives the
+    /// object.
     AutotuneLog(std::optional<device::Tuning> before, Logger& log);
-    /// How much was timed since then, by the tuning `after`.
+    /// Logs how much was timed since then, from the tuning `after`.
     void finish(std::optional<device::Tuning> after) const;
 
 private:

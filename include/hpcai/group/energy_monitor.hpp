@@ -11,21 +11,21 @@
 
 namespace hpcai::group {
 
-/// The meters and interfaces of this rank's node, where the configuration asks for them and this
-/// rank is the first of its group there; else none. Opens what is slow to open.
+/// Returns the meters and interfaces of this rank's node if the configuration asks for them and
+/// this rank is the first of its group there; else none. Opens the ones that are slow to open.
 std::vector<meters::Counter> find_counters(const context::RunContext& context);
 
 /// Reads counters while a group trains, in a thread of its own.
 class EnergyMonitor {
 public:
-    /// The first reading; the group's clock has just started.
+    /// Takes the first reading. The group's clock has just started.
     EnergyMonitor(const context::RunContext& context, const std::vector<meters::Counter>& counters);
 
-    /// The last reading, of this rank.
+    /// Returns the readings of this rank after a last one.
     std::vector<CounterRecord> finish();
 
-    /// After the last step; at the leader what all ranks have read, and its steps, else nothing.
-    /// Collective in the group.
+    /// Returns the readings of all ranks and the steps of the leader at the leader, after the last
+    /// step; nothing elsewhere. Collective in the group.
     std::vector<CounterRecord> gather(comm::Communicator& group,
                                       const std::vector<CounterRecord>& mine,
                                       const GroupRecord& record) const;

@@ -8,9 +8,8 @@
 
 namespace hpcai::group {
 
-/// What a rank says of its group: a leader writes groups/<m>/log.txt and shows warnings and errors
-/// on standard error too; other ranks show those only. Throws Error(usage) when the file cannot be
-/// opened.
+/// Opens the log of a rank. A leader writes groups/<m>/log.txt, and warnings and errors to standard
+/// error, too; other ranks write only the latter. Throws Error(usage) if the file cannot be opened.
 std::unique_ptr<Logger> open_group_log(const context::RunContext& context);
 
 }  // namespace hpcai::group

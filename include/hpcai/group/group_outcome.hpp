@@ -13,7 +13,7 @@
 
 namespace hpcai::group {
 
-/// The result of a group's work on one rank. Only the leader has predictions.
+/// The outcome of a group's training on one rank. Only the leader has predictions.
 struct GroupOutcome {
     comm::GroupStatus status;
     GroupResult result;

@@ -10,10 +10,10 @@
 
 namespace hpcai::group {
 
-/// How the ranks of this rank's stage sum by the configuration. Throws as prediction::sum_options.
+/// Returns how the ranks of this rank's shard sum gradients. Throws as prediction::sum_options.
 comm::SumOptions sum_options_of(const context::RunContext& context);
 
-/// Ranks that sum gradients, as each of them knows it.
+/// A rank that sums gradients with others.
 struct SummingRank {
     const config::Config& config;
     device::Device& device;
@@ -22,15 +22,15 @@ struct SummingRank {
     bool spans_statistics = false;  // BatchNorm statistics are of several ranks
 };
 
-/// As below, of any ranks.
+/// Makes the reducer of any ranks, as below.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
                                                              comm::Communicator& group,
                                                              Logger& log);
 
-/// What sums the gradients of `group`, the ranks of a stage: NCCL between GPUs of one rank each,
-/// unless communication.backend says otherwise or BatchNorm statistics are of several ranks, else
-/// MPI, through copies on the host where gradients lie on a GPU. Says in the log which and why.
-/// Throws Error(launch) when NCCL was asked for and cannot serve. Collective in the group.
+/// Makes the reducer that sums the gradients of `group`, the ranks with one shard. NCCL sums
+/// between GPUs with one rank each, unless communication.backend or BatchNorm statistics over ranks
+/// prevent it. Otherwise MPI sums, for GPUs through copies on the host. Logs the choice and its
+/// reason. Throws Error(launch) when NCCL is required and cannot be used. Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,
                                                              comm::Communicator& group,

@@ -19,31 +19,31 @@
 
 namespace hpcai::group {
 
-/// What the ensemble says; whole at the leaders' rank 0, elsewhere without content. A workload has
-/// either probabilities or detections.
+/// The predictions of the ensemble, complete at the leaders' rank 0 and empty elsewhere. A workload
+/// has either probabilities or detections.
 struct EnsemblePredictions {
     std::vector<float> probabilities;               // (rows, classes) by bagging.aggregation
     std::vector<std::int32_t> labels;               // (rows): of samples, or of their cells
     std::vector<evaluation::Detection> detections;  // of all samples
 };
 
-/// What is the benchmark's business of a task: how predictions are judged, combined and stored.
+/// How a task's predictions are judged, combined and stored.
 class Workload {
 public:
     virtual ~Workload() = default;
 
-    /// Numbers that the network says of one sample.
+    /// Returns the number of values that the network outputs for one sample.
     virtual std::int64_t outputs_per_sample() const = 0;
-    /// Fills in what one model's predictions of all test samples are worth.
+    /// Computes one model's quality on all test samples.
     virtual void judge(const training::Predictions& predictions, GroupResult& result) const = 0;
     /// Stores one model's predictions in `directory`, each file whole or not at all.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Gives `outcome`, whose labels of samples are known, what store() has put in `directory`.
-    /// Throws Error(data) naming the file where it does not fit.
+    /// Reads what store() wrote to `directory` into `outcome`, whose sample labels are known.
+    /// Throws Error(data) naming a file that does not fit.
     virtual void load(const std::filesystem::path& directory, GroupOutcome& outcome) const = 0;
-    /// Combines the leaders' predictions. At rank 0 returns the ensemble's and fills in `quality`
-    /// but for what the members' results tell. Collective among the leaders.
+    /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and fills in
+    /// `quality`, except for the numbers of the members. Collective among the leaders.
     virtual EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
     /// Stores the ensemble's predictions and what is needed to judge them again.

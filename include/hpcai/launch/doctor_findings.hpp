@@ -9,7 +9,7 @@
 
 namespace hpcai::launch {
 
-/// What one rank says of itself to `hpcai500 doctor`.
+/// The facts that one rank gives to `hpcai500 doctor`.
 struct RankHealth {
     std::string host;
     int node = 0;
@@ -39,20 +39,20 @@ struct Finding {
     ExitCode code = ExitCode::ok;  // of what would stop a run; ok and wrong: a warning
 };
 
-/// How the ranks were started, and remedies would start them.
+/// The command of this launch, for remedies.
 struct Launch {
     std::string run;  // command line of the run that this is for, without launcher
     bool by_srun = false;
 };
 
-/// Whether all ranks run one program with one MPI library.
+/// Finds whether all ranks run one program with one MPI library.
 Finding examine_program(std::span<const RankHealth> by_world_rank);
 
-/// What can be said of the launch by itself.
+/// Finds problems of the launch from the facts of its ranks.
 std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch);
 
-/// A line for each, "remedy:" lines, and "DOCTOR ok", "DOCTOR ok, 1 warning" or "DOCTOR 2 findings,
-/// 1 warning". Control characters are escaped.
+/// Returns a line for each finding, "remedy:" lines, and "DOCTOR ok", "DOCTOR ok, 1 warning" or
+/// "DOCTOR 2 findings, 1 warning". Control characters are escaped.
 std::string findings_text(std::span<const Finding> findings);
 
 }  // namespace hpcai::launch

@@ -14,11 +14,11 @@ inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsObjection =
     "a program that was built to inject faults took part";
 
-/// Adds the objection where `environment`, of the program that began the run, has the fact.
+/// Adds the objection if `environment`, of the program that began the run, has that key.
 void object_to_faults(const std::map<std::string, std::string>& environment,
                       data::SampleSets& samples);
 
-/// SHA-256 of the running program, or "unreadable".
+/// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
 
 /// Returns allow-listed facts about program, machine and launch. The whole environment may hold

@@ -15,11 +15,12 @@
 
 namespace hpcai::launch {
 
-/// Rank 0 reads and checks the file, or takes the defaults where the request has none; the others
-/// get its effective form, so that no rank can see another configuration. Collective.
+/// Returns the configuration of the request, or the defaults if it names no file. Rank 0 reads and
+/// checks the file; the other ranks get its effective form. Collective.
 config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone);
 
-/// Ranks of this rank's node that may use the same cores, itself among them. Collective.
+/// Returns the number of ranks of this node that may use the same cores as this one, itself
+/// included. Collective.
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone);
 

@@ -8,9 +8,9 @@
 
 namespace hpcai::launch {
 
-/// Starts MPI, calls `work` and ends MPI; checks before that ranks which a launcher meant to be
-/// several are not each alone. Returns what `work` does, or the code of its failure, which is
-/// printed once. What `work` must leave to outlive MPI is to be its caller's.
+/// Starts MPI, calls `work` and ends MPI. First checks that the ranks of a launch of several find
+/// each other. Returns the result of `work` or the code of its failure, which is printed once.
+/// Objects that must outlive MPI must be owned by the caller.
 ExitCode run_under_mpi(const std::string& command_line,
                        const std::function<ExitCode(comm::MpiWorld&)>& work);
 

@@ -11,18 +11,19 @@
 
 namespace hpcai::results {
 
-/// Keeps other programs out of a result directory until the lock, or this process, ends. Throws
-/// Error(usage) where another has it; waits for that a second and in a Slurm job three minutes, as
-/// long as file servers may keep the locks of a node that died. Where the file system has no locks,
-/// standard error says so of an exclusive one.
+/// Keeps other programs out of a result directory until the lock or this process ends. Waits one
+/// second for another program's lock; in a Slurm job three minutes, because a file server may keep
+/// the locks of a dead node that long. Then throws Error(usage). Warns on standard error if the
+/// file system has no exclusive locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
 
-/// Whether a program holds the lock of the result directory now; nothing where that cannot be
-/// known, as of one on NFS that this user may not write.
+/// Returns whether a program holds the lock of the result directory; nothing if that is unknown,
+/// for example on NFS without write permission.
 std::optional<bool> is_at_work(const std::filesystem::path& output);
 
-/// Whether a program holds it alone, as `resume` does until it has moved a result out of its way.
+/// Returns whether a program holds an exclusive lock, as `resume` does until it has moved an old
+/// result away.
 bool is_being_taken_up(const std::filesystem::path& output);
 
 /// Shares `lock`, which world rank 0 holds alone, with the leaders of all groups, because a run may

@@ -10,25 +10,25 @@
 
 namespace hpcai::results {
 
-/// SHA-256 of a run's configuration, whatever its file looks like.
+/// Returns the SHA-256 of a configuration. It does not depend on the format of its file.
 std::string config_digest(const config::Config& config);
 
 /// Describes the launch of a run that computes with `resources`. The caller adds when the run
 /// began, its ceiling, its guarantee of equal bits and its environment.
 LaunchRecord launch_record(const context::RunContext& context, const context::Resources& resources);
 
-/// Durable. Throws Error(usage) naming the file.
+/// Writes launch.json durably. Throws Error(usage) naming the file.
 void write_launch_file(const std::filesystem::path& output, const LaunchRecord& launch);
 
-/// Throws Error(data) naming the file and the key where one is missing or wrong.
+/// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless `config`, that of the directory now, is what the run was begun with.
+/// Throws Error(usage) unless the run began with `config`, the present one of its directory.
 void require_same_config(const std::filesystem::path& output, const config::Config& config,
                          const LaunchRecord& launch);
 
-/// Throws Error(data) unless `samples`, those that its configuration leads to now, have the names
-/// and classes of those that the run was begun with.
+/// Throws Error(data) unless `samples` have the names and classes of the samples that the run began
+/// with.
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch);
 

@@ -7,14 +7,15 @@
 
 namespace hpcai::results {
 
-/// Replaces groups/<group>/progress.json below `output` by `progress`, written now. A run does not
-/// fail for that: what cannot be written is not.
+/// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because
+/// a run must not fail for its progress file.
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress);
 
-/// What a group says in that file, or by its record where it has none. Never throws.
+/// Reads the progress of a group from that file or, if there is none, from its record. Never
+/// throws.
 GroupProgress read_progress(const std::filesystem::path& output, int group);
 
-/// Removes that file of all groups below `output`, whose result has all that they say.
+/// Removes that file of all groups below `output`.
 void remove_progress(const std::filesystem::path& output);
 
 }  // namespace hpcai::results

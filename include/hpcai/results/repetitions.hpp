@@ -23,14 +23,14 @@ struct FinishedRun {
     bool all_answer = false;      // every rank is there for another run
 };
 
-/// Adds the run to repetitions.json. Another follows while there is one to make and all ranks
-/// answer; behind the last the table goes to `out` and the code is the worst of all. Throws
-/// Error(usage) or Error(data) where the file cannot be written or read.
+/// Adds the run to repetitions.json. Another run follows while some are left and all ranks answer.
+/// After the last run prints the table to `out` and returns the worst exit code of all. Throws
+/// Error(usage) or Error(data) if the file cannot be written or read.
 RunEnd close_repetition(const context::RunContext& context, const FinishedRun& run,
                         std::ostream& out);
 
-/// After a failure: writes into repetitions.json of `folder`, where it is there, why there are no
-/// more runs, and the table to `out`. What goes wrong here is told to standard error.
+/// Records after a failure in repetitions.json of `folder`, if it exists, why no more runs follow,
+/// and prints the table to `out`. Reports its own errors on standard error.
 void note_stop(const std::filesystem::path& folder, const std::string& why,
                std::ostream& out) noexcept;
 

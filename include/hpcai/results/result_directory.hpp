@@ -12,7 +12,7 @@
 
 namespace hpcai::results {
 
-/// Throws Error(usage) where `wanted` is there and not an empty directory.
+/// Throws Error(usage) if `wanted` exists and is not an empty directory.
 void require_new_or_empty(const std::filesystem::path& wanted);
 
 /// Makes the result directory as the last step of a start-up, so that a rejected launch creates no
@@ -25,12 +25,12 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          std::shared_ptr<storage::FileLock> lock,
                                                          comm::Communicator& everyone);
 
-/// Records of groups that are in the way of another attempt: those that cannot be read or say of a
-/// group that it finished, which has other predictions; or also those of groups that failed.
+/// The records that an attempt to end a run replaces. `unreadable`: damaged ones, also of finished
+/// groups whose predictions differ from their record. `unfinished`: those of failed groups, too.
 enum class StaleRecords { unreadable, unfinished };
 
-/// Moves what was made of a run's end to attempts/<n>/, so that it can end again: a result, and
-/// such records, but for those of groups whose files are known to be whole. Throws Error(usage).
+/// Moves the result of a run and such records to attempts/<n>/, so that the run can end again. The
+/// records of `whole_groups`, whose files are known to be whole, stay. Throws Error(usage).
 void move_attempt_away(const context::RunContext& context, StaleRecords records,
                        const std::set<int>& whole_groups = {});
 

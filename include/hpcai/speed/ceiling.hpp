@@ -9,14 +9,14 @@
 
 namespace hpcai::speed {
 
-/// The ceiling in `precision` that these rates make: the fastest large matrix product or the
-/// fastest of the model's own convolutions. None in it where nothing of that precision was
+/// Returns the ceiling in `precision` from measured rates: the fastest large matrix product or the
+/// fastest of the model's own convolutions. Values are empty if nothing of that precision was
 /// measured.
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
 
-/// What run.roofline says: measures about two seconds on all ranks at once, reads the file, or says
-/// why there is none. Throws Error(data), on all ranks, for a file that cannot be read or is none.
-/// Collective.
+/// Finds the ceiling as run.roofline asks: measures for about two seconds on all ranks at once,
+/// reads the file, or returns the reason why there is none. Throws Error(data), on all ranks, for
+/// an invalid or unreadable file. Collective.
 CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
                            comm::Communicator& everyone);
 

@@ -9,7 +9,7 @@
 
 namespace hpcai::speed {
 
-/// What `hpcai500 doctor` is asked.
+/// The request of `hpcai500 doctor`.
 struct DoctorRequest {
     std::string config_path;             // empty: the defaults
     std::vector<std::string> overrides;  // "section.key=value"
@@ -18,10 +18,10 @@ struct DoctorRequest {
     std::string command_line;
 };
 
-/// Examines the launch of which this is a rank, stage by stage, each with a time limit behind which
-/// the process ends with ExitCode::launch and says where; rank 0 prints what there is to `out`.
-/// Trains nothing and leaves nothing behind. Returns the code of the first finding that would stop
-/// a run, ok where there is none; ExitCode::mismatch where ranks compute different bits.
+/// Examines the launch of which this is a rank, stage by stage. After the time limit of a stage the
+/// process names it and ends with ExitCode::launch. Rank 0 prints the findings to `out`. Trains
+/// nothing and leaves no files. Returns the code of the first finding that would stop a run, or ok;
+/// ExitCode::mismatch if ranks compute different bits.
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out);
 
 }  // namespace hpcai::speed

@@ -10,7 +10,7 @@
 
 namespace hpcai::speed {
 
-/// What `hpcai500 roofline` is asked.
+/// The request of `hpcai500 roofline`.
 struct RooflineRequest {
     std::string config_path;             // empty: the defaults, in batches of 8 samples
     std::vector<std::string> overrides;  // "section.key=value"
@@ -19,10 +19,10 @@ struct RooflineRequest {
     std::string command_line;
 };
 
-/// Measures this machine with the configured model's operations, as one rank of a launch or alone;
-/// MPI is started in a launch of several ranks only. Rank 0 hands what was measured to `use`.
-/// Returns the exit code. In such a launch a failure is printed once and its code returned; alone
-/// it throws as the configuration, the device and `use` do.
+/// Measures this machine with the configured model's operations, as one rank of a launch or alone.
+/// Starts MPI only in a launch of several ranks. Rank 0 passes the measurements to `use`. Returns
+/// the exit code. A launch prints a failure once and returns its code; a single process throws as
+/// the configuration, the device and `use` do.
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 
