@@ -14,7 +14,7 @@ std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape, const 
         for (int g = 0; g < shape.boxes; ++g) {
             const float* row = boxes + g * 5;
             const float iou = ops::iou_of(box_of(row), shape.grid.box(number));
-            all[static_cast<std::size_t>(number)].push_back(is_box(row) && iou > 0 ? iou : 0);
+            all[number].push_back(is_box(row) && iou > 0 ? iou : 0);
         }
     }
     return all;
@@ -40,7 +40,7 @@ void of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t 
     }
     std::vector<int> positive, negative;
     for (int number = 0; number < shape.grid.count; ++number) {
-        const auto& of_anchor = iou[static_cast<std::size_t>(number)];
+        const auto& of_anchor = iou[number];
         const float best = *std::max_element(of_anchor.begin(), of_anchor.end());
         bool is_positive = best >= shape.foreground_iou;
         for (std::size_t g = 0; g < highest.size(); ++g) {
@@ -56,7 +56,7 @@ void of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t 
     negative = drawn(negative, shape.samples - static_cast<int>(positive.size()), key, 0);
     float* row = targets;
     for (const int number : positive) {
-        const auto& of_anchor = iou[static_cast<std::size_t>(number)];
+        const auto& of_anchor = iou[number];
         const auto match = std::max_element(of_anchor.begin(), of_anchor.end()) - of_anchor.begin();
         const auto target = ops::encode(box_of(boxes + match * 5), shape.grid.box(number), {});
         write_row(row, number, &target);

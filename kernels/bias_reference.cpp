@@ -21,12 +21,11 @@ void bias_gradient(const BiasShape& shape, const BiasGradientArguments& argument
         double gradient = get(shape.dtype, arguments.dy0, i);
         if (arguments.dy1 != nullptr) gradient += get(shape.dtype, arguments.dy1, i);
         if (arguments.y != nullptr && get(shape.dtype, arguments.y, i) <= 0) gradient = 0;
-        sums[static_cast<std::size_t>(i % shape.stored_channels)] += gradient;
+        sums[i % shape.stored_channels] += gradient;
         if (arguments.dx != nullptr) put(shape.dtype, arguments.dx, i, gradient);
     }
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
-        arguments.bias_gradient[channel] =
-            static_cast<float>(sums[static_cast<std::size_t>(channel)]);
+        arguments.bias_gradient[channel] = static_cast<float>(sums[channel]);
     }
 }
 

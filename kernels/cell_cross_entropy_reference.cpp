@@ -36,16 +36,15 @@ void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& a
         double sum = 0;
         for (const double logit : logits) sum += std::exp(logit - highest);
         for (int k = 0; k < grid.classes; ++k) {
-            const double power = std::exp(logits[static_cast<std::size_t>(k)] - highest);
+            const double power = std::exp(logits[k] - highest);
             arguments.probabilities[index * grid.classes + k] = static_cast<float>(power / sum);
         }
         const int label = label_of(grid, arguments.boxes, index);
-        const double loss = std::log(sum) + highest - logits[static_cast<std::size_t>(label)];
-        sums[static_cast<std::size_t>(index / cells)] += weight_of(grid, label) * loss;
+        const double loss = std::log(sum) + highest - logits[label];
+        sums[index / cells] += weight_of(grid, label) * loss;
     }
     for (std::int64_t image = 0; image < grid.images; ++image) {
-        arguments.losses[image] =
-            static_cast<float>(sums[static_cast<std::size_t>(image)] / static_cast<double>(cells));
+        arguments.losses[image] = static_cast<float>(sums[image] / static_cast<double>(cells));
     }
 }
 

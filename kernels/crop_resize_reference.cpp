@@ -23,7 +23,7 @@ std::vector<std::int32_t> line_weights(int size, int side, int index) {
     for (int i = first; i < last; ++i) {
         const double distance = std::abs((i - center + 0.5) * (1.0 / support));
         const double height = distance < 1 ? 1 - distance : 0;
-        heights[static_cast<std::size_t>(i)] = height;
+        heights[i] = height;
         sum += height;
     }
     std::vector<std::int32_t> weights;
@@ -43,15 +43,15 @@ int resized(const ViewBatch& batch, const PictureView& view, int x, int y, int c
     const std::vector<std::int32_t> down = line_weights(view.height, batch.side, y);
     std::int64_t sum = 0;
     for (int j = 0; j < view.height; ++j) {
-        if (down[static_cast<std::size_t>(j)] == 0) continue;
+        if (down[j] == 0) continue;
         std::int64_t line = 0;
         for (int i = 0; i < view.width; ++i) {
             const std::int64_t pixel =
                 static_cast<std::int64_t>(view.top + j) * view.picture_width + view.left + i;
-            line += static_cast<std::int64_t>(across[static_cast<std::size_t>(i)]) *
+            line += static_cast<std::int64_t>(across[i]) *
                     batch.pictures[view.offset_bytes + 3 * pixel + channel];
         }
-        sum += static_cast<std::int64_t>(down[static_cast<std::size_t>(j)]) * rounded(line);
+        sum += static_cast<std::int64_t>(down[j]) * rounded(line);
     }
     return rounded(sum);
 }

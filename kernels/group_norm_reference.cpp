@@ -85,8 +85,8 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
                 if (arguments.relu && x * statistics.scale[at] + statistics.shift[at] <= 0) g = 0;
                 const double xhat = (x - statistics.mean[at]) * statistics.inverse_deviation[at];
                 const double gamma = channel < shape.channels ? arguments.gamma[channel] : 0;
-                of_gamma[static_cast<std::size_t>(channel)] += g * xhat;
-                of_beta[static_cast<std::size_t>(channel)] += g;
+                of_gamma[channel] += g * xhat;
+                of_beta[channel] += g;
                 sum += gamma * g;
                 products += gamma * g * xhat;
             });

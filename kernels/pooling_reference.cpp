@@ -67,12 +67,12 @@ void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& a
         if (arguments.dy1 != nullptr) gradient += get(shape.dtype, arguments.dy1, from);
         for_each_pixel(shape, window, [&](int r, int s, std::int64_t at) {
             if (arguments.winner[from] == r * shape.kernel + s) {
-                dx[static_cast<std::size_t>(at)] += gradient;
+                dx[at] += gradient;
             }
         });
     });
     for (std::int64_t i = 0; i < elements; ++i) {
-        put(shape.dtype, arguments.dx, i, dx[static_cast<std::size_t>(i)]);
+        put(shape.dtype, arguments.dx, i, dx[i]);
     }
 }
 

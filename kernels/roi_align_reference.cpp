@@ -48,13 +48,12 @@ void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, S
                 for (std::int64_t c = 0; c < channels; ++c) {
                     const double x = get(shape.dtype, arguments.pyramid[place.level],
                                          (first + pixel) * shape.stored_channels + c);
-                    sums[static_cast<std::size_t>(bin * channels + c)] += weight * x;
+                    sums[bin * channels + c] += weight * x;
                 }
             });
         }
         for (std::int64_t i = 0; i < bins * channels; ++i) {
-            put(shape.dtype, arguments.output, region * bins * channels + i,
-                sums[static_cast<std::size_t>(i)]);
+            put(shape.dtype, arguments.output, region * bins * channels + i, sums[i]);
         }
     }
 }
@@ -76,7 +75,7 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
                 for (std::int64_t c = 0; c < channels; ++c) {
                     const double g =
                         get(shape.dtype, arguments.dy, (region * bins + bin) * channels + c);
-                    sums[static_cast<std::size_t>((first + pixel) * stored + c)] += weight * g;
+                    sums[(first + pixel) * stored + c] += weight * g;
                 }
             });
         }

@@ -47,7 +47,7 @@ void of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of, std::
     float* to = of.targets + image * shape.samples * 9;
     for (const int number : all) {
         const MatchedBox none{nullptr, nullptr};
-        const MatchedBox& at = number < 0 ? none : candidates[static_cast<std::size_t>(number)];
+        const MatchedBox& at = number < 0 ? none : candidates[number];
         ops::BoxDeltas target;
         if (at.match != nullptr)
             target = ops::encode(box_of(at.match), box_of(at.row), shape.coder);

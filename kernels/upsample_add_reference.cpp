@@ -43,14 +43,14 @@ void upsample_add_gradient(const UpsampleShape& shape,
     for_each_element(shape, [&](std::int64_t at, std::int64_t from) {
         double gradient = get(shape.dtype, arguments.dy0, at);
         if (arguments.dy1 != nullptr) gradient += get(shape.dtype, arguments.dy1, at);
-        sums[static_cast<std::size_t>(from)] += gradient;
+        sums[from] += gradient;
         if (arguments.fine_gradient != nullptr) {
             put(shape.dtype, arguments.fine_gradient, at, gradient);
         }
     });
     if (arguments.coarse_gradient == nullptr) return;
     for (std::int64_t i = 0; i < elements; ++i) {
-        put(shape.dtype, arguments.coarse_gradient, i, sums[static_cast<std::size_t>(i)]);
+        put(shape.dtype, arguments.coarse_gradient, i, sums[i]);
     }
 }
 

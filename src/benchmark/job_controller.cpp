@@ -29,7 +29,7 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
         const bool can_hear =
             status.state == comm::GroupState::completed || status.state == comm::GroupState::failed;
         if (!can_hear || status.group == decision.writer()) continue;
-        found.push_back(leaders[static_cast<std::size_t>(status.group)]);
+        found.push_back(leaders[status.group]);
     }
     return found;
 }
@@ -200,8 +200,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
         world_.release(living_leaders(ballot.decision, leaders), afterwards(end));
     } else {
         // Until the result is whole: an end of this rank could end the writer.
-        const auto next = world_.await_release(leaders[static_cast<std::size_t>(writer)],
-                                               world_.patience_seconds());
+        const auto next = world_.await_release(leaders[writer], world_.patience_seconds());
         end.another = next == comm::Afterwards::another_run;
     }
     return end;

@@ -56,7 +56,7 @@ context::RunContext context_of(const fs::path& output, const LaunchRecord& launc
     int fullest = 0;
     for (const PlaceRecord& place : topology.map) {
         nodes.push_back(place.node);
-        fullest = std::max(fullest, ++ranks_of_node[static_cast<std::size_t>(place.node)]);
+        fullest = std::max(fullest, ++ranks_of_node[place.node]);
         hostnames.push_back(place.host);
         ranks.push_back({place.threads, place.device, "", {}});
     }
@@ -150,7 +150,7 @@ EnsembleResult combine(const results::LaunchedRun& run, std::vector<group::Group
     const int threads = device::count_cores().allowed;
     EnsembleResult ensemble;
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
-        group::GroupOutcome& mine = members[static_cast<std::size_t>(leaders.rank())];
+        group::GroupOutcome& mine = members[leaders.rank()];
         group::load_predictions(run.context, run.samples, threads, mine);
         if (config.bagging.sampler == config::Sampler::none) {  // all are in every bag
             mine.out_of_bag.resize(static_cast<std::size_t>(run.samples.training->samples()));

@@ -88,12 +88,12 @@ private:
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
         const std::vector<int>& nodes = options_.node_of_rank;
-        const int node = nodes[static_cast<std::size_t>(group_.rank())];
+        const int node = nodes[group_.rank()];
         for (const WireMessage& one : step.sends) {
             sends.push_back({one.rank, wire(one)});
             const auto bytes = static_cast<std::int64_t>(one.bytes);
             sent_.all += bytes;
-            if (nodes[static_cast<std::size_t>(one.rank)] != node) sent_.to_other_nodes += bytes;
+            if (nodes[one.rank] != node) sent_.to_other_nodes += bytes;
         }
         for (const WireMessage& one : step.receives) receives.push_back({one.rank, wire(one)});
         exchange_ = group_.start_exchange(sends, receives, tag_);

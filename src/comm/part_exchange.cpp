@@ -13,8 +13,8 @@ constexpr int kPartTag = 8195;
 }  // namespace
 
 void PartExchange::connect(Communicator& group, std::vector<int> ranks) {
-    ensure(std::ssize(ranks) == parts_ && ranks[static_cast<std::size_t>(part_)] == group.rank(),
-           "{} ranks for {} parts", ranks.size(), parts_);
+    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(), "{} ranks for {} parts",
+           ranks.size(), parts_);
     group_ = &group;
     ranks_ = std::move(ranks);
 }
@@ -37,8 +37,7 @@ void PartExchange::lay_out(const device::PartMessages& messages) {
     letters_.assign(static_cast<std::size_t>(parts_), {});
     for (int part = 0; part < parts_; ++part) {
         if (part == part_) continue;
-        letters_[static_cast<std::size_t>(part)] = {next(messages.bytes_to(part)),
-                                                    next(messages.bytes_from(part))};
+        letters_[part] = {next(messages.bytes_to(part)), next(messages.bytes_from(part))};
     }
 }
 
@@ -47,8 +46,8 @@ void PartExchange::carry() {
     receives_.clear();
     for (int part = 0; part < parts_; ++part) {
         if (part == part_) continue;
-        const auto& [sent, received] = letters_[static_cast<std::size_t>(part)];
-        const int rank = ranks_[static_cast<std::size_t>(part)];
+        const auto& [sent, received] = letters_[part];
+        const int rank = ranks_[part];
         if (!sent.empty()) sends_.push_back({rank, sent});
         if (!received.empty()) receives_.push_back({rank, received});
         accounting_.bytes_sent += static_cast<std::int64_t>(sent.size());
@@ -69,11 +68,11 @@ void PartExchange::exchange(device::PartMessages& messages) {
     lay_out(messages);
     for (int part = 0; part < parts_; ++part) {
         if (part == part_) continue;
-        messages.write(part, letters_[static_cast<std::size_t>(part)].sent);
+        messages.write(part, letters_[part].sent);
     }
     carry();
     for (int part = 0; part < parts_; ++part) {
-        messages.read(part, letters_[static_cast<std::size_t>(part)].received);
+        messages.read(part, letters_[part].received);
     }
 }
 

@@ -37,7 +37,7 @@ std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
 SentBytes sent_in_round(int rank, const std::vector<int>& members,
                         std::span<const int> node_of_rank, std::int64_t bytes) {
     SentBytes sent;
-    const auto node = [&](int of) { return node_of_rank[static_cast<std::size_t>(of)]; };
+    const auto node = [&](int of) { return node_of_rank[of]; };
     for (const int member : members) {
         if (member == rank) continue;
         sent.all += bytes;

@@ -31,7 +31,7 @@ std::vector<std::string> gather_strings(comm::Communicator& ranks, const std::st
     }
     std::vector<std::string> all{mine};
     for (int rank = 1; rank < ranks.size(); ++rank) {
-        std::string text(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), '\0');
+        std::string text(static_cast<std::size_t>(sizes[rank]), '\0');
         ranks.receive(std::as_writable_bytes(std::span(text)), rank, kTag);
         all.push_back(std::move(text));
     }

@@ -40,7 +40,7 @@ public:
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
     /// The next batch, with `samples` counted as all rows.
-    Batch& next() { return slots_[static_cast<std::size_t>(prefetcher_.next())].batch; }
+    Batch& next() { return slots_[prefetcher_.next()].batch; }
 
 private:
     struct alignas(64) CacheLine {

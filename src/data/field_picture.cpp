@@ -120,14 +120,13 @@ void draw_name(Image& image, int left, int top, const CategoryStyle& style) {
           (kGlyphHeight + 2) * kTextScale},
          style.color);
     for (int i = 0; i < letters; ++i) {
-        const char letter = style.name[static_cast<std::size_t>(i)];
+        const char letter = style.name[i];
         const auto glyph = std::find_if(kGlyphs.begin(), kGlyphs.end(),
                                         [letter](const Glyph& g) { return g.letter == letter; });
         ensure(glyph != kGlyphs.end(), "no glyph for '{}'", letter);
         for (int bit = 0; bit < kGlyphWidth * kGlyphHeight; ++bit) {
             const int x = bit % kGlyphWidth, y = bit / kGlyphWidth;
-            if (((glyph->rows[static_cast<std::size_t>(y)] >> (kGlyphWidth - 1 - x)) & 1) == 0)
-                continue;
+            if (((glyph->rows[y] >> (kGlyphWidth - 1 - x)) & 1) == 0) continue;
             fill(image,
                  {left + (i * (kGlyphWidth + 1) + 1 + x) * kTextScale, top + (y + 1) * kTextScale,
                   kTextScale, kTextScale},

@@ -56,12 +56,12 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
     for (std::int64_t first = 0; first < options.samples; first += threads) {
         const std::int64_t count = std::min<std::int64_t>(threads, options.samples - first);
         parallel_for(count, threads, [&](std::int64_t i) {
-            Made& made = block[static_cast<std::size_t>(i)];
+            Made& made = block[i];
             generator.sample(options.split, static_cast<std::uint32_t>(first + i),
                              FieldLayout::channels_first, made.fields, made.boxes);
         });
         for (std::int64_t i = 0; i < count; ++i) {
-            const Made& made = block[static_cast<std::size_t>(i)];
+            const Made& made = block[i];
             writer.write(first + i, made.fields, made.boxes);
         }
     }

@@ -75,7 +75,7 @@ std::vector<std::string> objections_to_names(const SampleIndex& training,
         if (!is_wordnet_number(name)) classes.add(name);
     }
     for (const Sample& sample : training.samples) {
-        const std::string& name = training.classes[static_cast<std::size_t>(sample.label)];
+        const std::string& name = training.classes[sample.label];
         if (!is_training_name(name, sample.path)) training_files.add(sample.path);
     }
     std::set<std::int32_t> known;

@@ -96,7 +96,7 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
 
 void require_no_empty_class(const SampleIndex& index, const std::string& name) {
     std::vector<bool> seen(index.classes.size(), false);
-    for (const Sample& sample : index.samples) seen[static_cast<std::size_t>(sample.label)] = true;
+    for (const Sample& sample : index.samples) seen[sample.label] = true;
     for (std::size_t label = 0; label < seen.size(); ++label) {
         require(seen[label], ExitCode::data, "{}: class '{}' is empty", name, index.classes[label]);
     }

@@ -158,9 +158,7 @@ public:
     }
 
 private:
-    float height(int i, int j) const {
-        return heights_[static_cast<std::size_t>(j * (cells_ + 1) + i)];
-    }
+    float height(int i, int j) const { return heights_[j * (cells_ + 1) + i]; }
     int cells_;
     std::vector<float> heights_;
 };

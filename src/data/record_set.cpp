@@ -87,7 +87,7 @@ std::span<const std::byte> RecordSet::record(std::int64_t sample) const {
     const State::Place place = s.place_of(sample);
     const auto bytes =
         s.files[place.file].bytes().subspan(place.record * record_bytes(), record_bytes());
-    std::atomic<bool>& checked = s.checked[static_cast<std::size_t>(sample)];
+    std::atomic<bool>& checked = s.checked[sample];
     if (checked.load(std::memory_order_relaxed)) return bytes;
     const IndexedFile& file = s.index.files[place.file];
     require(checksum_of(bytes) == s.record_at(place).checksum, ExitCode::data,

@@ -58,7 +58,7 @@ void weigh_position(const AxisRequest& request, int position, Axis& axis) {
     const double inverse = 1.0 / support;
     for (int k = 0; k < last - first; ++k) {
         const double weight = triangle((k + first - center + 0.5) * inverse);
-        weights[static_cast<std::size_t>(k)] = weight;
+        weights[k] = weight;
         sum += weight;
     }
     for (std::size_t k = 0; k < weights.size(); ++k) {

@@ -58,7 +58,7 @@ BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillR
       slots_(make_slots(format_, sizes)),
       prefetcher_(sizes.prefetch_batches + 1, sizes.threads,
                   [this](int slot, std::int64_t batch, std::int64_t row) {
-                      fill_(batch, row, slots_[static_cast<std::size_t>(slot)].row(row, format_));
+                      fill_(batch, row, slots_[slot].row(row, format_));
                   }) {}
 
 BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {

@@ -67,7 +67,7 @@ public:
         FolderReport report;
         report.samples_per_class.assign(index_.classes.size(), 0);
         for (const Sample& sample : index_.samples) {
-            ++report.samples_per_class[static_cast<std::size_t>(sample.label)];
+            ++report.samples_per_class[sample.label];
         }
         for (const auto& [sample, reason] : bad_) {
             report.bad.push_back(

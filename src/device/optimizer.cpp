@@ -20,7 +20,7 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
     ensure(tensors.gradients.size() == elements, "an optimizer of {} parameters with {} gradients",
            elements, tensors.gradients.size());
     for (int state = 0; state < states(optimizer.rule); ++state) {
-        const std::size_t size = tensors.states[static_cast<std::size_t>(state)].size();
+        const std::size_t size = tensors.states[state].size();
         ensure(size == elements, "an optimizer of {} parameters with {} numbers of state {}",
                elements, size, state);
     }

@@ -43,9 +43,7 @@ public:
     /// Where recall first reaches `least`; 0 where it never does.
     double precision_at(double least) const {
         const auto point = std::ranges::lower_bound(recall_, least);
-        return point == recall_.end()
-                   ? 0
-                   : precision_[static_cast<std::size_t>(point - recall_.begin())];
+        return point == recall_.end() ? 0 : precision_[point - recall_.begin()];
     }
 
     double area() const {
@@ -115,9 +113,7 @@ std::vector<std::uint32_t> draw_images(std::int64_t images, CounterStream stream
 /// Mean over the categories with each image counted so many `times`.
 std::optional<double> mean_precision(std::span<const CategoryMatches> categories,
                                      const std::vector<std::uint32_t>& times) {
-    const auto times_of = [&](std::int64_t image) {
-        return times[static_cast<std::size_t>(image)];
-    };
+    const auto times_of = [&](std::int64_t image) { return times[image]; };
     double sum = 0;
     double count = 0;
     for (const CategoryMatches& matches : categories) {

@@ -105,7 +105,7 @@ std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
         const bool takes_part = is_sound(detection) && area(detection.box) > 0 &&
                                 detection.score > 0 && detection.score >= options.lowest_score;
         if (!takes_part) continue;
-        const double weight = weighted ? weights[static_cast<std::size_t>(member)] : 1;
+        const double weight = weighted ? weights[member] : 1;
         candidates.push_back({detection.category, weight * detection.score, detection.box});
     }
     std::ranges::stable_sort(candidates, std::less<>(), [](const Candidate& candidate) {

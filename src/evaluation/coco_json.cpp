@@ -160,11 +160,10 @@ void append_place(std::string& text, const Annotations& annotations, const Entry
     ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
                entry.category >= 1 && entry.category <= std::ssize(annotations.categories),
            "a box of image {} and category {}", entry.image, entry.category);
-    fmt::format_to(std::back_inserter(text),
-                   R"("image_id":{},"category_id":{},"bbox":[{},{},{},{}])",
-                   annotations.images[static_cast<std::size_t>(entry.image)].id,
-                   annotations.categories[static_cast<std::size_t>(entry.category - 1)].id,
-                   entry.box.x, entry.box.y, entry.box.width, entry.box.height);
+    fmt::format_to(
+        std::back_inserter(text), R"("image_id":{},"category_id":{},"bbox":[{},{},{},{}])",
+        annotations.images[entry.image].id, annotations.categories[entry.category - 1].id,
+        entry.box.x, entry.box.y, entry.box.width, entry.box.height);
 }
 
 /// A text in JSON. Names of files need not be UTF-8.

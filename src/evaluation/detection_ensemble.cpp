@@ -179,7 +179,7 @@ void collect(comm::Communicator& ranks, const std::vector<Detection>& mine,
     all.insert(all.end(), mine.begin(), mine.end());
     for (int rank = 1; rank < ranks.size(); ++rank) {
         const std::size_t before = all.size();
-        all.resize(before + static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+        all.resize(before + static_cast<std::size_t>(counts[rank]));
         ranks.receive(std::as_writable_bytes(std::span(all).subspan(before)), rank, kResultTag);
     }
 }
@@ -198,7 +198,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     const std::vector<double> weights = gather_weights(ranks, mine, models);
     std::int64_t first_member = 0;
     for (int rank = 0; rank < ranks.rank(); ++rank) {
-        first_member += models[static_cast<std::size_t>(rank)];
+        first_member += models[rank];
     }
     Deck deck(mine, first_member);
     std::vector<Detection> result;

@@ -111,8 +111,7 @@ std::vector<CategoryMatches> match(const DetectionTruth& truth,
         if (!labelled_left.empty()) place = std::min(place, place_of(labelled_left.front()));
         const auto detections_here = take(found_left, place);
         const auto boxes_here = take(labelled_left, place);
-        match_image(detections_here, boxes_here, threshold,
-                    categories[static_cast<std::size_t>(std::get<0>(place) - 1)]);
+        match_image(detections_here, boxes_here, threshold, categories[std::get<0>(place) - 1]);
     }
     for (CategoryMatches& matches : categories) {
         std::ranges::stable_sort(matches.ranked, std::greater<>(), &RankedDetection::score);

@@ -53,7 +53,7 @@ bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, 
             scores_[index] += weight * static_cast<double>(row[index]);
         }
     }
-    const double mine = scores_[static_cast<std::size_t>(label)];
+    const double mine = scores_[label];
     if (vote_ == Vote::majority && mine == 0) return false;  // perhaps nobody voted
     for (std::size_t index = 0; index < classes; ++index) {
         const bool is_behind = index < static_cast<std::size_t>(label) ? scores_[index] < mine

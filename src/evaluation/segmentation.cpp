@@ -15,10 +15,10 @@ CellCounts count_cells(std::span<const float> scores, std::span<const std::int32
         if (label == kPaddingLabel) continue;
         require(label >= 0 && label < classes, ExitCode::data,
                 "cell {} has the label {}, expected 0 to {}", cell, label, classes - 1);
-        ++counts[static_cast<std::size_t>(label)].cells;
+        ++counts[label].cells;
         const auto said = predicted_class(scores.subspan(cell * width, width));
         if (!said) continue;
-        ClassCells& row = counts[static_cast<std::size_t>(*said)];
+        ClassCells& row = counts[*said];
         ++row.predicted;
         row.hits += *said == label;
     }

@@ -18,7 +18,7 @@ struct Fusion {
 /// The chain that starts at normalization `index`, nothing when it ends there. An Add is taken only
 /// together with the ReLU behind it, and by the first of two BatchNorms that feed it.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& taken) {
-    Fusion fusion{graph.nodes()[static_cast<std::size_t>(index)], {index}};
+    Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
         const NodeId relu = only_consumer<ops::Relu>(graph, fusion.node.output);
         if (relu == kNoNode || group_norm->relu) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
     }
     const NodeId add = only_consumer<ops::Add>(graph, output);
     if (add == kNoNode || taken.contains(add)) return std::nullopt;
-    const Node& sum = graph.nodes()[static_cast<std::size_t>(add)];
+    const Node& sum = graph.nodes()[add];
     const NodeId relu = only_consumer<ops::Relu>(graph, sum.output);
     if (relu == kNoNode || sum.inputs[0] == sum.inputs[1]) return std::nullopt;
     operation->add = true;
@@ -55,9 +55,9 @@ Graph fuse(const Graph& graph) {
         if (!fusion) continue;
         for (const NodeId node : fusion->swallowed) {
             swallowed.insert(node);
-            nodes[static_cast<std::size_t>(node)].reset();
+            nodes[node].reset();
         }
-        nodes[static_cast<std::size_t>(fusion->swallowed.back())] = std::move(fusion->node);
+        nodes[fusion->swallowed.back()] = std::move(fusion->node);
     }
     return rebuild(graph, nodes);
 }

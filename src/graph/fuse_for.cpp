@@ -45,7 +45,7 @@ private:
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
-        const auto& node = nodes_[static_cast<std::size_t>(producer)];
+        const auto& node = nodes_[producer];
         const auto* norm = node ? std::get_if<ops::BatchNorm>(&node->operation) : nullptr;
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
@@ -54,7 +54,7 @@ private:
     bool wants_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;
-        const Node& node = graph_.nodes()[static_cast<std::size_t>(reader)];
+        const Node& node = graph_.nodes()[reader];
         ops::BatchNorm norm = std::get<ops::BatchNorm>(node.operation);
         norm.from_sums = true;
         const bool is_residual = norm.add && node.inputs[1] == value;
@@ -79,8 +79,8 @@ private:
         Node& node = *nodes_[index];
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
-        norm.from_sums = producer != kNoNode && nodes_[static_cast<std::size_t>(producer)] &&
-                         carries_sums(nodes_[static_cast<std::size_t>(producer)]->operation);
+        norm.from_sums =
+            producer != kNoNode && nodes_[producer] && carries_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
         const Node* before = norm_before(node.inputs[1], static_cast<NodeId>(index));
         if (before == nullptr) return;
@@ -110,9 +110,7 @@ private:
         drop(before);
     }
 
-    void drop(const Node& node) {
-        nodes_[static_cast<std::size_t>(graph_.value(node.output).producer)].reset();
-    }
+    void drop(const Node& node) { nodes_[graph_.value(node.output).producer].reset(); }
 
     const Graph& graph_;
     const Accepts& accepts_;

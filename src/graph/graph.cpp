@@ -87,9 +87,8 @@ bool Graph::is_first_layer(const Node& node) const {
 
 bool Graph::is_trained(const Node& node) const {
     return !is_first_layer(node) ||
-           std::any_of(node.parameters.begin(), node.parameters.end(), [&](ParameterId parameter) {
-               return parameters_[static_cast<std::size_t>(parameter)].is_trained;
-           });
+           std::any_of(node.parameters.begin(), node.parameters.end(),
+                       [&](ParameterId parameter) { return parameters_[parameter].is_trained; });
 }
 
 std::int64_t Graph::parameter_count() const {

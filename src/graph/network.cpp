@@ -68,7 +68,7 @@ std::vector<Step> Network::steps() const {
 }
 
 std::span<const std::byte> Network::value(const std::string& name) const {
-    return values_[static_cast<std::size_t>(graph_.find(name))];
+    return values_[graph_.find(name)];
 }
 
 void Network::read_output(std::span<float> to) const {

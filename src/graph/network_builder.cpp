@@ -69,10 +69,10 @@ void Network::Builder::lay_out_forward() {
     }
     for (Binding& binding : bindings_) {
         for (const ValueId input : binding.node->inputs) {
-            binding.inputs.push_back(values_[static_cast<std::size_t>(input)]);
+            binding.inputs.push_back(values_[input]);
             touch(binding.inputs.back());
         }
-        binding.output = values_[static_cast<std::size_t>(binding.node->output)];
+        binding.output = values_[binding.node->output];
         touch(binding.output);
         touch(binding.saved);
         add_step(network_.forward_steps_, {binding.node->name, Pass::forward, binding.kernel, {}});
@@ -97,7 +97,7 @@ void Network::Builder::lay_out_backward() {
     for (const Node& node : graph_.nodes()) {
         if (!is_trained(node)) continue;
         for (const ParameterId parameter : node.parameters) {
-            ++readers_[static_cast<std::size_t>(parameter)];
+            ++readers_[parameter];
         }
     }
     receive_gradients();
@@ -118,14 +118,14 @@ void Network::Builder::lay_out_backward(std::size_t index) {
     sum_gradients(node.output, kernel.max_output_gradients());
 
     Binding& binding = bindings_[index];
-    binding.output_gradients = gradients_[static_cast<std::size_t>(node.output)];
+    binding.output_gradients = gradients_[node.output];
     ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
            "nothing needs {}'s output", node.name);
     for (const ValueId input : node.inputs) {
         const bool wanted = has_inputs && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
         if (wanted) {
-            gradients_[static_cast<std::size_t>(input)].push_back(binding.input_gradients.back());
+            gradients_[input].push_back(binding.input_gradients.back());
         }
     }
     share_parameter_gradients(binding);
@@ -152,8 +152,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);
-    return producer != kNoNode &&
-           is_differentiable(graph_.nodes()[static_cast<std::size_t>(producer)].operation);
+    return producer != kNoNode && is_differentiable(graph_.nodes()[producer].operation);
 }
 
 void Network::Builder::share_parameter_gradients(Binding& binding) {
@@ -177,7 +176,7 @@ void Network::Builder::sum_parameter_gradients(const Binding& writer) {
                                              {tensor::DType::f32, device::Mode::inference, false});
         Binding binding{.kernel = kernel.get(), .inputs = {part}, .sum_into = parameter};
         touch(part);
-        const std::string& name = graph_.parameters()[static_cast<std::size_t>(parameter)].name;
+        const std::string& name = graph_.parameters()[parameter].name;
         add_step(network_.backward_steps_, {name + ".gradient", Pass::forward, kernel.get(), {}});
         bindings_.push_back(std::move(binding));
         network_.kernels_.push_back(std::move(kernel));
@@ -187,7 +186,7 @@ void Network::Builder::sum_parameter_gradients(const Binding& writer) {
 std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node) {
     std::vector<ParameterId> completed;
     for (const ParameterId parameter : node.parameters) {
-        if (--readers_[static_cast<std::size_t>(parameter)] == 0) completed.push_back(parameter);
+        if (--readers_[parameter] == 0) completed.push_back(parameter);
     }
     return completed;
 }
@@ -196,7 +195,7 @@ void Network::Builder::complete_untrained_parameters() {
     std::vector<bool> is_complete(graph_.parameters().size(), false);
     for (const Step& step : network_.backward_steps_) {
         for (const ParameterId parameter : step.final_gradients) {
-            is_complete[static_cast<std::size_t>(parameter)] = true;
+            is_complete[parameter] = true;
         }
     }
     for (std::size_t parameter = 0; parameter < is_complete.size(); ++parameter) {
@@ -207,7 +206,7 @@ void Network::Builder::complete_untrained_parameters() {
 }
 
 void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
-    auto& parts = gradients_[static_cast<std::size_t>(value)];
+    auto& parts = gradients_[value];
     while (parts.size() > limit) {
         const tensor::Shape shape = graph_.value(value).shape;
         auto kernel = network_.device_.build(ops::Add{shape},
@@ -378,7 +377,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     // The host gives its elements without padding.
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
-    const auto& operation = graph_.nodes()[static_cast<std::size_t>(value.producer)].operation;
+    const auto& operation = graph_.nodes()[value.producer].operation;
     if (!carries_sums(operation)) return bytes(options_.compute);
     const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
     return device::sums_offset(bytes(options_.compute)) + sums;

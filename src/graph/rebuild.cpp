@@ -18,12 +18,12 @@ Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes)
     for (std::size_t node = 0; node < nodes.size(); ++node) {
         if (!nodes[node]) continue;
         Node copy = *nodes[node];
-        for (ValueId& input : copy.inputs) input = renamed[static_cast<std::size_t>(input)];
+        for (ValueId& input : copy.inputs) input = renamed[input];
         const ValueId old_output = graph.nodes()[node].output;
-        renamed[static_cast<std::size_t>(old_output)] = rebuilt.add_node(std::move(copy));
+        renamed[old_output] = rebuilt.add_node(std::move(copy));
     }
     for (const ValueId output : graph.outputs()) {
-        rebuilt.add_output(renamed[static_cast<std::size_t>(output)]);
+        rebuilt.add_output(renamed[output]);
     }
     return rebuilt;
 }

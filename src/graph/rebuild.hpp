@@ -17,7 +17,7 @@ template <typename Operation>
 NodeId only_consumer(const Graph& graph, ValueId value) {
     const NodeId reader = graph.only_consumer(value);
     if (reader == kNoNode) return kNoNode;
-    const Node& node = graph.nodes()[static_cast<std::size_t>(reader)];
+    const Node& node = graph.nodes()[reader];
     return std::holds_alternative<Operation>(node.operation) ? reader : kNoNode;
 }
 

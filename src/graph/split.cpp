@@ -63,7 +63,7 @@ private:
         channels = own_range(channels).count;
         return shape;
     }
-    bool is_split(ValueId value) const { return is_split_[static_cast<std::size_t>(value)]; }
+    bool is_split(ValueId value) const { return is_split_[value]; }
     const tensor::Shape& shape_of(ValueId value) const { return model_.value(value).shape; }
 
     /// How each node is computed, and so which values are split.
@@ -72,7 +72,7 @@ private:
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
             kinds_.push_back(kind);
-            is_split_[static_cast<std::size_t>(node.output)] = kind != Kind::alike;
+            is_split_[node.output] = kind != Kind::alike;
         }
     }
 
@@ -98,7 +98,7 @@ private:
         if (!is_split(value)) return false;
         std::int64_t made = 0;
         for (const NodeId reader : model_.consumers(value)) {
-            const Node& node = model_.nodes()[static_cast<std::size_t>(reader)];
+            const Node& node = model_.nodes()[reader];
             if (std::holds_alternative<ops::Linear>(node.operation)) return false;
             if (!std::holds_alternative<ops::Convolution>(node.operation)) continue;
             made += shape_of(node.output).elements();
@@ -114,12 +114,12 @@ private:
             if (kinds_[index] == Kind::alike) continue;
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
-                Parameter& parameter = parameters[static_cast<std::size_t>(id)];
+                Parameter& parameter = parameters[id];
                 ensure(cut.insert(id).second, "{} is shared by parts of layers", parameter.name);
                 slice(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
             }
             if (node.statistics < 0) continue;
-            NormStatistics& running = statistics[static_cast<std::size_t>(node.statistics)];
+            NormStatistics& running = statistics[node.statistics];
             const auto [first, count] = own_range(running.channels);
             running = {running.name, count, first};
         }
@@ -128,7 +128,7 @@ private:
     }
 
     void slice(int axis, Parameter& parameter) const {
-        std::int64_t& channels = parameter.shape[static_cast<std::size_t>(axis)];
+        std::int64_t& channels = parameter.shape[axis];
         const auto [first, count] = own_range(channels);
         parameter.slice = {axis, first, channels};
         channels = count;
@@ -136,7 +136,7 @@ private:
 
     /// What stands for a value of the model: the part's own channels where it is split.
     ValueId own(ValueId value) {
-        ValueId& mine = own_[static_cast<std::size_t>(value)];
+        ValueId& mine = own_[value];
         if (mine < 0) {
             const Value& input = model_.value(value);
             mine = made_.graph.add_input(input.name, input.shape, *input.dtype);
@@ -147,10 +147,9 @@ private:
     /// All channels of it.
     ValueId whole(ValueId value, bool sums_gradients) {
         if (!is_split(value)) return own(value);
-        ValueId& gathered = gathered_[static_cast<std::size_t>(value)];
+        ValueId& gathered = gathered_[value];
         if (gathered >= 0) {
-            const Node& node =
-                made_.graph.nodes()[static_cast<std::size_t>(made_.graph.value(gathered).producer)];
+            const Node& node = made_.graph.nodes()[made_.graph.value(gathered).producer];
             ensure(std::get<ops::AllGather>(node.operation).sums_gradients == sums_gradients,
                    "{} is gathered for a loss and for layers", node.name);
         } else {
@@ -168,7 +167,7 @@ private:
         Node copy = node;
         copy.operation = std::move(operation);
         copy.inputs = std::move(inputs);
-        own_[static_cast<std::size_t>(node.output)] = made_.graph.add_node(std::move(copy));
+        own_[node.output] = made_.graph.add_node(std::move(copy));
     }
 
     void add(const Node& node, Kind kind, ops::Convolution operation) {

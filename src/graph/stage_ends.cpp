@@ -8,7 +8,7 @@ namespace hpcai::graph {
 
 /// They are read between the passes.
 void Network::Builder::touch_outputs() {
-    for (const ValueId output : graph_.outputs()) touch(values_[static_cast<std::size_t>(output)]);
+    for (const ValueId output : graph_.outputs()) touch(values_[output]);
 }
 
 void Network::Builder::receive_gradients() {
@@ -17,7 +17,7 @@ void Network::Builder::receive_gradients() {
         const TensorId gradient = new_tensor(value_bytes(output, true));
         touch(gradient);
         output_gradients_[output] = gradient;
-        gradients_[static_cast<std::size_t>(output)].push_back(gradient);
+        gradients_[output].push_back(gradient);
     }
 }
 

@@ -18,7 +18,7 @@ std::vector<std::size_t> last_readers(const Graph& graph) {
     std::vector<std::size_t> last(graph.values().size(), 0);
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
         for (const ValueId input : graph.nodes()[node].inputs) {
-            last[static_cast<std::size_t>(input)] = node;
+            last[input] = node;
         }
     }
     return last;
@@ -30,7 +30,7 @@ std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
     std::vector<ValueId> values;
     for (std::size_t node = 0; node < position; ++node) {
         const ValueId output = graph.nodes()[node].output;
-        if (last[static_cast<std::size_t>(output)] >= position) values.push_back(output);
+        if (last[output] >= position) values.push_back(output);
     }
     return values;
 }
@@ -91,8 +91,7 @@ private:
 
     ParameterId parameter_of(ParameterId id) {
         if (!parameters_.contains(id)) {
-            parameters_[id] =
-                stage_.graph.add_parameter(whole_.parameters()[static_cast<std::size_t>(id)]);
+            parameters_[id] = stage_.graph.add_parameter(whole_.parameters()[id]);
             stage_.parameters.push_back(id);
         }
         return parameters_.at(id);
@@ -101,7 +100,7 @@ private:
     std::int32_t statistics_of(std::int32_t index) {
         if (index < 0) return index;
         stage_.statistics.push_back(index);
-        return stage_.graph.add_statistics(whole_.statistics()[static_cast<std::size_t>(index)]);
+        return stage_.graph.add_statistics(whole_.statistics()[index]);
     }
 
     const Graph& whole_;
@@ -141,10 +140,9 @@ StageCosts stage_costs(const Graph& graph) {
             static_cast<double>(flops(graph, described, ops::Ledger::table3).training()));
         costs.positions.push_back(2 * kFlopsPerByte *
                                   static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
-        costs.trained.push_back(static_cast<int>(
-            std::ranges::count_if(described.parameters, [&](ParameterId parameter) {
-                return graph.parameters()[static_cast<std::size_t>(parameter)].is_trained;
-            })));
+        costs.trained.push_back(static_cast<int>(std::ranges::count_if(
+            described.parameters,
+            [&](ParameterId parameter) { return graph.parameters()[parameter].is_trained; })));
     }
     for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
         const auto of = [](const Node& node) -> const auto& {

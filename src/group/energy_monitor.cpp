@@ -18,7 +18,7 @@ constexpr double kCounterIntervalSeconds = 1;
 constexpr double kCounterTimeoutSeconds = 60;
 
 const std::string& host_of(const context::RunContext& context) {
-    return context.hostnames[static_cast<std::size_t>(context.place.world_rank)];
+    return context.host();
 }
 
 bool is_first_of_group_on_node(const context::RunContext& context) {

@@ -25,7 +25,7 @@ std::vector<GroupResult> gather_results(comm::Communicator& group, const GroupRe
     }
     std::vector<GroupResult> others;
     for (int rank = 1; rank < group.size(); ++rank) {
-        std::string other(sizes[static_cast<std::size_t>(rank)], ' ');
+        std::string other(sizes[rank], ' ');
         if (other.empty()) continue;
         group.receive(std::as_writable_bytes(std::span(other)), rank, kTag);
         others.push_back(report::group_from_json(other));

@@ -17,8 +17,7 @@ constexpr double kPatienceInFailureSeconds = 5;
 }  // namespace
 
 GpuHealthMonitor::GpuHealthMonitor(const context::RunContext& context) : context_(context) {
-    const auto& uuid =
-        context.ranks[static_cast<std::size_t>(context.place.world_rank)].device_uuid;
+    const auto& uuid = context.ranks[context.place.world_rank].device_uuid;
     if (uuid.empty() || context.config.run.meters == config::Meters::none) return;
     watch_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
 }
@@ -32,7 +31,7 @@ void GpuHealthMonitor::finish(double patience_seconds) {
     meters::GpuHealth health = watch_->finish(patience_seconds);
     watch_.reset();
     health.record.world_rank = context_.place.world_rank;
-    health.record.host = context_.hostnames[static_cast<std::size_t>(context_.place.world_rank)];
+    health.record.host = context_.host();
     mine_ = {std::move(health.record)};
     xids_unknown_ = std::move(health.xids_unknown);
 }

@@ -162,7 +162,7 @@ void describe_group(const context::RunContext& context, GroupRecord& record) {
     std::set<std::string> hosts;
     for (int rank = 0; rank < record.ranks; ++rank) {
         const int world_rank = context.controller.world_rank_of(record.group, rank);
-        hosts.insert(context.hostnames[static_cast<std::size_t>(world_rank)]);
+        hosts.insert(context.hostnames[world_rank]);
     }
     record.hosts.assign(hosts.begin(), hosts.end());
 }

@@ -52,7 +52,7 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_here = context.controller.place(world_rank).node == context.place.node;
         can_be_looked_at_.push_back(is_here && rank != group.rank() &&
-                                    is_running(processes_[static_cast<std::size_t>(rank)]));
+                                    is_running(processes_[rank]));
     }
     next_here_ = find_next_here();
     watch(group);
@@ -66,10 +66,8 @@ training::WatchdogSettings GroupWatch::settings() {
     const config::RunConfig& run = context_.config.run;
     training::WatchdogSettings settings{
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
-    settings.who =
-        fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
-                    context_.place.group, context_.place.world_rank,
-                    context_.hostnames[static_cast<std::size_t>(context_.place.world_rank)]);
+    settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
+                               context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { tell_of_expiry(reason); };
     if (context_.program.exit_ends_others && context_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_end(); };
@@ -128,7 +126,7 @@ void GroupWatch::look() {
 std::optional<int> GroupWatch::find_next_here() const {
     for (int step = 1; step < group_.size(); ++step) {
         const int rank = (group_.rank() + step) % group_.size();
-        if (can_be_looked_at_[static_cast<std::size_t>(rank)]) return rank;
+        if (can_be_looked_at_[rank]) return rank;
     }
     return std::nullopt;
 }
@@ -153,9 +151,8 @@ void GroupWatch::tell_of_expiry(const std::string& reason) {
     others_.emplace(context_);
     const bool does_anyone_else_tell = !context_.program.exit_ends_others && group_.size() > 1;
     if (does_anyone_else_tell || group_.rank() != 0) return write_record(reason, false);
-    std::cerr << fmt::format(
-        "hpcai500: group {} on {}: {}\n", context_.place.group,
-        context_.hostnames[static_cast<std::size_t>(context_.place.world_rank)], reason);
+    std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
+                             context_.host(), reason);
     write_record(reason, false);
 }
 
@@ -169,8 +166,8 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.group = context_.place.group;
     record.group_rank = group_.rank();
     record.world_rank = context_.place.world_rank;
-    record.host = context_.hostnames[static_cast<std::size_t>(record.world_rank)];
-    record.process = processes_[static_cast<std::size_t>(record.group_rank)].number;
+    record.host = context_.hostnames[record.world_rank];
+    record.process = processes_[record.group_rank].number;
     record.reason = reason;
     record.answers = answers;
     record.silent_seconds = watchdog_.silent_seconds();
@@ -220,8 +217,7 @@ std::string GroupWatch::describe(int group_rank, const Standing& standing) const
                               : standing.record    ? "hangs"
                                                    : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
-                       context_.hostnames[static_cast<std::size_t>(world_rank)],
-                       processes_[static_cast<std::size_t>(group_rank)].number, state);
+                       context_.hostnames[world_rank], processes_[group_rank].number, state);
 }
 
 /// One that is stopped would stay when all others have gone; one that hangs ends itself.
@@ -229,7 +225,7 @@ void GroupWatch::kill_stopped() const {
     if (context_.program.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
         if (!is_halted(rank)) continue;
-        kill(static_cast<pid_t>(processes_[static_cast<std::size_t>(rank)].number), SIGKILL);
+        kill(static_cast<pid_t>(processes_[rank].number), SIGKILL);
     }
 }
 

@@ -75,9 +75,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunC
                                                              Logger& log) {
     return make_gradient_reducer(
         SummingRank{
-            context.config, *resources.device,
-            context.hostnames[static_cast<std::size_t>(context.place.world_rank)],
-            sum_options_of(context),
+            context.config, *resources.device, context.host(), sum_options_of(context),
             plan::statistics_ranks(context.config.training, context.controller.layout()) > 1},
         group, log);
 }

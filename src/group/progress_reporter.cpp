@@ -18,7 +18,7 @@ constexpr double kFileSeconds = 2;  // between two files of a state
 ProgressReporter::ProgressReporter(const context::RunContext& context)
     : context_(context), leads_(context.place.group_rank == 0) {
     record_.epochs = context.config.workload.epochs;
-    record_.host = context.hostnames[static_cast<std::size_t>(context.place.world_rank)];
+    record_.host = context.host();
     const Quantity unknown{std::nullopt, "not known yet"};
     record_.loss = record_.images_per_second = record_.seconds_left = unknown;
     if (context.place.group != 0 || !leads_) return;

@@ -62,7 +62,7 @@ std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::C
         RankRecord& rank = ranks.emplace_back(unpack(message));
         rank.group_rank = static_cast<int>(std::ssize(ranks)) - 1;
         rank.world_rank = world_rank_of(context, rank.group_rank);
-        rank.host = context.hostnames[static_cast<std::size_t>(rank.world_rank)];
+        rank.host = context.hostnames[rank.world_rank];
     }
     return ranks;
 }
@@ -101,7 +101,7 @@ std::string gather_trace(const context::RunContext& context, comm::Communicator&
     RankTrace trace;
     trace.group_rank = group.rank();
     trace.world_rank = world_rank_of(context, group.rank());
-    trace.host = context.hostnames[static_cast<std::size_t>(trace.world_rank)];
+    trace.host = context.hostnames[trace.world_rank];
     trace.events = steps.trace().events();
     const std::string mine =
         report::trace_events(trace, offset_to_leader(group, [&] { return steps.now(); }));
@@ -112,7 +112,7 @@ std::string gather_trace(const context::RunContext& context, comm::Communicator&
     }
     std::vector<std::string> all{mine};
     for (int rank = 1; rank < group.size(); ++rank) {
-        std::string& text = all.emplace_back(sizes[static_cast<std::size_t>(rank)], ' ');
+        std::string& text = all.emplace_back(sizes[rank], ' ');
         group.receive(std::as_writable_bytes(std::span(text)), rank, kTraceTag);
     }
     return report::trace_json(all);

@@ -184,7 +184,7 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
     std::vector<std::uint64_t> sets(node_of_world_rank.size());
     everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
                         std::as_writable_bytes(std::span(sets)));
-    const int node = node_of_world_rank[static_cast<std::size_t>(everyone.rank())];
+    const int node = node_of_world_rank[everyone.rank()];
     int sharing = 0;
     for (std::size_t rank = 0; rank < sets.size(); ++rank) {
         sharing += node_of_world_rank[rank] == node && sets[rank] == cores.allowed_set;

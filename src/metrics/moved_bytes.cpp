@@ -53,7 +53,7 @@ public:
     double parameters(double bytes_of_weights) const {
         double bytes = 0;
         for (const graph::ParameterId id : node_.parameters) {
-            const graph::Parameter& one = graph_.parameters()[static_cast<std::size_t>(id)];
+            const graph::Parameter& one = graph_.parameters()[id];
             const bool is_weight = one.kind == graph::ParameterKind::filters ||
                                    one.kind == graph::ParameterKind::linear_weight;
             bytes += static_cast<double>(one.shape.elements()) *

@@ -96,12 +96,12 @@ std::array<graph::ValueId, 4> Layers::backbone(const std::string& prefix, ValueI
     ValueId x = stem(prefix, images, options);
     for (int stage = 0; stage < 4; ++stage) {
         const bool is_trained = stage + options.trained_stages >= 4;
-        for (int index = 0; index < options.blocks[static_cast<std::size_t>(stage)]; ++index) {
+        for (int index = 0; index < options.blocks[stage]; ++index) {
             const std::int64_t stride = stage > 0 && index == 0 ? 2 : 1;
             x = block(fmt::format("{}layer{}.{}", prefix, stage + 1, index), x, options,
                       {options.width << stage, stride, is_trained});
         }
-        stages[static_cast<std::size_t>(stage)] = x;
+        stages[stage] = x;
     }
     return stages;
 }

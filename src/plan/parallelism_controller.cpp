@@ -29,9 +29,8 @@ RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
     }
     std::vector<int> next(sorted.first.begin(), sorted.first.end() - 1);
     for (int world_rank = 0; world_rank < ranks; ++world_rank) {
-        int& slot = next[static_cast<std::size_t>(
-            node_of_world_rank[static_cast<std::size_t>(world_rank)])];
-        sorted.world_ranks[static_cast<std::size_t>(slot++)] = world_rank;
+        int& slot = next[node_of_world_rank[static_cast<std::size_t>(world_rank)]];
+        sorted.world_ranks[slot++] = world_rank;
     }
     return sorted;
 }
@@ -105,12 +104,11 @@ ParallelismController::ParallelismController(Layout layout,
     for (const auto& group : assign_chunks(layout, sorted)) {
         for (const Chunk& chunk : group) {
             for (int position = chunk.first; position < chunk.first + chunk.count; ++position) {
-                const int world_rank = sorted.world_ranks[static_cast<std::size_t>(position)];
-                const int node = node_of_world_rank[static_cast<std::size_t>(world_rank)];
+                const int world_rank = sorted.world_ranks[position];
+                const int node = node_of_world_rank[world_rank];
                 const int member = static_cast<int>(members_.size());
-                places_[static_cast<std::size_t>(world_rank)] = {
-                    world_rank, member / layout.degree, member % layout.degree, node,
-                    position - sorted.first[static_cast<std::size_t>(node)]};
+                places_[world_rank] = {world_rank, member / layout.degree, member % layout.degree,
+                                       node, position - sorted.first[node]};
                 members_.push_back(world_rank);
             }
         }
@@ -167,7 +165,7 @@ std::vector<int> fill_nodes(int ranks, int ranks_per_node) {
             "expected at least 1 rank and 1 rank per node, got {} and {}", ranks, ranks_per_node);
     std::vector<int> node_of_world_rank(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
-        node_of_world_rank[static_cast<std::size_t>(rank)] = rank / ranks_per_node;
+        node_of_world_rank[rank] = rank / ranks_per_node;
     }
     return node_of_world_rank;
 }

@@ -97,7 +97,7 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
     std::set<graph::ParameterId> counted;
     for (const graph::Node& node : graph.nodes()) {
         for (const graph::ParameterId id : node.parameters) {
-            const graph::Parameter& parameter = graph.parameters()[static_cast<std::size_t>(id)];
+            const graph::Parameter& parameter = graph.parameters()[id];
             const bool has_copies = parameter.kind == graph::ParameterKind::filters ||
                                     parameter.kind == graph::ParameterKind::linear_weight;
             if (!has_copies || !counted.insert(id).second) continue;
@@ -114,7 +114,7 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
     std::vector<std::size_t> last_read(graph.values().size(), 0);
     for (std::size_t index = 0; index < nodes.size(); ++index) {
         for (const graph::ValueId input : nodes[index].inputs) {
-            last_read[static_cast<std::size_t>(input)] = index;
+            last_read[input] = index;
         }
     }
     std::int64_t live = 0, most = 0;
@@ -128,7 +128,7 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
         most = std::max(most, live);
         const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
         for (const graph::ValueId input : read) {
-            if (last_read[static_cast<std::size_t>(input)] == index) {
+            if (last_read[input] == index) {
                 live -= value_bytes(graph, input, precision);
             }
         }

@@ -49,7 +49,7 @@ plan::Layout layout_on(const config::Config& config, const std::vector<int>& nod
     std::vector<int> ranks_of_node(nodes.size());
     int most = 0;
     for (const int node : nodes) {
-        most = std::max(most, ++ranks_of_node[static_cast<std::size_t>(node)]);
+        most = std::max(most, ++ranks_of_node[node]);
     }
     return plan::make_layout(config.bagging, config.training, config.parallel,
                              static_cast<int>(nodes.size()), most);

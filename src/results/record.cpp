@@ -103,7 +103,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
                 if (rank.group_rank >= context.controller.layout().degree)
                     continue;  // verify tells
                 const int world_rank = context.controller.world_rank_of(number, rank.group_rank);
-                std::string& host = hosts[static_cast<std::size_t>(world_rank)];
+                std::string& host = hosts[world_rank];
                 if (report::table_name(host) != rank.host) host = rank.host;
             }
         } catch (const Error& error) {

@@ -39,10 +39,10 @@ struct MeasuredRanks {
 
     int on_fullest_node() const {
         std::vector<int> ranks(node_of_rank.size());
-        for (const int node : node_of_rank) ++ranks[static_cast<std::size_t>(node)];
+        for (const int node : node_of_rank) ++ranks[node];
         return std::ranges::max(ranks);
     }
-    int node() const { return node_of_rank[static_cast<std::size_t>(everyone.rank())]; }
+    int node() const { return node_of_rank[everyone.rank()]; }
     int nodes() const { return std::ranges::max(node_of_rank) + 1; }
 };
 

@@ -21,7 +21,7 @@ void gather_values(comm::Communicator& group, std::vector<T>& mine) {
     }
     for (int rank = 1; rank < group.size(); ++rank) {
         const std::size_t before = mine.size();
-        mine.resize(before + static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+        mine.resize(before + static_cast<std::size_t>(counts[rank]));
         group.receive(std::as_writable_bytes(std::span(mine).subspan(before)), rank, kTag);
     }
 }

@@ -34,7 +34,7 @@ std::vector<std::vector<int>> ranks_by_slice(std::span<const int> slices) {
 std::vector<ReplicaHashes> hashes_of(std::span<const ReplicaHashes> by_group_rank,
                                      const std::vector<int>& ranks) {
     std::vector<ReplicaHashes> hashes;
-    for (const int rank : ranks) hashes.push_back(by_group_rank[static_cast<std::size_t>(rank)]);
+    for (const int rank : ranks) hashes.push_back(by_group_rank[rank]);
     return hashes;
 }
 

@@ -37,7 +37,7 @@ std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> slices(static_cast<std::size_t>(ranks), 0);
     if (setup.pipeline == nullptr) return slices;
     for (int rank = 0; rank < ranks; ++rank) {
-        slices[static_cast<std::size_t>(rank)] = setup.pipeline->layout.slice_of(rank);
+        slices[rank] = setup.pipeline->layout.slice_of(rank);
     }
     return slices;
 }
@@ -226,7 +226,7 @@ Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
     group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
-    const int my_slice = slices_[static_cast<std::size_t>(group_.rank())];
+    const int my_slice = slices_[group_.rank()];
     bool by_all_replicas = true;
     for (std::size_t rank = 0; rank < lost.size(); ++rank) {
         by_all_replicas &= slices_[rank] != my_slice || lost[rank] == 1;

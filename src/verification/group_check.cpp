@@ -36,7 +36,7 @@ public:
     /// The result as it must be.
     GroupResult check(PredictionCheck* predictions) {
         const std::string name = file("record.json");
-        const GroupRecord& listed = claim_.record.work.groups[static_cast<std::size_t>(group_)];
+        const GroupRecord& listed = claim_.record.work.groups[group_];
         const bool voted = listed.failure.empty();
         if (!voted && !inspector_.has(name)) return lost(listed);
         const auto text = inspector_.text_of(name);
@@ -83,7 +83,7 @@ private:
         std::set<std::string> hosts;
         for (int rank = 0; rank < record.ranks; ++rank) {
             const int world_rank = claim_.controller.world_rank_of(group_, rank);
-            hosts.insert(claim_.record.topology.map[static_cast<std::size_t>(world_rank)].host);
+            hosts.insert(claim_.record.topology.map[world_rank].host);
         }
         record.hosts.assign(hosts.begin(), hosts.end());
         if (record.failure.empty()) record.audit.diverged_at_step = 0;
@@ -169,7 +169,7 @@ private:
                 return;
             }
             last_rank = rank;
-            one.host = claim_.record.topology.map[static_cast<std::size_t>(rank)].host;
+            one.host = claim_.record.topology.map[rank].host;
             const double share = one.slowed_share.value.value_or(one.slowed_by.empty() ? 0 : 1);
             const auto is_count = [](const Quantity& count) {
                 const double value = count.value.value_or(0);
@@ -230,8 +230,8 @@ private:
         for (const RankRecord& rank : ranks) {
             RankRecord expected = rank;
             expected.world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
-            expected.host = report::table_name(
-                claim_.record.topology.map[static_cast<std::size_t>(expected.world_rank)].host);
+            expected.host =
+                report::table_name(claim_.record.topology.map[expected.world_rank].host);
             expected.steps = steps;
             const auto compare = [&](const char* column, const auto& is, const auto& must) {
                 if (is == must) return;

@@ -58,7 +58,7 @@ void recompute_topology(const Claim& claim, RunRecord& record) {
     record.topology.nodes = summary.nodes;
     for (int rank = 0; rank < summary.layout.ranks; ++rank) {
         const plan::RankPlace& place = claim.controller.place(rank);
-        PlaceRecord& row = record.topology.map[static_cast<std::size_t>(rank)];
+        PlaceRecord& row = record.topology.map[rank];
         row.world_rank = rank;
         row.group = place.group;
         row.group_rank = place.group_rank;

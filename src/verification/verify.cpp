@@ -78,7 +78,7 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
         require(place.node >= 0 && static_cast<std::size_t>(place.node) < ranks, ExitCode::data,
                 "topology.map has a node {}; must be one from 0 to {}", place.node, ranks - 1);
         nodes.push_back(place.node);
-        most = std::max(most, ++ranks_of_node[static_cast<std::size_t>(place.node)]);
+        most = std::max(most, ++ranks_of_node[place.node]);
     }
     const plan::Layout layout =
         plan::make_layout(config.bagging, config.training, config.parallel, topology.ranks, most);

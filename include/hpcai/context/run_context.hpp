@@ -45,6 +45,9 @@ struct RunContext {
     std::vector<RankFacts> ranks;        // [world_rank]
     bool resumes = false;                // an earlier program began the run
     ProgramContext program;
+
+    /// The host of this rank.
+    const std::string& host() const { return hostnames[place.world_rank]; }
 };
 
 /// The device, data and counters of a rank.

@@ -125,7 +125,7 @@ struct MpiWorld::Outbox {
             Bytes bytes = shared ? result : nullptr;
             if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
             if (shared) result = bytes;
-            send(std::move(bytes), leader_world_ranks[static_cast<std::size_t>(to_group)], tag);
+            send(std::move(bytes), leader_world_ranks[to_group], tag);
         }
     }
 };
@@ -256,7 +256,7 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
     if (ballot.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : ballot.decision.voters()) {
-            voters.push_back(leader_world_ranks[static_cast<std::size_t>(group)]);
+            voters.push_back(leader_world_ranks[group]);
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
         ballot.leaders = std::make_unique<MpiCommunicator>(
@@ -271,8 +271,7 @@ void MpiWorld::tell_of_loss(const GroupStatus& lost, std::span<const int> leader
     const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
-        outbox_->send(bytes, leader_world_ranks[static_cast<std::size_t>(group)],
-                      tag_of(kEndGameTag));
+        outbox_->send(bytes, leader_world_ranks[group], tag_of(kEndGameTag));
     }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kTrialValues = 8;
 
 SentBytes bytes_of(const SumProgram& program, const std::vector<int>& node_of_rank, int rank) {
-    const auto node = [&](int of) { return node_of_rank[static_cast<std::size_t>(of)]; };
+    const auto node = [&](int of) { return node_of_rank[of]; };
     SentBytes sent;
     for (const SumStep& step : program.steps) {
         for (const WireMessage& one : step.sends) {

@@ -31,12 +31,12 @@ public:
     /// it: buffers may change behind that alone.
     template <typename Read>
     void meet(int rank, Bytes mine, const Read& read) {
-        posted_[static_cast<std::size_t>(rank)] = mine;
+        posted_[rank] = mine;
         wait_for_all();
         read();
         wait_for_all();
     }
-    Bytes posted(int rank) const { return posted_[static_cast<std::size_t>(rank)]; }
+    Bytes posted(int rank) const { return posted_[rank]; }
 
     void send(int from, int to, int tag, Bytes bytes) {
         const std::lock_guard lock(mutex_);
@@ -213,7 +213,7 @@ public:
         int before = 0;
         int ranks = 0;
         for (int other = 0; other < size(); ++other) {
-            const auto& [other_color, other_key] = all[static_cast<std::size_t>(other)];
+            const auto& [other_color, other_key] = all[other];
             if (other_color != color) continue;
             ++ranks;
             before += std::pair(other_key, other) < std::pair(key, rank_) ? 1 : 0;

@@ -244,7 +244,7 @@ std::int64_t ClimateFile::chunk_samples() const {
 
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
-    return state_->boxes.of_sample[static_cast<std::size_t>(sample)];
+    return state_->boxes.of_sample[sample];
 }
 
 void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {

@@ -16,7 +16,7 @@ void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree
     const EvaluationShare share =
         evaluation_share(static_cast<std::int64_t>(evaluated.size()), rank, degree);
     for (std::int64_t i = share.first; i < share.first + share.count; ++i) {
-        needed[evaluated[static_cast<std::size_t>(i)]] = 1;
+        needed[evaluated[i]] = 1;
     }
 }
 

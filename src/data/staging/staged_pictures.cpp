@@ -108,7 +108,7 @@ std::optional<std::vector<std::uint8_t>> StagedPictures::read(std::uint32_t samp
     const Copy known = copy.load(std::memory_order_relaxed);
     if (place.pack < 0 || known == Copy::none) return std::nullopt;
 
-    OpenPack& pack = state_->packs[static_cast<std::size_t>(place.pack)];
+    OpenPack& pack = state_->packs[place.pack];
     auto bytes = read_part(pack.path, place.offset, place.bytes);
     if (known == Copy::sound && bytes) return bytes;
     const std::vector<std::optional<Digest>>& digests = state_->digests_of(pack);

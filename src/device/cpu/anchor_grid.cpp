@@ -24,7 +24,7 @@ AnchorPlace AnchorGrid::place_of(std::int64_t number) const {
 
 ops::Box AnchorGrid::box(const AnchorPlace& place) const {
     const ops::Anchors::Level& level = anchors_.levels[place.level];
-    const auto& cell = level.cell[static_cast<std::size_t>(place.place)];
+    const auto& cell = level.cell[place.place];
     const auto x = static_cast<float>(place.pixel % level.width * level.stride);
     const auto y = static_cast<float>(place.pixel / level.width * level.stride);
     return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};

@@ -95,7 +95,7 @@ private:
         const auto y = static_cast<float>(row.y * level.stride);
         const std::int64_t per_cell = op_.anchors.per_cell();
         for (std::int64_t place = 0; place < per_cell; ++place) {
-            const auto& cell = level.cell[static_cast<std::size_t>(place)];
+            const auto& cell = level.cell[place];
             if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
             // One cell more on each side, whatever was rounded.
             const float before = std::floor((box.x1 - cell[2]) / stride) - 1;
@@ -112,7 +112,7 @@ private:
     }
 
     void match(std::int64_t image, std::int64_t index) const {
-        const CellRow& row = rows_[static_cast<std::size_t>(index)];
+        const CellRow& row = rows_[index];
         const std::int64_t in_row = op_.anchors.levels[row.level].width * op_.anchors.per_cell();
         float* best = best_ + image * grid_.count();
         std::int32_t* match = match_ + image * grid_.count();
@@ -137,7 +137,7 @@ private:
             const float highest = best_of_box_[image * boxes_ + box];
             if (best_in_row_[(image * boxes_ + box) * row_count() + index] < highest) continue;
             if (highest == 0) continue;
-            for_each_overlap(rows_[static_cast<std::size_t>(index)], box_of(box_row(image, box)),
+            for_each_overlap(rows_[index], box_of(box_row(image, box)),
                              [&](auto number, float iou) {
                                  if (iou == highest) best[number] = kForced;
                              });

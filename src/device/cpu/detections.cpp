@@ -56,7 +56,7 @@ private:
         for (RankedBoxes& list : lists_) list.lay_out(scratch, regions_);
     }
     RankedBoxes& list(std::int64_t image, std::int64_t label) {
-        return lists_[static_cast<std::size_t>(image * op_.classes + label)];
+        return lists_[image * op_.classes + label];
     }
     const float* proposal(std::int64_t row) const {
         return static_cast<const float*>(tensors_.inputs[2]) + row * 5;

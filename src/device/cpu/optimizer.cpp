@@ -45,7 +45,7 @@ protected:
         const auto parts = static_cast<std::int64_t>(parts_.size());
 #pragma omp parallel for schedule(static)
         for (std::int64_t index = 0; index < parts; ++index) {
-            const Part& part = parts_[static_cast<std::size_t>(index)];
+            const Part& part = parts_[index];
             body(part, span_of(part));
         }
     }

@@ -139,7 +139,7 @@ private:
         const ops::Box box{row[0], row[1], row[2], row[3]};
         const int level = ops::pyramid_level(box);
         levels_[region] = level - 2;
-        const Shape& image = op_.pyramid[static_cast<std::size_t>(level - 2)];
+        const Shape& image = op_.pyramid[level - 2];
         const float scale = 1.0f / static_cast<float>(1 << level);
         AxisSample* samples = samples_ + region * 2 * side_samples_;
         place_axis(box.y1 * scale, box.y2 * scale, image[1], samples);

@@ -11,7 +11,7 @@ void check_finite(std::span<const float> values, StepNumbers& numbers) {
     bool all = true;
 #pragma omp parallel for schedule(static) reduction(&& : all)
     for (std::int64_t i = 0; i < count; ++i) {
-        all = all && std::isfinite(values[static_cast<std::size_t>(i)]);
+        all = all && std::isfinite(values[i]);
     }
     if (!all) numbers.finite = 0;
 }

@@ -76,7 +76,7 @@ private:
     void forward(std::int64_t image, std::int64_t tile, std::int64_t row) const {
         Tile pixels = fine_.tile;
         pixels.pixels = op_.input[2];
-        const std::int64_t coarse_row = rows_.coarse_of[static_cast<std::size_t>(row)];
+        const std::int64_t coarse_row = rows_.coarse_of[row];
         const std::int64_t fine = row * op_.input[2], coarse = coarse_row * op_.coarse[2];
         loops_.enlarge_add(
             pixels, {row_at(fine_, tensors_.inputs[0], image, tile, fine),
