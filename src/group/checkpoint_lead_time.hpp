@@ -7,7 +7,7 @@
 
 namespace hpcai::group {
 
-/// What lies between the last look at which a run goes on and the end of its last checkpoint.
+/// The times between the last poll at which a run continues and the end of its last checkpoint.
 struct StopCosts {
     double copy_seconds = 0;      // of the longest copy to host memory so far
     double write_seconds = 0;     // of the longest write so far; 0: none has been seen
@@ -15,11 +15,11 @@ struct StopCosts {
     std::size_t first_bytes = 0;  // to be written, where none has been
 };
 
-/// How many seconds before the end of run.time_limit_seconds a run is to stop, that it has stopped
-/// by then; never more than half of the limit, or a short one would leave no time to train.
+/// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
+/// the limit, because a short limit would otherwise leave no time to train.
 double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds);
 
-/// What comes behind each so many steps and is not stopped by anything, such as an evaluation.
+/// The phases after every given number of steps that nothing interrupts, such as evaluations.
 class UninterruptiblePhases {
 public:
     void every(std::int64_t steps) { steps_ = steps; }  // 0: there are none
@@ -28,7 +28,7 @@ public:
 
     bool is_due(std::int64_t steps_done) const { return steps_ > 0 && steps_done % steps_ == 0; }
 
-    /// Of the longest so far, where one comes behind so many steps; else 0.
+    /// Returns the seconds of the longest phase so far if one follows `steps_done` steps; else 0.
     double seconds_behind(std::int64_t steps_done) const {
         return is_due(steps_done) ? longest_seconds_ : 0;
     }

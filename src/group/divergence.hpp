@@ -9,12 +9,12 @@
 
 namespace hpcai::group {
 
-/// The audit that failed, with the world ranks and hosts of this rank's group.
+/// Returns the record of a failed audit, with the world ranks and hosts of this rank's group.
 AuditRecord failed_audit(const context::RunContext& context,
                          const training::Divergence& divergence);
 
-/// Why a group ends, in one line: the step, what differs, and on which of the `ranks` ranks that
-/// were compared with them.
+/// Describes a failed audit in one line: the step, what differs, and on which of the `ranks` ranks
+/// that were compared.
 std::string describe_divergence(const AuditRecord& audit, int ranks);
 
 }  // namespace hpcai::group

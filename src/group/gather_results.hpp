@@ -8,8 +8,8 @@
 
 namespace hpcai::group {
 
-/// What each rank of a group knows of its result: at the leader those of all other ranks that have
-/// something in theirs, by rank; elsewhere nothing. Collective in the group.
+/// Returns at the leader the results of all other ranks, by rank, without empty ones; nothing
+/// elsewhere. Collective in the group.
 std::vector<GroupResult> gather_results(comm::Communicator& group, const GroupResult& mine);
 
 }  // namespace hpcai::group

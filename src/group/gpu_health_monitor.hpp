@@ -13,21 +13,21 @@
 
 namespace hpcai::group {
 
-/// Looks once a second how this rank's GPU is while its group trains, in a thread of its own;
-/// nothing where the rank has a CPU or run.meters is none.
+/// Polls the health of this rank's GPU once a second while its group trains, in a thread of its
+/// own. Does nothing if the rank has a CPU or run.meters is none.
 class GpuHealthMonitor {
 public:
     explicit GpuHealthMonitor(const context::RunContext& context);
 
-    /// The last look, behind the last step. May be called again, and does nothing then.
+    /// Polls for the last time, after the last step. Later calls do nothing.
     void finish();
 
-    /// What this rank has seen, of a group that has failed; finishes, and waits for a driver that
-    /// does not answer a few seconds only.
+    /// Finishes and returns the readings of this rank, for a failed group. Waits only a few seconds
+    /// for a driver that does not answer.
     std::vector<DeviceHealthRecord> mine();
 
-    /// At the leader what all ranks have seen, by rank; else nothing. Finishes. Collective in the
-    /// group.
+    /// Finishes and returns the readings of all ranks, by rank, at the leader; nothing elsewhere.
+    /// Collective in the group.
     std::vector<DeviceHealthRecord> gather(comm::Communicator& group, Logger& log);
 
 private:

@@ -19,7 +19,7 @@
 
 namespace hpcai::group {
 
-/// What a checkpoint has beside what the Trainer keeps.
+/// The content of a checkpoint besides the state of the Trainer.
 struct CheckpointContent {
     std::function<void(training::Snapshot&)> save;
     /// Throws Error(data) naming the array that does not fit.
@@ -29,12 +29,13 @@ struct CheckpointContent {
 /// The end of a group that was asked to stop; its code is ExitCode::stopped.
 class GroupStop : public Error {
 public:
-    /// What `status` says of it: stopped, unsaved or terminated, and how long it took.
+    /// `state` is stopped, unsaved or terminated, as `status` shows it; `seconds` is how long it
+    /// took.
     GroupStop(const std::string& message, ProgressState state, double seconds)
         : Error(ExitCode::stopped, message), state_(state), seconds_(seconds) {}
 
     ProgressState state() const { return state_; }
-    /// From the step behind which it stopped until the checkpoint was whole, or could not be.
+    /// Seconds from the last step until the checkpoint was complete or had failed.
     double seconds() const { return seconds_; }
 
 private:
@@ -42,31 +43,31 @@ private:
     double seconds_;
 };
 
-/// The checkpoints of a group, and its end where the run is asked to stop: one on every rank, of
-/// which all make the same calls. A checkpoint is copied to host memory between two steps and
-/// written behind them; the newest whole one is never removed before another is whole.
+/// Writes the checkpoints of a group and ends it when the run is asked to stop. Every rank has one,
+/// and all make the same calls. A checkpoint is copied to host memory between two steps and written
+/// during later ones. The newest complete checkpoint stays until another is complete.
 class GroupCheckpoints final : public training::BetweenSteps {
 public:
-    /// What is given outlives it.
+    /// All arguments outlive the object.
     GroupCheckpoints(const context::RunContext& context, comm::Communicator& group, Logger& log,
                      GroupWatch& watch, CheckpointContent content);
 
-    /// Goes on from the newest checkpoint that is whole on all ranks, or, where none has ever been,
-    /// from the beginning; the log tells of those that are damaged. Returns the steps done. Throws
-    /// Error(data), on all ranks, naming the folder and what is wrong, where checkpoints have been
-    /// whole and none can be used. Collective.
+    /// Resumes from the newest checkpoint that is complete on all ranks, or from the beginning if
+    /// there never was one. Logs damaged checkpoints. Returns the steps done. Throws Error(data),
+    /// on all ranks, naming the folder and the damage, if no complete checkpoint can be used.
+    /// Collective.
     std::int64_t restore(training::Trainer& trainer);
 
-    /// Behind each so many steps comes something that nothing stops, such as an evaluation: a run
-    /// that would not have done with it within its time stops before.
+    /// Registers an uninterruptible phase, such as an evaluation, after every `steps` steps. A run
+    /// stops before a phase that would exceed its time limit.
     void pauses_every(std::int64_t steps) { pauses_.every(steps); }
-    /// What came behind so many steps took so long.
+    /// Notes how long the phase after `steps_done` steps took.
     void pause_ended(std::int64_t steps_done, double seconds);
 
     bool needs_results(std::int64_t steps_done) const override;
-    /// Where one is due, begins a checkpoint, of what Trainer::examine() finds good. About once a
-    /// second looks whether a rank was asked to stop; then writes one and throws GroupStop, on all
-    /// ranks: `terminated` by SIGTERM where an exit ends the job.
+    /// Begins a checkpoint if one is due, after Trainer::examine() accepts the state. About once a
+    /// second checks whether a rank was asked to stop. Then writes a checkpoint and throws
+    /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
 private:

@@ -13,20 +13,20 @@
 
 namespace hpcai::group {
 
-/// Collective.
+/// Returns the largest value of all ranks. Collective.
 std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value);
 
-/// Whose costs they are.
+/// The rank whose costs are recorded, and its communicators.
 struct CostsOf {
     const context::RunContext& context;
     comm::Communicator& group;
-    comm::Communicator& replicas;  // the ranks of this one's slice
+    comm::Communicator& replicas;  // the ranks with the same shard
     comm::GradientReducer& reducer;
     std::int64_t buckets = 0;
-    std::int64_t gradient_bytes = 0;  // of this rank's slice
+    std::int64_t gradient_bytes = 0;  // of this rank's shard
 };
 
-/// What the record has of waits, sums and messages, from what each rank's `costs` were in all of
+/// Fills in the waits, sums and messages of `result` from each rank's `costs` in all
 /// result.record.iterations steps. Returns hidden_seconds_per_step() of this rank. Collective in
 /// the group.
 Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);

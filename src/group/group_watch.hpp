@@ -23,52 +23,52 @@
 
 namespace hpcai::group {
 
-/// What the ranks that still answer have found of those that do not.
+/// The findings of the ranks that still answer about those that do not.
 struct WatchReport {
     std::string failure;           // of the group: what and, on the rank that speaks, who and where
     bool has_lost_leader = false;  // the group's first rank does not answer
     bool speaks = true;            // this rank is the first that does
 };
 
-/// Notices that a rank of this one's group hangs, here or elsewhere, or has died: a watchdog of the
-/// own steps, and a look each second at the next process of the group on this node. One a rank.
+/// Detects a rank of this group that hangs or has died. Every rank has one: a watchdog of its own
+/// steps, which also polls the next process of the group on this node every second.
 class GroupWatch {
 public:
-    /// Everything outlives it. Removes the flight records of programs before. Collective.
+    /// All arguments outlive the object. Removes flight records of earlier programs. Collective.
     GroupWatch(const context::RunContext& context, comm::Communicator& group,
                training::FlightRecorder& recorder);
     ~GroupWatch();
     GroupWatch(const GroupWatch&) = delete;
     GroupWatch& operator=(const GroupWatch&) = delete;
 
-    /// From now on calls that wait for other `ranks`, of the group, look whether they still may.
+    /// Makes calls that wait for other `ranks` of the group check whether they may go on waiting.
     void watch(comm::Communicator& ranks);
 
-    /// The first step begins, `steps_done` of all being done.
+    /// Begins the first step of this program, after `steps_done` steps.
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) when the step came too late.
     void step_done(const training::StepReport& step);
-    /// What is no step begins, such as "checkpoint", and may take `seconds`; below 0: as long as it
-    /// takes.
+    /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; below 0:
+    /// without limit.
     void pause(const char* name, double seconds);
-    /// Behind it.
+    /// Ends that phase.
     void go_on();
-    /// The last step is done.
+    /// Ends the last step.
     void end();
 
-    /// What is allowed to a checkpoint.
+    /// The time limit of a checkpoint.
     double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }
 
-    /// Behind a failure of which some rank is the cause that does not go on: writes this rank's
-    /// flight record and waits a while for those of the others. The first rank that answers says
-    /// from them who is silent or last. Processes of this node that were stopped (SIGSTOP) are
-    /// killed where that ends no others. Not collective.
+    /// Reports a failure that a hanging or dead rank causes. Writes this rank's flight record and
+    /// waits for those of the others. The first rank that answers names the silent or slowest rank
+    /// from them. Kills stopped processes (SIGSTOP) of this node if that ends no others. Not
+    /// collective.
     WatchReport report(const std::string& reason);
 
 private:
     void look();
     std::optional<int> find_next_here() const;
-    /// What is known of another rank.
+    /// The known state of another rank.
     struct Standing {
         std::optional<FlightRecord> record;
         bool answers = false;  // and has not died since

@@ -22,13 +22,12 @@ struct BetweenEpochs {
     const training::StepLog& steps;
 };
 
-/// Adds to `record`, at the leader, what the model is worth after so many epochs, where
-/// run.evaluate_epochs asks for it; behind the last epoch the evaluation of the run says so. The
-/// clock stands still and every bit of the training stays. Collective in the group; a failure on
-/// one rank is thrown on all.
+/// Evaluates the model between two epochs if run.evaluate_epochs asks for it, and adds its quality
+/// to the leader's `record`. The run evaluates after the last epoch anyway. Stops the clock and
+/// does not change the training. Collective in the group; a failure on one rank is thrown on all.
 void evaluate_between(const BetweenEpochs& between, int epochs_done, GroupRecord& record);
 
-/// Adds the quality of the run's evaluation, where run.evaluate_epochs asks for a curve.
+/// Adds the quality of the run's evaluation if run.evaluate_epochs asks for a curve.
 void end_learning_curve(const context::RunContext& context, GroupResult& result);
 
 }  // namespace hpcai::group

@@ -13,21 +13,20 @@
 
 namespace hpcai::group {
 
-/// Shows how far a group is: that of the first on standard error, one live line on a terminal, a
-/// line now and then elsewhere; that of each in its progress.json, every few seconds and when its
-/// state changes. Silent on all ranks but the leaders, and those that speak for one.
+/// Reports the progress of a group. The first group writes to standard error, one live line on a
+/// terminal and occasional lines elsewhere. Each group writes its progress.json every few seconds
+/// and when its state changes. Only leaders and acting leaders report.
 class ProgressReporter {
 public:
-    /// `start` must outlive the object.
+    /// `context` outlives the object.
     explicit ProgressReporter(const context::RunContext& context);
 
-    /// Training begins, at its first step or behind those of an earlier program.
+    /// Begins the training, at its first step or after those of an earlier program.
     void begin();
     void step(const training::StepReport& step);
-    /// Training has ended, evaluation begins.
+    /// Ends the training and begins the evaluation.
     void finish();
-    /// The group has ended in that state, for `failure` unless it has finished; whether its leader
-    /// does not answer and this rank speaks for it.
+    /// Ends the group in that state, with the reason `failure` unless it is complete.
     void end(const std::string& failure, ProgressState state, bool is_acting_leader);
 
 private:

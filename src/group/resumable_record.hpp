@@ -12,8 +12,8 @@
 
 namespace hpcai::group {
 
-/// What becomes part of a group's record while it trains, over the programs that train it; one on
-/// each rank.
+/// The part of a group's record that grows while it trains, over all programs that train it. Every
+/// rank has one.
 class ResumableRecord {
 public:
     struct Sources {
@@ -21,19 +21,19 @@ public:
         comm::GradientReducer& reducer;
         EpochSource& source;
     };
-    /// What is given outlives it.
+    /// All arguments outlive the object.
     ResumableRecord(const Sources& sources, GroupRecord& record)
         : sources_(sources), record_(record) {}
 
-    /// Before costs() and any checkpoint.
+    /// Sets the trainer. Call it before costs() and any checkpoint.
     void watch(const training::Trainer& trainer) { trainer_ = &trainer; }
-    /// The record has it from now on.
+    /// Adds a resumption to the record.
     void add_continuation(const ContinuationRecord& continuation) {
         record_.continuations.push_back(continuation);
     }
-    /// Of all steps.
+    /// Returns the costs of all steps.
     TrainingCosts costs() const;
-    /// `this` outlives it.
+    /// Returns functions that use this object, which outlives them.
     CheckpointContent content();
 
 private:

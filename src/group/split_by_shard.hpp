@@ -8,10 +8,9 @@
 
 namespace hpcai::group {
 
-/// The ranks that train this one's slice of the model: its stage's, or its part's of that; null
-/// where there is one for the whole group. Throws Error(launch)
-/// when the ranks of the group do not keep activations alike, as they send them to each other as
-/// they are. Collective in the group.
+/// Returns the communicator of the ranks with this rank's stage and shard of the model; null if
+/// every rank trains the whole model. Throws Error(launch) if the ranks of the group store
+/// activations in different layouts, because they exchange them unchanged. Collective in the group.
 std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& context,
                                                    const context::Resources& resources,
                                                    comm::Communicator& group);

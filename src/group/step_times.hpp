@@ -16,7 +16,7 @@
 
 namespace hpcai::group {
 
-/// Where the time of a group's steps went.
+/// The times of a group's steps.
 struct StepTimes {
     std::vector<RankRecord> ranks;  // by group rank
     TimeBreakdownRecord breakdown;
@@ -27,19 +27,19 @@ struct StepTimes {
 training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
-/// How long a step's sums of gradients were under way while the rank computed, as far as
-/// `accounting` of this rank knows: with `is_device_sum` by the device's clock.
+/// Returns the seconds per step in which gradient sums overlapped with computation, from this
+/// rank's `accounting`; with `is_device_sum` by the device's clock.
 Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
                                  bool is_device_sum);
 
-/// After training. Collective in the group.
+/// Gathers the times of all ranks after training. Collective in the group.
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
                             const training::StepLog& steps, const Quantity& hidden_seconds);
 
-/// Writes steps.csv, of a group that failed, too. Throws as storage does.
+/// Writes steps.csv, also of a failed group. Throws as storage does.
 void store_steps(const training::StepLog& steps, const std::filesystem::path& directory);
 
-/// Writes ranks.csv and, where there is one, trace.json. Throws as storage does.
+/// Writes ranks.csv and, if there is a trace, trace.json. Throws as storage does.
 void store_step_times(const StepTimes& times, const std::filesystem::path& directory);
 
 }  // namespace hpcai::group

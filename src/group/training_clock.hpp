@@ -7,15 +7,14 @@
 
 namespace hpcai::group {
 
-/// The clock of a group's training, from the end of its start-up; it stands still while a model is
-/// evaluated in between.
+/// The clock of a group's training, from the end of its start-up. It stops during evaluations.
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - still_seconds_); }
-    /// Goes on from `seconds` of another program, beside its own.
+    /// Adds the `seconds` of an earlier program.
     void add(double seconds) { still_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
-    /// After stop().
+    /// Continues after stop().
     void go_on() {
         still_seconds_ = watch_.seconds() - *stopped_at_;
         stopped_at_.reset();

@@ -10,7 +10,7 @@
 
 namespace hpcai::group {
 
-/// What a rank has waited and sent in the steps of a training, as its parts account for it.
+/// The waits and messages of a rank in all steps of a training.
 struct TrainingCosts {
     double input_wait_seconds = 0;
     comm::BucketAccounting sums;
@@ -18,7 +18,7 @@ struct TrainingCosts {
     std::optional<comm::SentBytes> gradients;  // none where a library chooses the messages
     training::MessageAccounting messages;
 
-    /// Of the steps of another program, too.
+    /// Adds the costs of an earlier program's steps.
     void add(const TrainingCosts& earlier);
     void save(training::Snapshot& to) const;
     /// Throws Error(data) naming the array that does not fit.

@@ -8,8 +8,8 @@
 
 namespace hpcai::launch {
 
-/// What a run with groups of `degree` ranks may promise of its bits: what all `ranks` promise of
-/// theirs, and for that their conditions and those of the sums between them.
+/// Returns the guarantee of equal bits for groups of `degree` ranks: the weakest of all `ranks`,
+/// with the conditions of their devices and of the sums between them.
 DeterminismRecord describe_determinism(bool requested, std::span<const context::RankFacts> ranks,
                                        int degree);
 

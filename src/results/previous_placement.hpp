@@ -7,21 +7,21 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
-/// Where ranks were of groups that an earlier program of a run has finished.
+/// The placement of groups that an earlier program of a run completed.
 namespace hpcai::results {
 
-/// Where the ranks of a run are by the program that ends it.
+/// The nodes and hosts of all ranks in the program that ends the run.
 struct NodesOfRanks {
     std::vector<int> nodes;          // [world_rank]
     std::vector<std::string> hosts;  // [world_rank]
 };
 
-/// The nodes of ranks that were on these `hosts`, by world rank, when their group trained: of one
-/// that is where it was that of `now`; of another the node of `now` that has its host's name, where
-/// one has it alone, else a number that no other host has.
+/// Returns the nodes of ranks, by world rank, that were on these `hosts` when their group trained.
+/// A rank that has not moved keeps its node of `now`. Another rank gets the only node of `now` with
+/// its host's name, or a number that no other host has.
 std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts);
 
-/// The groups of `now` on such `nodes`; on its own where they would make other groups of the ranks.
+/// Returns the groups of `now` on such `nodes`; `now` itself if the nodes would change the groups.
 plan::ParallelismController controller_on(const config::Config& config,
                                           const plan::ParallelismController& now,
                                           const std::vector<int>& nodes);

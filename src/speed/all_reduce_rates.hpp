@@ -18,13 +18,13 @@ struct SummingRanks {
     comm::GradientReducer& reducer;
 };
 
-/// Times of sums of 4 KiB to 64 MiB on each rank, within about `seconds`: of the ranks that are
-/// slowest. Collective over all ranks of `meter`, each with a group of its own.
+/// Measures sums of 4 KiB to 64 MiB per rank within about `seconds` and returns the times of the
+/// slowest ranks. Collective over all ranks of `meter`, each with its own group.
 std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
                                               double seconds);
 
-/// The line through the times of the fewest and the most bytes, by which `rates` are in order. None
-/// of fewer than two sizes, or where the larger does not take longer.
+/// Fits a line through the times of the smallest and the largest sum of `rates`, which are in that
+/// order. Empty for fewer than two sizes, or if the larger sum does not take longer.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
 }  // namespace hpcai::speed

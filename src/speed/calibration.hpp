@@ -8,7 +8,7 @@
 
 namespace hpcai::speed {
 
-/// What whole steps are measured with.
+/// The setup of a measurement of whole steps.
 struct CalibrationSetup {
     const config::Config& config;
     device::Precision precision;
@@ -16,9 +16,9 @@ struct CalibrationSetup {
     int samples = 1;                           // of a rank in a step
 };
 
-/// Whole training steps of the configured model on all ranks at once: with `samples` on each, and
-/// with a half and a quarter of these while about `seconds` last; where ranks sum, steps with sums
-/// of as many samples, too. Collective.
+/// Measures whole training steps of the configured model on all ranks at once: with `samples` on
+/// each, then with a half and a quarter of them while about `seconds` last. If ranks sum, measures
+/// steps with sums, too. Collective.
 CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds);
 
 }  // namespace hpcai::speed

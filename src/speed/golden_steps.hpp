@@ -9,9 +9,9 @@
 
 namespace hpcai::speed {
 
-/// SHA-256 of the parameters after 20 training steps of a ResNet-50 on 4 random pictures of 32
-/// pixels a side, in fp32 and with run.deterministic, on the device that `config` asks for. The
-/// same on every rank with such a device. Takes no part in what other ranks do.
+/// Returns the SHA-256 of the parameters after 20 training steps of a ResNet-50 on 4 random
+/// pictures of 32 x 32 pixels, in fp32 and with run.deterministic, on the configured device. It is
+/// the same on every rank with such a device. Not collective.
 std::string golden_digest(const config::Config& config, const device::Cores& cores,
                           const context::PlaceOnNode& place);
 

@@ -10,7 +10,8 @@
 
 namespace hpcai::speed {
 
-/// A graph of one Convolution, Linear or Add, whose inputs and output are others' as in a stage.
+/// Makes a graph of one Convolution, Linear or Add. Other graphs own its inputs and output, as
+/// those of a pipeline stage.
 graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient);
 
 /// One operation by itself, as a network of it alone, on random numbers in device memory.
@@ -23,11 +24,11 @@ public:
         bool needs_input_gradient = true;
     };
 
-    /// Of graph_of(). The device outlives it. Throws Error(internal) when the device
-    /// cannot compute it or has no memory for it.
+    /// Builds the network of graph_of(). The device outlives it. Throws Error(internal) when the
+    /// device cannot compute it or has no memory for it.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
-    /// Those in which it works on values: without that of working copies.
+    /// Returns the passes that compute values, without the cast of working copies.
     std::vector<ops::Pass> passes() const;
     const graph::Graph& graph() const { return network_.graph(); }
     const graph::Node& node() const { return network_.graph().nodes().front(); }

@@ -24,15 +24,15 @@ public:
     device::Device& device() { return device_; }
     comm::Communicator& everyone() { return everyone_; }
     double limit_seconds() const { return limit_seconds_; }
-    /// Of the rank that is furthest behind.
+    /// Returns the elapsed time of the slowest rank.
     double elapsed_seconds();
     bool is_over() { return elapsed_seconds() >= limit_seconds_; }
-    /// The greatest of all ranks.
+    /// Returns the largest value of all ranks.
     double agree(double value);
     double mean(double value);
 
-    /// Median seconds of `work`, mean over ranks; of 3 to 15 runs after one that does not count, as
-    /// many as take about `seconds`.
+    /// Returns the median seconds of `work`, averaged over ranks. Makes 3 to 15 runs, as many as
+    /// take about `seconds`, after one that does not count.
     double seconds_of(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
@@ -51,20 +51,20 @@ struct MeasuredOperation {
     bool needs_input_gradient = true;
 };
 
-/// Convolutions and linear layers of the configured model for so many samples, each shape once;
-/// those with most FLOPs a byte first.
+/// Returns the convolutions and linear layers of the configured model for `samples` samples, each
+/// shape once, those with most FLOPs per byte first.
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute);
 
-/// Square matrix products and convolutions of 256 channels, each a multiple of the one before.
+/// Returns square matrix products, and convolutions of 256 channels, by increasing size.
 std::vector<MeasuredOperation> large_matrix_products();
 std::vector<MeasuredOperation> large_convolutions();
 
-/// "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
+/// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Rates of all passes, within about `seconds` together; what there is no time for says so. Of a
-/// series of large ones it takes no more than there is time for.
+/// Measures the rates of all passes within about `seconds`. Rates without a measurement have the
+/// reason. Large operations that would exceed the time are left out.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);

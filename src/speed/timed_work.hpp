@@ -11,8 +11,7 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Pieces of work timed by the device's clock, which sees no time of launches where they are
-/// recorded.
+/// Times pieces of work by the device's clock. Recorded work includes no time of launches.
 class TimedWork {
 public:
     /// `pieces` enqueue work; with an upload among them they cannot be recorded.
@@ -20,7 +19,7 @@ public:
     TimedWork(const TimedWork&) = delete;
     TimedWork& operator=(const TimedWork&) = delete;
 
-    /// Does the work; seconds of each piece.
+    /// Does the work and returns the seconds of each piece.
     std::vector<double> run();
 
 private:
@@ -32,9 +31,9 @@ private:
     std::unique_ptr<device::Recording> recording_;  // goes before its marks
 };
 
-/// How often a piece of work without uploads is to be done in a row between two marks: on a device
-/// that records, whose clock has long steps, as often as takes a millisecond, 1 to 20 times; else
-/// once. There it is done before it is recorded: a first time may allocate in libraries.
+/// Returns how often to repeat a piece of work without uploads between two marks. The clock of a
+/// device that records is coarse: 1 to 20 times, as many as take a millisecond; else once. Such a
+/// device does the work once before, because libraries may allocate the first time.
 int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

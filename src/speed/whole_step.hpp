@@ -16,9 +16,9 @@
 
 namespace hpcai::speed {
 
-/// The configured model on one rank, whole whatever `parallel` says, with a batch of random numbers
-/// in memory, and training steps of it: upload, working copies, forward, backward with the sums
-/// that `reducer` makes, optimizer.
+/// The whole configured model on one rank, whatever `parallel` is, with a random batch in memory. A
+/// training step is upload, working copies, forward, backward with the sums of `reducer`, and
+/// optimizer.
 class WholeStep {
 public:
     struct Setup {
@@ -32,14 +32,14 @@ public:
     /// Everything in `setup` outlives it. Throws as the device does.
     explicit WholeStep(const Setup& setup);
 
-    /// Seconds of a step, as the trainer takes it: of several between two readings where the device
-    /// is not waited for after each. Collective over the reducer's ranks.
+    /// Returns the seconds of a step as the trainer takes it. If the trainer does not wait for the
+    /// device after each step, averages several. Collective over the reducer's ranks.
     double seconds();
 
     void upload() { batch_.feed(network_); }
-    /// Of the steps so far.
+    /// The log of the steps so far.
     const training::StepLog& phases() const { return phases_; }
-    /// As training::StepRunner has it.
+    /// Returns the same as training::StepRunner.
     double communication_seconds() const { return step_.communication_seconds(); }
     graph::ParameterStore& store() { return store_; }
     graph::Network& network() { return network_; }

@@ -6,21 +6,21 @@
 
 namespace hpcai::group {
 
-/// How long the leader of a group that has trained for `training_seconds` waits for the others:
-/// groups differ by the size of their bootstrap and the speed of their nodes; one that takes half
-/// as long again is given up.
+/// Returns how long the leader of a group that trained for `training_seconds` waits for the others.
+/// Groups differ in the size of their bootstrap and the speed of their nodes. The wait is half of
+/// the training time, but at least run.group_patience_seconds.
 double seconds_for_others(const config::RunConfig& run, double training_seconds);
 
-/// The other groups of a run, by their files, for a rank that can do no more than not end their
-/// processes by its own end.
+/// The other groups of a run, as their files show them. A rank of a failed group uses it to keep
+/// its process alive while the exit would end theirs.
 class PeerGroups {
 public:
-    /// `start` outlives it.
+    /// `context` outlives the object.
     explicit PeerGroups(const context::RunContext& context) : context_(context) {}
 
-    /// Whether no other group needs this rank's launch any more: the result is there, for some
-    /// seconds, or none trains or evaluates, for longer than leaders wait for each other; at once
-    /// where there are no others. To be asked again and again.
+    /// Returns whether no other group needs this process: the result has existed for some seconds,
+    /// or no group has trained or evaluated for longer than leaders wait for each other. True at
+    /// once if there are no other groups. Call it repeatedly.
     bool have_ended();
 
 private:

@@ -80,8 +80,8 @@ inline constexpr int kOperands = 16;
 /// An address for each operand that the graph has, aligned to 16 bytes.
 class Operands {
 public:
-    void*& operator[](Operand operand) { return at_[operand]; }
-    void* operator[](Operand operand) const { return at_[operand]; }
+    void*& operator[](Operand operand) { return at_[static_cast<std::size_t>(operand)]; }
+    void* operator[](Operand operand) const { return at_[static_cast<std::size_t>(operand)]; }
 
 private:
     std::array<void*, kOperands> at_{};
