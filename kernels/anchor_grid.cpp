@@ -8,15 +8,15 @@
 namespace hpcai::kernels {
 
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
-    constexpr std::int64_t kMostAnchors = 1 << 24;  // fp32 holds their numbers
+    constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 holds their numbers
     AnchorGrid grid;
-    if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMostLevels) {
+    if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMaxLevels) {
         fail("kernels have no way for this number of levels of anchors");
     }
     std::int64_t count = 0;
     for (const ops::Anchors::Level& from : anchors.levels) {
         AnchorGrid::Level& to = grid.level[grid.levels++];
-        if (from.cell.empty() || from.cell.size() > AnchorGrid::kMostInCell ||
+        if (from.cell.empty() || from.cell.size() > AnchorGrid::kMaxInCell ||
             from.cell.size() != anchors.levels.front().cell.size()) {
             fail("kernels have no way for this number of anchors in a cell");
         }
@@ -28,7 +28,7 @@ AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
             std::copy(from.cell[place].begin(), from.cell[place].end(), to.cell[place]);
         }
         count += from.height * from.width * static_cast<std::int64_t>(from.cell.size());
-        if (count >= kMostAnchors) fail("kernels have no way for this number of anchors");
+        if (count >= kMaxAnchors) fail("kernels have no way for this number of anchors");
     }
     grid.per_cell = static_cast<int>(anchors.per_cell());
     grid.count = static_cast<int>(count);

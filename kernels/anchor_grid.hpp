@@ -12,19 +12,19 @@
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMostLevels = 6, kMostInCell = 32;  // 4 KiB with what else kernels take
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // 4 KiB with what else kernels take
 
     struct Level {
         int first = 0;  // number of its first anchor
         int height = 0;
         int width = 0;
         int stride = 0;
-        float cell[kMostInCell][4] = {};
+        float cell[kMaxInCell][4] = {};
     };
     int levels = 0;
     int per_cell = 0;
     int count = 0;  // of all levels
-    Level level[kMostLevels];
+    Level level[kMaxLevels];
 
     HPCAI_HOST_DEVICE int count_of(int index) const {
         return level[index].height * level[index].width * per_cell;
@@ -55,8 +55,8 @@ struct AnchorNumbers {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
     int delta_stride = 0;
-    const void* logits[AnchorGrid::kMostLevels] = {};
-    const void* deltas[AnchorGrid::kMostLevels] = {};
+    const void* logits[AnchorGrid::kMaxLevels] = {};
+    const void* deltas[AnchorGrid::kMaxLevels] = {};
 };
 
 /// Where in a tensor of AnchorNumbers the first number of anchor `number` is that has `numbers` of

@@ -132,7 +132,7 @@ __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const Box& anch
 /// An image a block: what is drawn of its chunks.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
-    __shared__ std::uint64_t numbers[kMostSorted];
+    __shared__ std::uint64_t numbers[kMaxSorted];
     const int image = static_cast<int>(blockIdx.x), samples = plan.shape.samples;
     const int candidates = plan.chunks * samples;
     float* targets = plan.of.targets + std::int64_t{image} * samples * 6;
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
-        shape.samples > kMostSorted || shape.most_positive < 0 ||
+        shape.samples > kMaxSorted || shape.most_positive < 0 ||
         shape.most_positive > shape.samples) {
         fail("anchor_targets has no way for this number of images, boxes or samples");
     }

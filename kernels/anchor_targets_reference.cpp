@@ -29,8 +29,8 @@ void write_row(float* row, int number, const ops::BoxDeltas* target) {
     row[5] = target != nullptr ? target->h : 0.0f;
 }
 
-void of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t key,
-              float* targets) {
+void targets_of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t key,
+                      float* targets) {
     const auto iou = overlaps(shape, boxes);
     std::vector<float> highest(static_cast<std::size_t>(shape.boxes), 0.0f);
     for (const auto& of_anchor : iou) {
@@ -74,8 +74,8 @@ void of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t 
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream) {
     for (std::int64_t image = 0; image < shape.images; ++image) {
-        of_image(shape, arguments.boxes + image * shape.boxes * 5, arguments.keys[image],
-                 arguments.targets + image * shape.samples * 6);
+        targets_of_image(shape, arguments.boxes + image * shape.boxes * 5, arguments.keys[image],
+                         arguments.targets + image * shape.samples * 6);
     }
 }
 

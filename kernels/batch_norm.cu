@@ -119,9 +119,9 @@ __global__ void __launch_bounds__(kFinalThreads)
     moments[tiling.channels + channel] = own.variance + own.mean * own.mean;
 }
 
-__global__ void of_moments_kernel(const BatchNormShape shape, const double* moments, int ranks,
-                                  const BatchNormParameters parameters,
-                                  const BatchNormStatistics statistics) {
+__global__ void from_moments_kernel(const BatchNormShape shape, const double* moments, int ranks,
+                                    const BatchNormParameters parameters,
+                                    const BatchNormStatistics statistics) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
     const Moments all = moments_of({moments[channel], moments[shape.channels + channel]}, 0, ranks);
@@ -136,9 +136,9 @@ struct EpilogueSums {
     const float* squares;
 };
 
-__global__ void of_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
-                               const BatchNormParameters parameters,
-                               const BatchNormStatistics statistics) {
+__global__ void from_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
+                                 const BatchNormParameters parameters,
+                                 const BatchNormStatistics statistics) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
     const auto count = static_cast<double>(shape.pixels);
@@ -331,7 +331,7 @@ void batch_norm_statistics(const BatchNormShape& shape,
 void batch_norm_statistics_of_sums(const BatchNormShape& shape,
                                    const BatchNormSumsArguments& arguments, Stream stream) {
     using namespace batch_norm;
-    launch(of_sums_kernel, grid_over_channels(shape.channels, stream), shape,
+    launch(from_sums_kernel, grid_over_channels(shape.channels, stream), shape,
            EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
            arguments.statistics);
 }
@@ -349,8 +349,8 @@ void batch_norm_statistics_of_moments(const BatchNormShape& shape,
                                       const BatchNormSharedMomentsArguments& arguments,
                                       Stream stream) {
     using namespace batch_norm;
-    launch(of_moments_kernel, grid_over_channels(shape.channels, stream), shape, arguments.moments,
-           arguments.ranks, arguments.parameters, arguments.statistics);
+    launch(from_moments_kernel, grid_over_channels(shape.channels, stream), shape,
+           arguments.moments, arguments.ranks, arguments.parameters, arguments.statistics);
 }
 
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,

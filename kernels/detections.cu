@@ -46,7 +46,7 @@ __device__ Box moved_proposal(const Plan& plan, std::int64_t row, int label) {
 
 /// Blocks_x are classes but background, blocks_y images: the list of a class's boxes.
 __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Plan plan) {
-    __shared__ std::uint64_t sorted[kMostSorted];
+    __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, classes = plan.shape.classes;
     const int label = static_cast<int>(blockIdx.x) + 1;
     const std::int64_t first_row = std::int64_t{blockIdx.y} * regions;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
 
 /// An image a block: the best of its lists.
 __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan plan) {
-    __shared__ std::uint64_t sorted[kMostSorted];
+    __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, candidates = (plan.shape.classes - 1) * regions;
     const std::int64_t image = blockIdx.x;
     const std::uint64_t* keys = plan.keys + image * candidates;
@@ -104,10 +104,10 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
 }
 
 Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
-    constexpr int kMostClasses = 1 << 12;  // numbers of regions fit into 31 bits
-    if (shape.images < 1 || shape.classes < 2 || shape.classes > kMostClasses ||
+    constexpr int kMaxClasses = 1 << 12;  // numbers of regions fit into 31 bits
+    if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
-        shape.regions > kMostSorted || shape.limit < 1 || shape.limit > kMostSorted) {
+        shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
         fail("detections has no way for this number of images, regions, classes or detections");
     }
     const std::int64_t lists = std::int64_t{shape.images} * (shape.classes - 1);

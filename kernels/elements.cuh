@@ -37,9 +37,8 @@ inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
 /// A grid whose threads walk over `items` from first_item() by item_stride().
 inline Grid grid_over(std::int64_t items, Stream stream) {
     constexpr std::int64_t kThreads = 256;
-    constexpr std::int64_t kMostBlocks = 132 * 8;  // what an H100's or H200's processors hold
-    const std::int64_t blocks =
-        std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMostBlocks);
+    constexpr std::int64_t kMaxBlocks = 132 * 8;  // what an H100's or H200's processors hold
+    const std::int64_t blocks = std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMaxBlocks);
     return {.blocks_x = static_cast<unsigned>(blocks), .threads = kThreads, .stream = stream};
 }
 __device__ inline std::int64_t first_item() {

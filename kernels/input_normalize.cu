@@ -74,7 +74,7 @@ __global__ void pad_kernel(const StoreNumbersArguments of, const From* from, T* 
 }  // namespace
 
 void input_normalize(const NormalizeArguments& arguments, Stream stream) {
-    if (arguments.channels < 1 || arguments.channels > NormalizeArguments::kMostChannels ||
+    if (arguments.channels < 1 || arguments.channels > NormalizeArguments::kMaxChannels ||
         arguments.padded_channels < arguments.channels) {
         fail("input_normalize has no way for this number of channels");
     }

@@ -10,16 +10,16 @@
 namespace hpcai::kernels {
 
 struct NormalizeArguments {
-    static constexpr int kMostChannels = 32;
+    static constexpr int kMaxChannels = 32;
 
     const std::uint8_t* pixels = nullptr;  // (count, channels), at any address
     tensor::DType dtype = tensor::DType::f32;
-    void* normalized = nullptr;       // (count, padded_channels), at a multiple of 16 bytes
-    std::int64_t count = 0;           // pixels
-    int channels = 0;                 // at most kMostChannels
-    int padded_channels = 0;          // at least `channels`; 4 is fastest
-    float scale[kMostChannels] = {};  // 1 / (255 deviation), rounded from fp64
-    float shift[kMostChannels] = {};  // -mean / deviation, rounded from fp64
+    void* normalized = nullptr;      // (count, padded_channels), at a multiple of 16 bytes
+    std::int64_t count = 0;          // pixels
+    int channels = 0;                // at most kMaxChannels
+    int padded_channels = 0;         // at least `channels`; 4 is fastest
+    float scale[kMaxChannels] = {};  // 1 / (255 deviation), rounded from fp64
+    float shift[kMaxChannels] = {};  // -mean / deviation, rounded from fp64
 };
 
 /// normalized = scale pixel + shift in the first channels, product and sum both rounded to fp32,

@@ -3,23 +3,23 @@
 
 #include <cstdint>
 
-#include "step_numbers.hpp"
+#include "step_scalars.hpp"
 #include "stream.hpp"
 
 namespace hpcai::kernels {
 
 /// Clears numbers->finite where any of gradients (count), at a multiple of 16 bytes, is infinite or
 /// NaN. With gradients that are sums over ranks, every rank comes to the same answer.
-void check_finite(const float* gradients, std::int64_t count, StepNumbers* numbers, Stream stream);
+void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream stream);
 
 /// Ends a step. After finite gradients one more step is taken and good, and after enough of them
 /// the scale doubles unless it would pass `largest`; otherwise the step counts as skipped and the
 /// scale halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.
-void update_loss_scale(const LossScalePolicy& policy, StepNumbers* numbers, Stream stream);
+void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream stream);
 
 namespace reference {
-void check_finite(const float* gradients, std::int64_t count, StepNumbers* numbers, Stream);
-void update_loss_scale(const LossScalePolicy& policy, StepNumbers* numbers, Stream);
+void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream);
+void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream);
 }  // namespace reference
 
 }  // namespace hpcai::kernels

@@ -17,7 +17,7 @@ struct Moments {
 
     /// fp32 could not hold 1 - beta^t of the first steps well.
     template <typename Rule>
-    __device__ void set(const Rule& rule, const StepNumbers& numbers) {
+    __device__ void set(const Rule& rule, const StepScalars& numbers) {
         const double step = static_cast<double>(numbers.taken_steps) + 1;
         gradient_factor = numbers.gradient_factor;
         beta1 = static_cast<float>(rule.beta1);

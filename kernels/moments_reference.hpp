@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "step_numbers.hpp"
+#include "step_scalars.hpp"
 
 namespace hpcai::kernels::reference {
 
@@ -11,7 +11,7 @@ namespace hpcai::kernels::reference {
 class Moments {
 public:
     template <typename Rule>
-    Moments(const Rule& rule, const StepNumbers& numbers)
+    Moments(const Rule& rule, const StepScalars& numbers)
         : beta1_(rule.beta1),
           beta2_(rule.beta2),
           epsilon_(rule.epsilon),

@@ -27,7 +27,7 @@ struct MomentumRule {
         float share;  // of the gradient that enters the velocity
         float rate;   // of the velocity that enters the step
     };
-    __device__ void read(const StepNumbers& from, Numbers& numbers) const {
+    __device__ void read(const StepScalars& from, Numbers& numbers) const {
         numbers.gradient_factor = from.gradient_factor;
         numbers.share = momentum_correction ? 1.0f : from.learning_rate;
         numbers.rate = momentum_correction ? from.learning_rate : 1.0f;
@@ -50,7 +50,7 @@ struct AdamRule {
         Moments moments;
         float rate;
     };
-    __device__ void read(const StepNumbers& from, Numbers& numbers) const {
+    __device__ void read(const StepScalars& from, Numbers& numbers) const {
         numbers.moments.set(rule, from);
         numbers.rate = from.learning_rate;
     }
@@ -72,7 +72,7 @@ struct LambRule {
     device::Lamb rule;
 
     using Numbers = AdamRule::Numbers;
-    __device__ void read(const StepNumbers& from, Numbers& numbers) const {
+    __device__ void read(const StepScalars& from, Numbers& numbers) const {
         numbers.moments.set(rule, from);
         numbers.rate = from.learning_rate;
     }
@@ -92,7 +92,7 @@ struct AdaGradRule {
         float gradient_factor;
         float rate;
     };
-    __device__ void read(const StepNumbers& from, Numbers& numbers) const {
+    __device__ void read(const StepScalars& from, Numbers& numbers) const {
         numbers.gradient_factor = from.gradient_factor;
         numbers.rate = from.learning_rate;
     }

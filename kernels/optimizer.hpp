@@ -6,7 +6,7 @@
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
-#include "step_numbers.hpp"
+#include "step_scalars.hpp"
 #include "stream.hpp"
 
 /// Steps of optimizers over flat fp32 buffers; hpcai/device/optimizer.hpp has their formulas.
@@ -42,7 +42,7 @@ struct UpdateArguments {
     const float* trust_ratios = nullptr;  // (range_count) in device memory; null: all are 1
 
     float weight_decay = 0;
-    const StepNumbers* numbers = nullptr;  // in device memory
+    const StepScalars* numbers = nullptr;  // in device memory
 };
 
 /// The parts of all ranges in device memory, one range's after the other's, and room for sums.

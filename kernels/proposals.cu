@@ -15,7 +15,7 @@ struct Plan {
     Bounds bounds;
     int per_level, limit;
     int length;  // of a list of boxes: the most that a level can have
-    int first_chunk[AnchorGrid::kMostLevels + 1];
+    int first_chunk[AnchorGrid::kMaxLevels + 1];
     std::uint64_t* best_of_chunk;  // (N, chunks, length)
     std::uint64_t* keys;           // (N, levels, length)
     float* boxes;                  // (N, levels, length, 4)
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     level_boxes_kernel(const __grid_constant__ Plan plan) {
-    __shared__ std::uint64_t sorted[kMostSorted];
+    __shared__ std::uint64_t sorted[kMaxSorted];
     const int level = static_cast<int>(blockIdx.x), image = static_cast<int>(blockIdx.y);
     const int chunks = plan.first_chunk[level + 1] - plan.first_chunk[level];
     const std::uint64_t* best =
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
-    __shared__ std::uint64_t sorted[kMostSorted];
+    __shared__ std::uint64_t sorted[kMaxSorted];
     const int image = static_cast<int>(blockIdx.x), candidates = plan.grid.levels * plan.length;
     const std::uint64_t* keys = plan.keys + std::int64_t{image} * candidates;
     const int count =
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
     const AnchorGrid& grid = shape.grid;
     if (shape.images < 1 || shape.images > 65535 / grid.levels || shape.per_level < 1 ||
-        shape.per_level > kMostSorted || shape.limit < 1 || shape.limit > kMostSorted) {
+        shape.per_level > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
         fail("proposals has no way for this number of images or boxes");
     }
     Plan plan{.grid = grid,

@@ -6,7 +6,7 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr int kLevels = RoiAlignShape::kLevels, kMostBins = RoiAlignShape::kMostBins;
+constexpr int kLevels = RoiAlignShape::kLevels, kMaxBins = RoiAlignShape::kMaxBins;
 constexpr int kThreads = 256;
 
 /// A region a block; V neighbouring channels of a bin a thread.
@@ -14,7 +14,7 @@ template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     roi_align_kernel(const __grid_constant__ RoiAlignShape shape,
                      const __grid_constant__ RoiAlignArguments of) {
-    __shared__ AxisSample rows[RoiAlignShape::kMostSamples], columns[RoiAlignShape::kMostSamples];
+    __shared__ AxisSample rows[RoiAlignShape::kMaxSamples], columns[RoiAlignShape::kMaxSamples];
     const std::int64_t region = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), ratio = shape.sampling_ratio;
     const RoiPlace place = roi_place(shape, of.regions + region * shape.region_columns);
@@ -68,8 +68,8 @@ constexpr int kBatch = 16;  // regions weighed together
 
 /// What a tile's lines have of the bins of a batch of regions.
 struct Weights {
-    float of_row[kBatch][kTile][kMostBins];
-    float of_column[kBatch][kTile][kMostBins];
+    float of_row[kBatch][kTile][kMaxBins];
+    float of_column[kBatch][kTile][kMaxBins];
     unsigned row_bins[kBatch][kTile];      // a bit for each bin with a weight
     unsigned strip_bins[kBatch][kStrips];  // with a weight in one of the strip's columns
 };
@@ -249,8 +249,8 @@ void with_vectors(const RoiAlignShape& shape, const Body& body) {
     if (shape.images < 1 || shape.images > 1023 || shape.regions < 1 ||
         std::int64_t{shape.images} * shape.regions > 0x7fffffff || shape.region_columns < 5 ||
         shape.channels < 1 || shape.channels > shape.stored_channels || shape.pooled < 1 ||
-        shape.pooled > kMostBins || shape.sampling_ratio < 1 ||
-        shape.pooled * shape.sampling_ratio > RoiAlignShape::kMostSamples) {
+        shape.pooled > kMaxBins || shape.sampling_ratio < 1 ||
+        shape.pooled * shape.sampling_ratio > RoiAlignShape::kMaxSamples) {
         fail("roi_align has no way for this number of images, regions, channels, bins or samples");
     }
     with_type(shape.dtype, [&]<typename T>() {

@@ -12,7 +12,7 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMostBins = 16, kMostSamples = 64;  // a side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // a side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023

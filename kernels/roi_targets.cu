@@ -58,7 +58,7 @@ __device__ void write(const RoiTargetsShape& shape, const Image& image, int cand
 __global__ void __launch_bounds__(kSelectThreads, 1)
     roi_targets_kernel(const RoiTargetsShape shape, const RoiTargetsArguments of,
                        std::int32_t* matches) {
-    __shared__ std::uint64_t numbers[kMostSorted];
+    __shared__ std::uint64_t numbers[kMaxSorted];
     const std::int64_t index = blockIdx.x;
     const int candidates = shape.proposals + shape.boxes, samples = shape.samples;
     const Image image{of.proposals + index * shape.proposals * 5,
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
-        shape.samples > kMostSorted || shape.most_foreground < 0 ||
+        shape.samples > kMaxSorted || shape.most_foreground < 0 ||
         shape.most_foreground > shape.samples) {
         fail("roi_targets has no way for this number of images, candidates or samples");
     }

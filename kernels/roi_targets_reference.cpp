@@ -26,7 +26,8 @@ const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& 
     return best >= shape.foreground_iou ? found : nullptr;
 }
 
-void of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of, std::int64_t image) {
+void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of,
+                      std::int64_t image) {
     const float* boxes = of.boxes + image * shape.boxes * 5;
     std::vector<MatchedBox> candidates;
     std::vector<int> foreground, background;
@@ -60,7 +61,8 @@ void of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of, std::
 }  // namespace
 
 void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream) {
-    for (std::int64_t image = 0; image < shape.images; ++image) of_image(shape, arguments, image);
+    for (std::int64_t image = 0; image < shape.images; ++image)
+        targets_of_image(shape, arguments, image);
 }
 
 }  // namespace hpcai::kernels::reference

@@ -23,10 +23,10 @@ void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stre
 
 struct RpnLossGradientArguments {
     AnchorNumbers numbers;
-    const float* targets = nullptr;              // (N, S, 6), no anchor twice in an image
-    const float* loss_scale = nullptr;           // one number in device memory
-    void* logits[AnchorGrid::kMostLevels] = {};  // gradients laid out as what they are of; null:
-    void* deltas[AnchorGrid::kMostLevels] = {};  // not wanted
+    const float* targets = nullptr;             // (N, S, 6), no anchor twice in an image
+    const float* loss_scale = nullptr;          // one number in device memory
+    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients laid out as what they are of; null:
+    void* deltas[AnchorGrid::kMaxLevels] = {};  // not wanted
 };
 /// Overwrites the gradients of all anchors with those of the losses times the loss scale.
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,

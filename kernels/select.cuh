@@ -11,7 +11,7 @@
 namespace hpcai::kernels {
 
 inline constexpr unsigned kSelectThreads = 1024;
-inline constexpr int kMostSorted = 4096;
+inline constexpr int kMaxSorted = 4096;
 inline constexpr int kChunk = 16384;  // keys of a block where many are looked through
 
 /// The sum of all threads' values up to this one's own.
@@ -82,7 +82,7 @@ __device__ int select_smallest(const KeyAt& key_at, int count, int most, const T
     return taken;
 }
 
-/// Puts `count` keys in shared memory, which has room for kMostSorted, into ascending order, and
+/// Puts `count` keys in shared memory, which has room for kMaxSorted, into ascending order, and
 /// kNoKey behind them up to the next power of two. Batcher's bitonic sort.
 __device__ inline void sort(std::uint64_t* keys, int count) {
     const int thread = static_cast<int>(threadIdx.x), threads = kSelectThreads;

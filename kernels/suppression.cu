@@ -10,7 +10,7 @@ namespace {
 using Word = unsigned long long;
 
 constexpr int kTile = 64;  // boxes, a bit of a word each
-constexpr int kMostWords = 64;
+constexpr int kMaxWords = 64;
 constexpr int kReducers = 256;
 
 __device__ inline Box box_of(const float4& numbers) {
@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int word
 
 /// A list a block. `gone` are the boxes without a key and those that a better one overlaps.
 __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int words) {
-    __shared__ Word gone[kMostWords], within[kTile], kept;
+    __shared__ Word gone[kMaxWords], within[kTile], kept;
     const std::int64_t list = blockIdx.x;
     const int count = of.counts[list], thread = static_cast<int>(threadIdx.x);
     std::uint64_t* keys = of.keys + list * of.length;
     const Word* overlaps = of.overlaps + list * of.length * words;
-    if (thread < kMostWords) gone[thread] = 0;
+    if (thread < kMaxWords) gone[thread] = 0;
     __syncthreads();
     for (int tile = 0; tile * kTile < count; ++tile) {
         const int row = tile * kTile + thread;
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int
         }
         __syncthreads();
         if (is_row && !(kept >> thread & 1)) keys[row] = kNoKey;
-        constexpr int kRows = kTile * kMostWords / kReducers;  // of a thread
-        const int word = thread % kMostWords, first = thread / kMostWords * kRows;
+        constexpr int kRows = kTile * kMaxWords / kReducers;  // of a thread
+        const int word = thread % kMaxWords, first = thread / kMaxWords * kRows;
         if (word > tile && word * kTile < count) {
             Word all = 0;
             for (int i = first; i < first + kRows; ++i) {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int
 }  // namespace
 
 void suppress(const RankedLists& lists, Stream stream) {
-    if (lists.length < 1 || lists.length > kTile * kMostWords || lists.lists < 1 ||
+    if (lists.length < 1 || lists.length > kTile * kMaxWords || lists.lists < 1 ||
         lists.lists > 65535) {
         fail("suppress has no way for lists of this number or length");
     }

@@ -7,7 +7,7 @@ namespace hpcai::kernels {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kMostBlocks = 132 * 8;
+constexpr std::int64_t kMaxBlocks = 132 * 8;
 constexpr int kUnit = 8;  // elements a thread takes at once; a part begins with a new unit
 
 /// In fp64, where squares of fp32 numbers are exact.
@@ -127,7 +127,7 @@ __global__ void ratios_kernel(UpdateArguments of, UpdateParts parts, Ratio ratio
 }
 
 Grid grid_of_blocks(std::int64_t blocks, Stream stream) {
-    return {.blocks_x = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMostBlocks)),
+    return {.blocks_x = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kMaxBlocks)),
             .threads = kThreads,
             .stream = stream};
 }

@@ -99,9 +99,9 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
 /// `rows` rows of `items` vectors each, of which a thread takes some.
 Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
     constexpr std::int64_t kItems = 2;
-    constexpr std::int64_t kMostBlocks = 65535;
+    constexpr std::int64_t kMaxBlocks = 65535;
     const std::int64_t blocks =
-        std::clamp<std::int64_t>(divide_up(items, kItems * kRowThreads), 1, kMostBlocks);
+        std::clamp<std::int64_t>(divide_up(items, kItems * kRowThreads), 1, kMaxBlocks);
     return {.blocks_x = static_cast<unsigned>(rows),
             .blocks_y = static_cast<unsigned>(blocks),
             .threads = kRowThreads,

@@ -22,8 +22,7 @@ namespace hpcai::benchmark {
 namespace {
 
 /// The leaders that agreed, without the one that writes.
-std::vector<int> living_leaders(const comm::EndGameDecision& decision,
-                                std::span<const int> leaders) {
+std::vector<int> living_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> found;
     for (const comm::GroupStatus& status : decision.statuses()) {
         const bool can_hear =
@@ -35,15 +34,14 @@ std::vector<int> living_leaders(const comm::EndGameDecision& decision,
 }
 
 /// Whether nobody was lost: of a group that failed by a watchdog a rank is, or hangs.
-bool all_answer(const comm::EndGameDecision& decision) {
+bool all_answer(const comm::Membership& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
     });
 }
 
 /// Whose watchdogs have written so: they are not waited for.
-bool do_all_absent_hang(const comm::EndGameDecision& decision,
-                        const std::filesystem::path& output) {
+bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
                !results::hang_of(output, status.group).empty();
@@ -51,7 +49,7 @@ bool do_all_absent_hang(const comm::EndGameDecision& decision,
 }
 
 /// Else some has failed, and where its rank has died the launcher may have ended the others.
-bool have_all_stopped(const comm::EndGameDecision& decision) {
+bool have_all_stopped(const comm::Membership& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.has_stopped();
     });
@@ -82,9 +80,10 @@ void note_absence(const context::RunContext& context, int group) {
 }
 
 /// Longer where checkpoints are large: those of the others are, too.
-comm::EndGameDeadlines deadlines_of(const context::RunContext& context,
-                                    const group::GroupOutcome& mine, double training_seconds) {
-    comm::EndGameDeadlines deadlines;
+comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& context,
+                                                const group::GroupOutcome& mine,
+                                                double training_seconds) {
+    comm::MembershipAgreementDeadlines deadlines;
     deadlines.status_seconds = group::seconds_for_others(context.config.run, training_seconds);
     deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, mine.stop_seconds);
     return deadlines;
@@ -129,7 +128,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
             return {ExitCode::watchdog, false};
         }
         const double seconds = mine.has_lost_leader ? 0 : world_.patience_seconds();
-        const auto next = world_.await_release(context_.controller.leader(group), seconds);
+        const auto next = world_.wait_for_exit_permit(context_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
     results::RunEnd end{ExitCode::internal, false};
@@ -157,7 +156,7 @@ void JobController::wait_until_others_exit(bool speaks) {
     while (!speaks && since_end.seconds() < kSecondsToTell) {
         std::this_thread::sleep_for(kBetweenLooks);
     }
-    world_.expect_no_others();
+    world_.mark_others_gone();
 }
 
 std::vector<int> JobController::leaders() const {
@@ -172,46 +171,48 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
                                     std::ostream& out) {
     const int group = context_.place.group;
     const std::vector<int> leaders = this->leaders();
-    comm::EndGameDeadlines deadlines = deadlines_of(context_, mine, since_training_.seconds());
+    comm::MembershipAgreementDeadlines deadlines =
+        deadlines_of(context_, mine, since_training_.seconds());
     deadlines.longest_seconds = world_.patience_seconds();
-    const comm::Ballot ballot = world_.hold_vote(mine.status, leaders, deadlines);
-    if (!ballot.decision.agreed) return {complain(alone(mine), log), false};
-    if (ballot.decision.anyone_absent() && do_all_absent_hang(ballot.decision, context_.output)) {
-        world_.expect_no_others();
+    const comm::AgreedMembers agreed = world_.agree_on_members(mine.status, leaders, deadlines);
+    if (!agreed.decision.agreed) return {complain(alone(mine), log), false};
+    if (agreed.decision.anyone_absent() && do_all_absent_hang(agreed.decision, context_.output)) {
+        world_.mark_others_gone();
     }
     results::RunEnd end;
     try {
-        end = ballot.decision.anyone_stopped() ? tell_of_stop(ballot, out)
-                                               : vote_and_write(ballot, mine, out);
+        end = agreed.decision.anyone_stopped() ? tell_of_stop(agreed, out)
+                                               : vote_and_write(agreed, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
-        if (group == ballot.decision.writer() && context_.program.repetitions > 1) {
+        if (group == agreed.decision.writer() && context_.program.repetitions > 1) {
             results::note_stop(
                 context_.output.parent_path(),
                 fmt::format("repetition {}: {}", context_.program.repetition, error.what()), out);
         }
         // The other leaders may wait for this one in the vote.
-        if (ballot.leaders != nullptr) {
-            ballot.leaders->announce_failure(Error(end.code, error.what()));
+        if (agreed.leaders != nullptr) {
+            agreed.leaders->announce_failure(Error(end.code, error.what()));
         }
     }
-    const int writer = ballot.decision.writer();
+    const int writer = agreed.decision.writer();
     if (group == writer) {
-        world_.release(living_leaders(ballot.decision, leaders), afterwards(end));
+        world_.release(living_leaders(agreed.decision, leaders), afterwards(end));
     } else {
         // Until the result is whole: an end of this rank could end the writer.
-        const auto next = world_.await_release(leaders[writer], world_.patience_seconds());
+        const auto next = world_.wait_for_exit_permit(leaders[writer], world_.patience_seconds());
         end.another = next == comm::Afterwards::another_run;
     }
     return end;
 }
 
 /// Each group has stored how far it was.
-results::RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const {
-    if (ballot.decision.writer() != context_.place.group) return {};
+results::RunEnd JobController::tell_of_stop(const comm::AgreedMembers& agreed,
+                                            std::ostream& out) const {
+    if (agreed.decision.writer() != context_.place.group) return {};
     std::optional<std::int64_t> step;
     bool is_saved = true;
-    for (const comm::GroupStatus& status : ballot.decision.statuses()) {
+    for (const comm::GroupStatus& status : agreed.decision.statuses()) {
         if (status.state == comm::GroupState::completed) {
             out << fmt::format("group {}: finished\n", status.group);
             continue;
@@ -237,29 +238,29 @@ results::RunEnd JobController::tell_of_stop(const comm::Ballot& ballot, std::ost
                        results::resume_command(context_.controller.layout().ranks, context_.output))
         << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
-    const bool has_died = was_any_terminated(context_) && !have_all_stopped(ballot.decision);
+    const bool has_died = was_any_terminated(context_) && !have_all_stopped(agreed.decision);
     return {has_died ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 
-results::RunEnd JobController::vote_and_write(const comm::Ballot& ballot,
+results::RunEnd JobController::vote_and_write(const comm::AgreedMembers& agreed,
                                               const group::GroupOutcome& mine, std::ostream& out) {
     EnsembleResult ensemble;
-    if (ballot.leaders != nullptr) {
+    if (agreed.leaders != nullptr) {
         const auto workload = group::make_workload(context_.config, run_.samples);
-        ensemble = combine_members(*workload, mine, *ballot.leaders);
+        ensemble = combine_members(*workload, mine, *agreed.leaders);
     }
-    const bool writes = ballot.decision.writer() == context_.place.group;
-    return writes ? write_result(ballot, ensemble, out) : results::RunEnd{};
+    const bool writes = agreed.decision.writer() == context_.place.group;
+    return writes ? write_result(agreed, ensemble, out) : results::RunEnd{};
 }
 
-results::RunEnd JobController::write_result(const comm::Ballot& ballot,
+results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             const EnsembleResult& ensemble, std::ostream& out) {
-    const std::vector<comm::GroupStatus> groups = ballot.decision.statuses();
+    const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
     const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
     if (context_.program.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(
-        context_, {result.record, result.manifest, all_answer(ballot.decision)}, out);
+        context_, {result.record, result.manifest, all_answer(agreed.decision)}, out);
 }
 
 }  // namespace hpcai::benchmark

@@ -42,10 +42,10 @@ public:
 private:
     void wait_until_others_exit(bool speaks);
     results::RunEnd lead(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
-    results::RunEnd tell_of_stop(const comm::Ballot& ballot, std::ostream& out) const;
-    results::RunEnd vote_and_write(const comm::Ballot& ballot, const group::GroupOutcome& mine,
-                                   std::ostream& out);
-    results::RunEnd write_result(const comm::Ballot& ballot, const EnsembleResult& ensemble,
+    results::RunEnd tell_of_stop(const comm::AgreedMembers& agreed, std::ostream& out) const;
+    results::RunEnd vote_and_write(const comm::AgreedMembers& agreed,
+                                   const group::GroupOutcome& mine, std::ostream& out);
+    results::RunEnd write_result(const comm::AgreedMembers& agreed, const EnsembleResult& ensemble,
                                  std::ostream& out);
     std::vector<int> leaders() const;  // world ranks, by group
 

@@ -122,10 +122,10 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
         session.run.emplace(launch::prepare_run(invocation.request, start_up, series));
     RunContext& context = run.context;
     run.launch.roofline = speed::find_ceiling(context, run.resources, everyone);
-    comm::run_together(everyone, [&] { build_model(run, session.training); });
+    comm::collective_try(everyone, [&] { build_model(run, session.training); });
     run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
     std::unique_ptr<Logger> log;
-    comm::run_together(everyone, [&] { log = group::open_group_log(context); });
+    comm::collective_try(everyone, [&] { log = group::open_group_log(context); });
     if (context.place.world_rank == 0) print_start(run, std::cerr);
     run.resources.counters = group::find_counters(context);
     context.program.exit_ends_others = invocation.world.exit_would_end_others();

@@ -122,15 +122,15 @@ StoredGroups look_at_groups(const fs::path& output, const config::Config& config
 }
 
 void require_all(const ScoreRequest& request, const StoredGroups& groups, int ranks) {
-    constexpr std::size_t kMostNamed = 8;
+    constexpr std::size_t kMaxNamed = 8;
     std::vector<std::string> missing;
     for (const comm::GroupStatus& status : groups.statuses) {
         if (status.state == comm::GroupState::completed) continue;
         missing.push_back(fmt::format("group {}: {}", status.group, status.reason_text()));
     }
-    if (missing.size() > kMostNamed) {
-        const std::size_t more = missing.size() - kMostNamed;
-        missing.resize(kMostNamed);
+    if (missing.size() > kMaxNamed) {
+        const std::size_t more = missing.size() - kMaxNamed;
+        missing.resize(kMaxNamed);
         missing.push_back(fmt::format("and {} more", more));
     }
     const std::string resume = results::resume_command(ranks, request.directory);

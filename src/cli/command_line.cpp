@@ -119,7 +119,7 @@ void require_known_arguments(const CLI::App& program, const CLI::App& with_defau
 }
 
 /// What else the library found wrong, as an error of ours.
-Error misuse(const CLI::App& program, const CLI::ParseError& error) {
+Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,
             fmt::format("{}{}; {}", prefix(command), printable(error.what()), see_help(command))};
@@ -285,7 +285,7 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
         return nullptr;
     } catch (const CLI::ParseError& error) {
         require_known_arguments(*app_, with_default);
-        throw misuse(*app_, error);
+        throw usage_error(*app_, error);
     }
     require_known_arguments(*app_, with_default);
     return chosen_;

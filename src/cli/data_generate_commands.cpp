@@ -130,7 +130,7 @@ void add_data_generate_climate_command(Command parent) {
           "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}});
     command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
     data::GenerateClimateOptions& set = options->set;
-    command.add_integer("--samples", set.samples, {1, data::kMostGeneratedSamples},
+    command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
                         fmt::format("snapshots ({})", set.samples));
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);

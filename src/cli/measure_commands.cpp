@@ -43,7 +43,7 @@ ExitCode bench(const BenchOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-constexpr double kMostSeconds = 3600;
+constexpr double kMaxSeconds = 3600;
 
 struct RooflineOptions {
     speed::RooflineRequest request;
@@ -118,7 +118,7 @@ void add_roofline_command(Command parent) {
     command.add_text("--device", options->device, "KIND", "device.kind: auto, cpu or cuda");
     command.add_text("--precision", options->precision, "P",
                      "training.precision, and no other one; default: all that the device has");
-    command.add_number("--seconds", options->request.seconds, between(1, kMostSeconds),
+    command.add_number("--seconds", options->request.seconds, between(1, kMaxSeconds),
                        "to measure for, about (20)");
     command.add_text("--output", options->output, "FILE", "where to write the JSON, too");
     add_json_flag(command, options->json);

@@ -26,8 +26,8 @@
 namespace hpcai::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = 10'000'000;
-constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxRanks = 10'000'000;
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
 
 struct PlanOptions {
     ConfigSource config;
@@ -84,8 +84,8 @@ ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& re
 
 /// Mean size of the files, or of a sample of them, since looking at millions takes long.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
-    constexpr std::size_t kMostFiles = 10'000;
-    const std::size_t step = 1 + index.samples.size() / kMostFiles;
+    constexpr std::size_t kMaxFiles = 10'000;
+    const std::size_t step = 1 + index.samples.size() / kMaxFiles;
     double bytes = 0;
     double files = 0;
     for (std::size_t sample = 0; sample < index.samples.size(); sample += step) {
@@ -136,11 +136,11 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
 }
 
 void add_request_options(Command command, prediction::EstimateRequest& request) {
-    command.add_integer("--ranks", request.ranks, {1, kMostRanks},
+    command.add_integer("--ranks", request.ranks, {1, kMaxRanks},
                         "ranks of the run; not with --sweep");
-    command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMostRanks},
+    command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
                         "ranks of each node");
-    command.add_integer("--samples", request.samples, {1, kMostSamples},
+    command.add_integer("--samples", request.samples, {1, kMaxSamples},
                         "training samples, where data.path is not on this machine");
     command.add_number("--flops-per-rank", request.flops_per_rank, above_zero(),
                        "FLOP/s that a rank sustains in training, for the time");

@@ -104,7 +104,7 @@ void add_score_command(Command parent) {
 }
 
 void add_status_command(Command parent) {
-    constexpr double kLongestSeconds = 86400;
+    constexpr double kMaxSeconds = 86400;
     const auto options = std::make_shared<StatusOptions>();
     const Command command = parent.add_command(
         {"status",
@@ -115,7 +115,7 @@ void add_status_command(Command parent) {
     command.add_text("DIR", options->directory, "",
                      "result directory of a run or of several (run.repeat)", Presence::required);
     command.add_flag("--watch", options->watch, "say it again until there is a result");
-    command.add_number("--interval", options->interval_seconds, between(0.1, kLongestSeconds),
+    command.add_number("--interval", options->interval_seconds, between(0.1, kMaxSeconds),
                        "seconds between two looks of --watch; default: 2");
     command.set_action(options, status);
 }

@@ -27,7 +27,7 @@
 namespace hpcai::cli {
 namespace {
 
-constexpr std::size_t kMostTasks = 1000;  // of an array, by Slurm's default
+constexpr std::size_t kMaxTasks = 1000;  // of an array, by Slurm's default
 
 struct SbatchOptions {
     ConfigSource config;
@@ -69,8 +69,8 @@ std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
                 longer.back().settings.push_back(setting);
             }
         }
-        require(longer.size() <= kMostTasks, ExitCode::usage,
-                "sbatch: --array: expected up to {} combinations, got {}", kMostTasks,
+        require(longer.size() <= kMaxTasks, ExitCode::usage,
+                "sbatch: --array: expected up to {} combinations, got {}", kMaxTasks,
                 longer.size());
         tasks = std::move(longer);
     }
@@ -218,15 +218,15 @@ ExitCode sbatch(const SbatchOptions& options, const Context& context) {
 }
 
 void add_place_options(Command command, SbatchOptions& options) {
-    constexpr std::int64_t kMostNodes = 100'000;
-    constexpr std::int64_t kMostOfANode = 1024;
-    command.add_integer("--nodes", options.job.nodes, {1, kMostNodes}, "nodes of the job",
+    constexpr std::int64_t kMaxNodes = 100'000;
+    constexpr std::int64_t kMaxOfANode = 1024;
+    command.add_integer("--nodes", options.job.nodes, {1, kMaxNodes}, "nodes of the job",
                         Presence::required);
-    command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMostOfANode},
+    command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMaxOfANode},
                         "ranks of each; default: its GPUs, or one");
-    command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMostOfANode},
+    command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxOfANode},
                         "GPUs of each; default: none");
-    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMostOfANode},
+    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxOfANode},
                         "cores of each rank, on nodes that others may share; default: whole nodes");
 }
 

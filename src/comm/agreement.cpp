@@ -26,7 +26,7 @@ std::optional<Error> failure_of(const std::function<void()>& part) {
 
 }  // namespace
 
-void run_together(Communicator& ranks, const std::function<void()>& part) {
+void collective_try(Communicator& ranks, const std::function<void()>& part) {
     const std::optional<Error> mine = failure_of(part);
     std::array<double, 1> ranks_from_failure{mine ? ranks.size() - ranks.rank() : 0.0};
     ranks.all_reduce_max(ranks_from_failure);

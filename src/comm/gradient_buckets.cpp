@@ -81,13 +81,13 @@ void GradientBuckets::progress() {
     {
         const AddElapsedSeconds timer(accounting_.interleaved_seconds);
         for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
-            if (under_way_[bucket].request->test()) see_end(bucket);
+            if (under_way_[bucket].request->test()) mark_complete(bucket);
         }
     }
-    if (open_ == 0) end_hiding();
+    if (open_ == 0) end_overlap();
 }
 
-void GradientBuckets::see_end(std::size_t bucket) {
+void GradientBuckets::mark_complete(std::size_t bucket) {
     Sum& sum = under_way_[bucket];
     if (sum.is_over) return;
     sum.is_over = true;
@@ -96,13 +96,13 @@ void GradientBuckets::see_end(std::size_t bucket) {
 }
 
 /// Behind the call that started the first of the sums under way.
-void GradientBuckets::begin_hiding() {
+void GradientBuckets::begin_overlap() {
     is_hiding_ = true;
     since_hiding_.restart();
     interleaved_before_ = accounting_.interleaved_seconds;
 }
 
-void GradientBuckets::end_hiding() {
+void GradientBuckets::end_overlap() {
     if (!is_hiding_) return;
     is_hiding_ = false;
     accounting_.hidden_seconds +=
@@ -117,12 +117,12 @@ void GradientBuckets::finish() {
         for (const Bucket& bucket : buckets_) complete(bucket);
     }
     if (reducer_.size() > 1) {
-        end_hiding();
+        end_overlap();
         const AddElapsedSeconds timer(accounting_.exposed_seconds);
         for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
             if (!overlap_) begin_sum(bucket);
             under_way_[bucket].request->wait();
-            see_end(bucket);
+            mark_complete(bucket);
             if (!overlap_) under_way_[bucket].request.reset();
         }
     }
@@ -184,7 +184,7 @@ void GradientBuckets::start_ready_buckets() {
             const AddElapsedSeconds timer(accounting_.interleaved_seconds);
             begin_sum(started_);
         }
-        if (!is_hiding_) begin_hiding();
+        if (!is_hiding_) begin_overlap();
     }
 }
 

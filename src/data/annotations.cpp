@@ -114,7 +114,7 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
 AnnotatedPictures read_at_one_rank(comm::Communicator& ranks,
                                    const std::function<AnnotatedPictures()>& read) {
     AnnotatedPictures set;
-    comm::run_together(ranks, [&] {
+    comm::collective_try(ranks, [&] {
         if (ranks.rank() == 0) set = read();
     });
     if (ranks.size() == 1) return set;

@@ -56,7 +56,7 @@ void share(std::vector<ListedFile>& files, comm::Communicator& ranks) {
 
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
     std::vector<ListedFile> files;
-    comm::run_together(ranks, [&] {
+    comm::collective_try(ranks, [&] {
         if (ranks.rank() == 0) files = list_here(path);
     });
     share(files, ranks);
@@ -64,7 +64,7 @@ std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& 
     const auto size = static_cast<std::size_t>(ranks.size());
     // Together after each file, so that none waits for longer than one file takes.
     for (std::size_t first = 0; first < files.size(); first += size) {
-        comm::run_together(ranks, [&] {
+        comm::collective_try(ranks, [&] {
             const std::size_t mine = first + static_cast<std::size_t>(ranks.rank());
             if (mine >= files.size()) return;
             require_same(files[mine]);

@@ -16,12 +16,12 @@
 
 #include "parallel.hpp"
 #include "picture_file.hpp"
-#include "staging/crew.hpp"
 #include "staging/file_facts.hpp"
 #include "staging/local_stage.hpp"
 #include "staging/needs.hpp"
 #include "staging/pack_copy.hpp"
 #include "staging/staged_pictures.hpp"
+#include "staging/worker_pool.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -141,7 +141,7 @@ void DataDuplicator::State::read_manifest(Source& source) {
     const std::filesystem::path path = source.root / storage::kManifestName;
     std::vector<std::byte> is_there(1);
     std::vector<std::byte> bytes;
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
         std::error_code error;
         const bool exists = std::filesystem::exists(path, error);
@@ -152,7 +152,7 @@ void DataDuplicator::State::read_manifest(Source& source) {
     comm::broadcast_bytes(*node, is_there, 0);
     comm::broadcast_bytes(*node, bytes, 0);
     source.has_manifest = is_there[0] != std::byte{0};
-    comm::run_together(
+    comm::collective_try(
         everyone, [&] { source.digests = storage::parse_manifest(storage::text_of(bytes), path); });
 }
 
@@ -198,7 +198,7 @@ void DataDuplicator::State::require_room() const {
 
 /// The node's first rank makes room, alone with the stage.
 void DataDuplicator::State::prepare() {
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
@@ -254,18 +254,18 @@ void DataDuplicator::State::copy() {
         const Piece& one = mine[static_cast<std::size_t>(i)];
         copy_or_check(*one.set, one.pack, stop);
     };
-    std::optional<staging::Crew> crew;
-    comm::run_together(everyone, [&] {
-        crew.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
+    std::optional<staging::WorkerPool> worker_pool;
+    comm::collective_try(everyone, [&] {
+        worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
     });
     std::array<double, 2> any{};  // has failed; is at work
     do {
-        const bool done = crew->wait(kTick);
-        any = {crew->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
+        const bool done = worker_pool->wait(kTick);
+        any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
         everyone.all_reduce_max(any);
     } while (any[0] == 0 && any[1] != 0);
     stop = true;
-    comm::run_together(everyone, [&] { crew->finish(); });
+    comm::collective_try(everyone, [&] { worker_pool->finish(); });
 }
 
 /// From here on the stage belongs to whoever reads it.
@@ -275,10 +275,10 @@ void DataDuplicator::State::share() {
                 "data.staging_directory: '{}' was locked by another program meanwhile",
                 folder.path().string());
     };
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (node->rank() == 0) lock(*opened);
     });
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (node->rank() == 0) return;
         std::unique_ptr<LocalStage::State> folder = open_folder();
         lock(folder->folder);
@@ -330,7 +330,7 @@ void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
     if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
     const Stopwatch watch;
     StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), true};
-    comm::run_together(s.everyone, [&] {
+    comm::collective_try(s.everyone, [&] {
         const std::vector<std::uint8_t> needed =
             staging::needed_samples(s.config, split, request.files, s.place, s.layout);
         set.packs = staging::plan_packs(
@@ -350,7 +350,7 @@ void DataDuplicator::add_files(Split split, const StagingRequest& request) {
     if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
     const Stopwatch watch;
     StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), false};
-    comm::run_together(s.everyone, [&] { set.packs = staging::plan_whole_files(set.source); });
+    comm::collective_try(s.everyone, [&] { set.packs = staging::plan_whole_files(set.source); });
     s.sets[static_cast<std::size_t>(split)] = std::move(set);
     s.seconds += watch.seconds();
 }

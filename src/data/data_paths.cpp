@@ -12,7 +12,7 @@ namespace hpcai::data {
 void require_data_paths(const config::DataConfig& data, comm::Communicator& group) {
     using config::DataKind;
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
-    comm::run_together(group, [&] {
+    comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
         // By the names of their keys, as a run that is resumed elsewhere lacks them.
         for (const auto& [key, path] : {std::pair{"path", data.path},

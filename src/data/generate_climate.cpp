@@ -31,8 +31,8 @@ std::map<std::string, std::string> attributes_of(const GenerateClimateOptions& o
 }
 
 void check(const GenerateClimateOptions& options) {
-    require(options.samples >= 1 && options.samples <= kMostGeneratedSamples, ExitCode::usage,
-            "data generate climate: samples: expected 1 to {}, got {}", kMostGeneratedSamples,
+    require(options.samples >= 1 && options.samples <= kMaxGeneratedSamples, ExitCode::usage,
+            "data generate climate: samples: expected 1 to {}, got {}", kMaxGeneratedSamples,
             options.samples);
     std::error_code error;
     require(!std::filesystem::exists(options.file, error), ExitCode::usage,

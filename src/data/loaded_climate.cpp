@@ -229,7 +229,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
     const auto training_files = climate::list_files(config.data.path, group);
     const auto validation_files = climate::list_files(config.data.validation_path, group);
-    comm::run_together(group, [&] {
+    comm::collective_try(group, [&] {
         const SampleFormat format{config.workload.image_size, config::image_width(config),
                                   kClimateChannels, dtype_of(config.data.climate_precision),
                                   config.data.max_boxes};

@@ -24,9 +24,9 @@ constexpr const char* kRecordsSchema = "hpcai500-records-1";
 constexpr std::array kDTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
 constexpr std::size_t kLargestIndexBytes = std::size_t{1} << 30;  // bytes
 constexpr int kLargestRecordSide = 16'384;                        // pixels
-constexpr std::size_t kMostChannels = 1024;
-constexpr std::int32_t kMostCategories = 1'000'000;
-constexpr std::size_t kLongestGenerator = 256;
+constexpr std::size_t kMaxChannels = 1024;
+constexpr std::int32_t kMaxCategories = 1'000'000;
+constexpr std::size_t kMaxGenerator = 256;
 
 json json_of(const IndexedRecord& record) {
     json boxes = json::array();
@@ -53,7 +53,7 @@ public:
             check(name.is_string(), "channels");
             index.channels.push_back(name.get<std::string>());
         }
-        check(!index.channels.empty() && index.channels.size() <= kMostChannels, "channels");
+        check(!index.channels.empty() && index.channels.size() <= kMaxChannels, "channels");
         index.mean = numbers(document, "mean", index.channels.size());
         index.standard_deviation = numbers(document, "standard_deviation", index.channels.size());
         for (const double deviation : index.standard_deviation) {
@@ -126,7 +126,7 @@ private:
     std::string generator(const json& object) const {
         if (!object.contains("generator")) return "";
         const json& value = object.at("generator");
-        check(value.is_string() && value.get_ref<const std::string&>().size() <= kLongestGenerator,
+        check(value.is_string() && value.get_ref<const std::string&>().size() <= kMaxGenerator,
               "generator");
         return value.get<std::string>();
     }
@@ -142,7 +142,7 @@ private:
         std::vector<Box> boxes;
         for (const json& row : array(record, "boxes")) {
             check(row.is_array() && row.size() == 5 && row[4].is_number_integer(), "boxes");
-            check(row[4] >= 1 && row[4] <= kMostCategories, "boxes");
+            check(row[4] >= 1 && row[4] <= kMaxCategories, "boxes");
             for (const json& edge : row) check(edge.is_number(), "boxes");
             const Box box{row[0].get<float>(), row[1].get<float>(), row[2].get<float>(),
                           row[3].get<float>(), row[4].get<std::int32_t>()};

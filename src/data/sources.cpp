@@ -14,7 +14,7 @@ namespace hpcai::data {
 
 namespace {
 
-constexpr std::size_t kMostReplacements = 1000;  // tried for one bad sample before giving up
+constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before giving up
 constexpr std::byte kPaddingPixel{0};
 
 [[noreturn]] void fail_on(const std::string& name, const std::string& reason) {
@@ -156,7 +156,7 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& 
     const std::int64_t rows = settings_.batch_size / settings_.degree;
     const auto first =
         static_cast<std::size_t>(batch * settings_.batch_size + settings_.group_rank * rows + row);
-    for (std::size_t tried = 0; tried < std::min(entries, kMostReplacements); ++tried) {
+    for (std::size_t tried = 0; tried < std::min(entries, kMaxReplacements); ++tried) {
         const std::size_t position = (first + tried) % entries;
         const std::string reason = try_position(position, out);
         if (reason.empty()) return;

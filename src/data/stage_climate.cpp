@@ -50,7 +50,7 @@ Files files_of(const std::string& path) {
 Files files_of(const std::string& path, comm::Communicator& group) {
     constexpr char kEnd = '\0';  // which no name holds
     std::string text;
-    comm::run_together(group, [&] {
+    comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
         const Files files = files_of(path);
         text = files.root.string() + kEnd;

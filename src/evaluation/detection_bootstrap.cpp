@@ -11,7 +11,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kMostFusedImages = 1e5;  // of all draws: some ten seconds
+constexpr double kMaxFusedImages = 1e5;  // of all draws: some ten seconds
 
 /// Those that a draw has, with their weights in it.
 std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>& weights) {
@@ -28,7 +28,7 @@ std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>&
 
 std::string objection_to_draws(const MemberDraws& draws, std::int64_t images) {
     const auto votes = static_cast<double>(draws.weights.size());
-    if (votes * static_cast<double>(images) <= kMostFusedImages) return "";
+    if (votes * static_cast<double>(images) <= kMaxFusedImages) return "";
     return fmt::format("{} fusions of the detections in {} images are too many",
                        draws.weights.size(), images);
 }

@@ -12,7 +12,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kMostAdditions = 2e10;          // of probabilities: some ten seconds
+constexpr double kMaxAdditions = 2e10;           // of probabilities: some ten seconds
 constexpr std::int64_t kChunkNumbers = 1 << 24;  // of 4 bytes
 
 }  // namespace
@@ -29,7 +29,7 @@ std::string MemberBootstrap::objection() const {
     const double additions =
         static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
                                               static_cast<double>(draws_.of_replicate.size()));
-    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMostAdditions)
+    if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMaxAdditions)
         return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
                        draws_.weights.size(), size_.members, size_.samples, size_.classes);

@@ -9,7 +9,7 @@ namespace hpcai::graph {
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
     : graph_(std::move(graph)), device_(device), options_(options) {
-    numbers_ = device.allocate(sizeof(device::StepNumbers));
+    numbers_ = device.allocate(sizeof(device::StepScalars));
     set_loss_scale(1);
     build(store);
 }
@@ -34,14 +34,14 @@ void Network::build(ParameterStore& store) {
 }
 
 void Network::set_loss_scale(float scale) {
-    const device::StepNumbers numbers{.loss_scale = scale};
-    device_.upload(step_numbers(), std::as_bytes(std::span(&numbers, 1)));
+    const device::StepScalars numbers{.loss_scale = scale};
+    device_.upload(step_scalars(), std::as_bytes(std::span(&numbers, 1)));
 }
 
-device::StepNumbers Network::read_step_numbers() const {
-    device::StepNumbers numbers;
+device::StepScalars Network::read_step_numbers() const {
+    device::StepScalars numbers;
     device_.synchronize();
-    device_.download(std::as_writable_bytes(std::span(&numbers, 1)), step_numbers());
+    device_.download(std::as_writable_bytes(std::span(&numbers, 1)), step_scalars());
     return numbers;
 }
 

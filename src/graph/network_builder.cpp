@@ -21,11 +21,11 @@ bool has_pass(const device::Kernel& kernel, Pass pass) {
 
 void Network::Builder::build() {
     plan_kernels();
-    lay_out_forward();
+    schedule_forward();
     if (is_training()) lay_out_backward();
     place();
     bind();
-    divide_prepare();
+    order_weight_casts();
     expose();
 }
 
@@ -42,7 +42,7 @@ void Network::Builder::plan_kernels() {
              .tf32 = options_.tf32,
              .int8 = options_.int8,
              .rounding = rounding,
-             .statistics_sum = options_.statistics_sum,
+             .sync_batch_norm_reducer = options_.sync_batch_norm_reducer,
              .exchange = options_.exchange});
         Binding binding{.kernel = kernel.get(), .node = &node};
         const device::KernelMemory memory = kernel->memory();
@@ -60,7 +60,7 @@ void Network::Builder::plan_kernels() {
     gradients_.resize(graph_.values().size());
 }
 
-void Network::Builder::lay_out_forward() {
+void Network::Builder::schedule_forward() {
     // Inputs are set before the step runs, so nothing else may lie where they do from its start.
     for (std::size_t value = 0; value < values_.size(); ++value) {
         if (graph_.values()[value].producer == kNoNode) {
@@ -256,8 +256,8 @@ void Network::Builder::bind() {
         tensors.workspace = static_cast<std::byte*>(network_.arena_->data()) + plan_.total_bytes;
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
-        tensors.loss_scale = &network_.step_numbers()->loss_scale;
-        tensors.step = network_.step_numbers();
+        tensors.loss_scale = &network_.step_scalars()->loss_scale;
+        tensors.step = network_.step_scalars();
         if (binding.sum_into >= 0) {
             tensors.output = store_.gradient(binding.sum_into).data();
             tensors.inputs.insert(tensors.inputs.begin(), tensors.output);
@@ -290,7 +290,7 @@ void Network::Builder::bind_parameters(const Binding& binding,
     }
 }
 
-void Network::Builder::divide_prepare() {
+void Network::Builder::order_weight_casts() {
     network_.working_copies_.resize(graph_.parameters().size());
     for (const Binding& binding : bindings_) {
         if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;

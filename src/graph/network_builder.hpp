@@ -38,7 +38,7 @@ private:
     };
 
     void plan_kernels();
-    void lay_out_forward();
+    void schedule_forward();
     void touch_results();
     void touch_outputs();
     void lay_out_backward();
@@ -60,7 +60,7 @@ private:
     void place();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
-    void divide_prepare();
+    void order_weight_casts();
     bool shares_parameters(const Node& node) const;
     void expose();
 

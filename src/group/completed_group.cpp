@@ -89,7 +89,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     GroupOutcome outcome;
     const int number = context.place.group;
     std::int64_t is_finished = 0;
-    comm::run_together(group, [&] {
+    comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
         std::string why;
         auto result =
@@ -103,7 +103,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     if (is_finished == 0) return std::nullopt;
     if (context.config.bagging.out_of_bag) {
         state.drop_training();
-        comm::run_together(group, [&] {
+        comm::collective_try(group, [&] {
             state.model.load(results::group_directory(context.output, number) /
                              "weights.safetensors");
         });

@@ -22,7 +22,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
-constexpr double kMostStepsBetweenLooks = 1000;
+constexpr double kMaxStepsBetweenLooks = 1000;
 
 // The strongest wish of the ranks counts.
 constexpr double kGoOn = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
@@ -106,17 +106,17 @@ bool GroupCheckpoints::was_whole(std::int64_t step) {
 
 /// In the group's log, of which no other rank has any.
 void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
-    constexpr std::size_t kMostNamed = 4;
+    constexpr std::size_t kMaxNamed = 4;
     std::vector<std::string> failures = context::gather_strings(group_, attempt.failure);
     if (group_.rank() != 0) return;
     std::erase(failures, "");
     if (failures.empty()) failures.emplace_back("it is not whole on all ranks");
-    for (std::size_t i = 0; i < std::min(failures.size(), kMostNamed); ++i) {
+    for (std::size_t i = 0; i < std::min(failures.size(), kMaxNamed); ++i) {
         log_.warn("the checkpoint of step {} is not used: {}", step, failures[i]);
     }
-    if (failures.size() <= kMostNamed) return;
+    if (failures.size() <= kMaxNamed) return;
     log_.warn("the checkpoint of step {}: {} more ranks cannot use theirs", step,
-              failures.size() - kMostNamed);
+              failures.size() - kMaxNamed);
 }
 
 /// `failure` is that of this rank, and may be empty.
@@ -128,7 +128,7 @@ void GroupCheckpoints::refuse_all(const std::string& failure) {
                                  "the beginning",
                                  place_.folder.string(), why, context_.place.group));
     };
-    comm::run_together(group_, [&] {
+    comm::collective_try(group_, [&] {
         if (!failure.empty()) throw refusal(failure);
     });
     throw refusal("the ranks' files are not of one program");
@@ -136,7 +136,7 @@ void GroupCheckpoints::refuse_all(const std::string& failure) {
 
 std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     std::vector<std::int64_t> steps;
-    comm::run_together(group_, [&] {
+    comm::collective_try(group_, [&] {
         if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
     });
     broadcast(group_, steps);
@@ -178,7 +178,7 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
     if (steps_done < next_look_ && !pauses_.is_due(steps_done)) return;
-    const double wish = agree_to_stop(trainer, steps_done);
+    const double wish = agree_on_stop(trainer, steps_done);
     if (wish != kGoOn) stop(trainer, steps_done, wish);
 }
 
@@ -233,21 +233,22 @@ std::string GroupCheckpoints::finish_write() {
 
 /// The strongest wish is that of the rank that is asked most urgently; a look costs a small sum,
 /// and where steps are short there is one in many of them.
-double GroupCheckpoints::agree_to_stop(training::Trainer& trainer, std::int64_t steps_done) {
+double GroupCheckpoints::agree_on_stop(training::Trainer& trainer, std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
     const double seconds = since_look_.restart();
-    std::array<double, 2> most{my_wish(trainer, steps_done), seconds / steps};
+    std::array<double, 2> most{local_stop_request(trainer, steps_done), seconds / steps};
     group_.all_reduce_max(most);
     if (next_look_ > 0 && steps_done >= next_look_) look_seconds_ = seconds;
     last_look_ = steps_done;
     const double wait =
-        std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMostStepsBetweenLooks);
+        std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMaxStepsBetweenLooks);
     next_look_ = steps_done + static_cast<std::int64_t>(wait);
     return most[0];
 }
 
 /// Looks lie as far apart as the last two did, or as steps whose results are read.
-double GroupCheckpoints::my_wish(training::Trainer& trainer, std::int64_t steps_done) const {
+double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
+                                            std::int64_t steps_done) const {
     const int signal = StopSignals::received();
     if (signal == SIGUSR1) return kUserSignal;
     if (signal == SIGTERM) return kTerminate;

@@ -46,7 +46,7 @@ private:
 /// Writes the checkpoints of a group and ends it when the run is asked to stop. Every rank has one,
 /// and all make the same calls. A checkpoint is copied to host memory between two steps and written
 /// during later ones. The newest complete checkpoint stays until another is complete.
-class GroupCheckpoints final : public training::BetweenSteps {
+class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
     GroupCheckpoints(const context::RunContext& context, comm::Communicator& group, Logger& log,
@@ -80,8 +80,8 @@ private:
     void tell_of_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
-    double agree_to_stop(training::Trainer& trainer, std::int64_t steps_done);
-    double my_wish(training::Trainer& trainer, std::int64_t steps_done) const;
+    double agree_on_stop(training::Trainer& trainer, std::int64_t steps_done);
+    double local_stop_request(training::Trainer& trainer, std::int64_t steps_done) const;
     [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double wish);
     std::int64_t sum(std::int64_t mine);
 

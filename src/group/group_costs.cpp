@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include <hpcai/comm/sum_traffic.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -48,15 +48,15 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
     sent.all += statistics.sent.all;
     sent.to_other_nodes += statistics.sent.to_other_nodes;
-    const comm::SumTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
+    const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
     if (reducer.size() > 1) result.sum_backend = reducer.backend();
-    const auto per_step = [&](std::int64_t comm::SumTraffic::*of) -> Quantity {
+    const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*of) -> Quantity {
         if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
         return {static_cast<double>(bytes.*of / result.record.iterations), ""};
     };
-    result.sent_bytes_per_step = per_step(&comm::SumTraffic::sent);
-    result.between_nodes_bytes_per_step = per_step(&comm::SumTraffic::between_nodes);
-    result.out_of_node_bytes_per_step = per_step(&comm::SumTraffic::out_of_node);
+    result.sent_bytes_per_step = per_step(&comm::AllReduceTraffic::sent);
+    result.between_nodes_bytes_per_step = per_step(&comm::AllReduceTraffic::between_nodes);
+    result.out_of_node_bytes_per_step = per_step(&comm::AllReduceTraffic::out_of_node);
     result.statistics_sums_per_step =
         largest_of_ranks(group, statistics.sums / result.record.iterations);
     result.statistics_bytes_per_step =

@@ -200,7 +200,8 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
         watch->watch(replicas);
         state.reducer = make_gradient_reducer(context, resources, replicas, log);
-        model.statistics_span().connect(replicas, sum_options_of(context).node_of_rank);
+        model.sync_batch_norm_group().connect(replicas,
+                                              all_reduce_options_of(context).node_of_rank);
         if (number == 0 && group.rank() == 0) {
             for (const std::string& note : resources.samples.notes) log.info("{}", note);
         }
@@ -212,7 +213,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(job, outcome);
-        comm::run_together(group, [&] {
+        comm::collective_try(group, [&] {
             if (group.rank() == 0) store(job, outcome, steps, times);
         });
         if (group.rank() == 0) results::remove_group_checkpoints(context.output, number);

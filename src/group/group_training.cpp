@@ -147,7 +147,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     training::Trainer trainer(
         {config, *share.networks.front(), steps_per_epoch, reducer,
          config::has_pipeline(config.parallel) ? &share : nullptr, &training.steps,
-         &model.statistics_span(), &checkpoints, where_is(context),
+         &model.sync_batch_norm_group(), &checkpoints, where_is(context),
          training::faults_of_environment(), context.place.group},
         *training.resources.device, model.store(), training.group);
     so_far.watch(trainer);

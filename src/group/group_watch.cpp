@@ -23,11 +23,11 @@ namespace {
 constexpr double kFlightIntervalSeconds = 1;
 constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
-constexpr double kLongestForRecords = 300;
+constexpr double kMaxForRecords = 300;
 constexpr double kSecondsToTell = 30;  // of those that have read them, behind that
-constexpr double kLongestToReport = 3600;
+constexpr double kMaxToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
-constexpr std::chrono::milliseconds kLongestBetweenReadings{5000};
+constexpr std::chrono::milliseconds kMaxBetweenReadings{5000};
 constexpr std::size_t kNamed = 4;
 
 std::filesystem::path flights_of(const context::RunContext& context) {
@@ -186,14 +186,14 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
 double GroupWatch::seconds_for_records() const {
     const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
     const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
-    return std::clamp(2 * watchdog_.longest_seconds(), least, kLongestForRecords);
+    return std::clamp(2 * watchdog_.longest_seconds(), least, kMaxForRecords);
 }
 
 /// All ranks of a group may wait for the same one, and together they read its record no more than
 /// a thousand times a second: a shared file system has other things to do.
 std::chrono::milliseconds GroupWatch::between_readings() const {
     return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
-                      kLongestBetweenReadings);
+                      kMaxBetweenReadings);
 }
 
 /// Waits for the word of a rank, unless none can come.
@@ -260,7 +260,7 @@ WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
     if (!context_.program.exit_ends_others) {  // of a file system that hangs
-        guard.emplace(kLongestToReport, ExitCode::watchdog, "the report of a group's end");
+        guard.emplace(kMaxToReport, ExitCode::watchdog, "the report of a group's end");
     }
     write_record(reason, true);
     const Stopwatch watch;

@@ -7,7 +7,7 @@
 #include <hpcai/comm/rank_device.hpp>
 #include <hpcai/device/cuda_library.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
-#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -30,17 +30,17 @@ std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Co
 
 }  // namespace
 
-comm::SumOptions sum_options_of(const context::RunContext& context) {
-    return prediction::sum_options(context.config.communication, context.controller,
-                                   context.place.group,
-                                   context.controller.layout().slice_of(context.place.group_rank));
+comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context) {
+    return prediction::all_reduce_options(
+        context.config.communication, context.controller, context.place.group,
+        context.controller.layout().slice_of(context.place.group_rank));
 }
 
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
                                                              comm::Communicator& group,
                                                              Logger& log) {
     const bool is_on_gpu = !rank.device.uuid().empty();
-    const comm::SumOptions& sums = rank.sums;
+    const comm::AllReduceOptions& sums = rank.sums;
     if (group.size() == 1 || !is_on_gpu) {
         return comm::make_exchange_reducer(group, nullptr, sums);
     }
@@ -75,7 +75,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunC
                                                              Logger& log) {
     return make_gradient_reducer(
         SummingRank{
-            context.config, *resources.device, context.host(), sum_options_of(context),
+            context.config, *resources.device, context.host(), all_reduce_options_of(context),
             plan::statistics_ranks(context.config.training, context.controller.layout()) > 1},
         group, log);
 }

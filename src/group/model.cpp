@@ -35,7 +35,7 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     : device_(*resources.device),
       number_(static_cast<std::uint32_t>(context.place.group)),
       graph_(std::move(graph)),
-      statistics_span_(
+      sync_batch_norm_group_(
           plan::statistics_ranks(context.config.training, context.controller.layout())) {
     const config::TrainingConfig& training = context.config.training;
     const plan::Layout& layout = context.controller.layout();
@@ -69,7 +69,7 @@ void Model::build_networks(const context::RunContext& context,
         .rounding = {.seed = config.run.seed,
                      .model = number_,
                      .rank = static_cast<std::uint32_t>(context.place.group_rank)},
-        .statistics_sum = &statistics_span_,
+        .sync_batch_norm_reducer = &sync_batch_norm_group_,
         .exchange = exchange()};
     networks_.push_back(std::make_unique<graph::Network>(
         config.training.fusion ? graph::fuse_for(graph, device_, options) : graph, device_, *store_,
@@ -88,7 +88,7 @@ std::vector<graph::Network*> Model::networks() const {
     return networks;
 }
 
-comm::PartExchange* Model::exchange() {
+comm::TensorParallelExchange* Model::exchange() {
     return partition_ ? partition_->exchange() : nullptr;
 }
 

@@ -13,7 +13,8 @@ Partition::Partition(const graph::Graph& graph, const config::TrainingConfig& tr
       stages_(
           graph::cut(training.fusion ? graph::fuse(graph) : graph, layout.stages, layout.parts)) {
     if (layout.parts == 1) return;
-    exchange_ = std::make_unique<comm::PartExchange>(layout.parts, layout.part_of(group_rank));
+    exchange_ =
+        std::make_unique<comm::TensorParallelExchange>(layout.parts, layout.part_of(group_rank));
 }
 
 std::unique_ptr<graph::ParameterStore> Partition::take(graph::ParameterStore& whole,

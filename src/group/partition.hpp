@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/graph/split.hpp>
@@ -23,7 +23,7 @@ public:
     /// The graph of this rank's stage and shard.
     const graph::Graph& graph() const { return mine().graph; }
     /// The messages between the shards of a stage; null where there is one shard.
-    comm::PartExchange* exchange() { return exchange_.get(); }
+    comm::TensorParallelExchange* exchange() { return exchange_.get(); }
     /// Copies this rank's parameters out of those of the whole model. `states` is the number of
     /// arrays that the optimizer keeps.
     std::unique_ptr<graph::ParameterStore> take(graph::ParameterStore& whole,
@@ -40,7 +40,7 @@ private:
     plan::Layout layout_;
     std::size_t slice_;
     std::vector<graph::Stage> stages_;  // [slice]
-    std::unique_ptr<comm::PartExchange> exchange_;
+    std::unique_ptr<comm::TensorParallelExchange> exchange_;
 };
 
 }  // namespace hpcai::group

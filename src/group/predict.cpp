@@ -42,7 +42,7 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
     settings.decode_threads = decode_threads(config.data, resources.threads);
     settings.on_bad_sample = config.data.on_bad_sample;
     Evaluation evaluation;
-    comm::run_together(group, [&] {
+    comm::collective_try(group, [&] {
         data::EvaluationSource source(samples, settings);
         source.begin();
         const graph::Graph graph = models::make_inference_model(

@@ -50,7 +50,7 @@ TrainingCosts ResumableRecord::costs() const {
     TrainingCosts costs;
     costs.input_wait_seconds = sources_.source.batches().wait_seconds();
     costs.sums = trainer_->buckets().accounting();
-    costs.statistics = sources_.model.statistics_span().accounting();
+    costs.statistics = sources_.model.sync_batch_norm_group().accounting();
     costs.gradients = sources_.reducer.sent();
     costs.messages = trainer_->messages();
     costs.add(before_);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <hpcai/comm/gradient_buckets.hpp>
-#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/training/snapshot.hpp>
 #include <hpcai/training/step_runner.hpp>
 

@@ -40,15 +40,15 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
 /// "rank 3 on host1", "ranks 2, 3 on host1, host2".
 std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) {
     if (chosen.size() == 1) return rank_on_host(ranks, chosen.front());
-    constexpr std::size_t kMostNamed = 8;
+    constexpr std::size_t kMaxNamed = 8;
     std::string numbers;
     std::set<std::string> hosts;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         hosts.insert(ranks[chosen[i]].host);
-        if (i < kMostNamed) numbers += (i > 0 ? ", " : "") + std::to_string(chosen[i]);
+        if (i < kMaxNamed) numbers += (i > 0 ? ", " : "") + std::to_string(chosen[i]);
     }
-    if (chosen.size() > kMostNamed)
-        numbers += fmt::format(" and {} more", chosen.size() - kMostNamed);
+    if (chosen.size() > kMaxNamed)
+        numbers += fmt::format(" and {} more", chosen.size() - kMaxNamed);
     return fmt::format("ranks {} on {}", numbers, fmt::join(hosts, ", "));
 }
 
@@ -136,7 +136,7 @@ Finding binding(LaunchRanks ranks, const Launch& launch) {
 }
 
 Finding output(LaunchRanks ranks) {
-    constexpr double kLeastBytes = 1e9;
+    constexpr double kMinBytes = 1e9;
     constexpr const char* kShared = "choose a folder on a shared file system with --output";
     if (!ranks[0].output_refusal.empty()) {
         return bad("output", ranks[0].output_refusal, "choose a new directory with --output",
@@ -158,7 +158,7 @@ Finding output(LaunchRanks ranks) {
         std::ranges::min_element(ranks, {}, &RankHealth::free_bytes) - ranks.begin());
     const std::string space =
         format_bytes(static_cast<std::uint64_t>(ranks[least].free_bytes)) + " free";
-    if (ranks[least].free_bytes < kLeastBytes) {
+    if (ranks[least].free_bytes < kMinBytes) {
         return bad("output", fmt::format("{}: {}", rank_on_host(ranks, least), space),
                    "make room, or choose another folder with --output", ExitCode::ok);
     }

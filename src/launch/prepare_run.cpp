@@ -14,8 +14,8 @@
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/launch/prepare_run.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/model_check.hpp>
-#include <hpcai/prediction/sum_options.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/training/faults.hpp>
@@ -87,8 +87,8 @@ data::SampleSets open_samples(const config::Config& config,
     if (config.data.staging == config::Staging::none) {
         return data::make_sample_sets(config, everyone);
     }
-    constexpr int kLeastThreads = 4;  // which wait for files more than they compute
-    data::DataDuplicator duplicator(config, controller, everyone, std::max(kLeastThreads, threads));
+    constexpr int kMinThreads = 4;  // which wait for files more than they compute
+    data::DataDuplicator duplicator(config, controller, everyone, std::max(kMinThreads, threads));
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
@@ -119,7 +119,7 @@ RankDevice open_rank_device(const config::Config& config,
         ranks_sharing_cores(start_up.node_of_world_rank(), cores, everyone),
         controller.place(everyone.rank()).node_rank};
     RankDevice found;
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         found.opened = context::open_device(config, cores, place_on_node);
         const device::Device& device = *found.opened.device;
         found.precision = context::choose_precision(config.training.precision, device);
@@ -150,7 +150,7 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
                           start_up.everyone().size(), ranks_of_fullest_node(nodes));
     plan::ParallelismController controller(layout, nodes);
     const int group = controller.place(start_up.everyone().rank()).group;
-    prediction::sum_options(config.communication, controller, group);  // or throws
+    prediction::all_reduce_options(config.communication, controller, group);  // or throws
     prediction::check_model(config, layout);
     return controller;
 }
@@ -158,7 +158,7 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
 /// Marks the run of a program that injects faults, because no measurement comes of it. Collective.
 void expect_faults(const plan::Layout& layout, comm::Communicator& everyone,
                    data::SampleSets& samples) {
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
     });
     if (training::faults_are_built_in()) object_to_faults({{kFaultsFact, ""}}, samples);
@@ -168,7 +168,7 @@ void expect_faults(const plan::Layout& layout, comm::Communicator& everyone,
 
 config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone) {
     std::string effective;
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         const std::string path =
             request.resume.empty() ? request.config_path : request.resume + "/config.yaml";
@@ -208,7 +208,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     plan::ParallelismController controller = place_ranks(config, start_up);
     const plan::Layout& layout = controller.layout();
     RankDevice rank_device = open_rank_device(config, controller, start_up);
-    comm::run_together(everyone, [&] {  // before samples are copied, which may take hours
+    comm::collective_try(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
         if (resumption) return resumption->check(output, config, layout);
         results::require_new_or_empty(series.number == 1 ? series.folder : output);

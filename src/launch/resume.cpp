@@ -67,7 +67,7 @@ void Resumption::check(const fs::path& folder, const config::Config& config,
 
 Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
     Resumption found;
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         require(fs::is_regular_file(fs::path(request.resume) / "config.yaml"), ExitCode::usage,
                 "{}: expected the result directory of a run, with its config.yaml", request.resume);
@@ -85,7 +85,7 @@ Resumption agree_on_resumption(const context::RunRequest& request, comm::Communi
 
 void Resumption::check_samples(const fs::path& output, data::SampleSets& samples,
                                comm::Communicator& everyone) const {
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
     });
     object_to_faults(begun.environment, samples);

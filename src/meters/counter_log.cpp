@@ -31,7 +31,7 @@ void CounterLog::take(double utc_seconds) {
     for (Row& row : rows_) take(row, utc_seconds);
     ++taken_;
     // Room for the last reading, which may be none of those kept.
-    if ((taken_ - 1) / stride_ + 1 < kMostReadings) return;
+    if ((taken_ - 1) / stride_ + 1 < kMaxReadings) return;
     stride_ *= 2;
     for (Row& row : rows_) {
         std::vector<CounterReading> every_second;

@@ -25,7 +25,7 @@ constexpr std::array kClockEventReasons{
     ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},
     ReasonRow{0x04, "sw_power_cap"}};
 
-constexpr std::size_t kMostXids = 256;
+constexpr std::size_t kMaxXids = 256;
 
 /// A number, or why there is none any more.
 template <typename Number, typename Read>
@@ -86,7 +86,7 @@ struct GpuHealthLog::State {
     void take_xids() {
         std::vector<std::int64_t> more;
         read_into(more, xids_failure, [&] { return xids->take(); });
-        more.resize(std::min(more.size(), kMostXids - numbers.size()));
+        more.resize(std::min(more.size(), kMaxXids - numbers.size()));
         numbers.insert(numbers.end(), more.begin(), more.end());
     }
 };

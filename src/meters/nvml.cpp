@@ -16,7 +16,7 @@ constexpr int kNotSupported = 3;
 constexpr int kTimeout = 10;
 constexpr int kSinceDriverWasLoaded = 0;  // NVML_VOLATILE_ECC
 constexpr unsigned long long kXidCriticalError = 8;
-constexpr std::size_t kMostXidsAtOnce = 64;
+constexpr std::size_t kMaxXidsAtOnce = 64;
 
 }  // namespace
 
@@ -119,7 +119,7 @@ NvmlXids::~NvmlXids() {
 
 std::vector<std::int64_t> NvmlXids::take() {
     std::vector<std::int64_t> xids;
-    while (xids.size() < kMostXidsAtOnce) {
+    while (xids.size() < kMaxXidsAtOnce) {
         Nvml::Event event{};
         const int status = nvml_->event_set_wait_(events_, &event, 0);
         if (status == kTimeout) break;

@@ -44,7 +44,7 @@ private:
 };
 
 // An epoch's length, above N by chance, must still fit into 32 bits.
-constexpr std::uint32_t kMostSamples = std::uint32_t{1} << 31;
+constexpr std::uint32_t kMaxSamples = std::uint32_t{1} << 31;
 
 /// ceil(2^64 x P(k <= index)) of Poisson(1); P(k > 19) is below 2^-62.
 constexpr std::array<std::uint64_t, 20> kPoissonThresholds = {
@@ -75,10 +75,10 @@ DataSampler::DataSampler(const config::BaggingConfig& bagging, std::uint64_t see
                          std::uint32_t samples)
     : sampler_(bagging.sampler), seed_(seed), samples_(samples) {
     require(samples > 0, ExitCode::data, "there is no training sample to draw from");
-    require(samples <= kMostSamples, ExitCode::data,
+    require(samples <= kMaxSamples, ExitCode::data,
             "{} training samples are more than the {} "
             "that one run can number",
-            samples, kMostSamples);
+            samples, kMaxSamples);
     if (sampler_ != config::Sampler::subsample) return;
     const double fraction = bagging.subsample_fraction;
     require(fraction > 0 && fraction <= 1, ExitCode::usage,

@@ -10,7 +10,7 @@
 namespace hpcai::plan {
 namespace {
 
-constexpr std::size_t kMostEntries = 8;  // of one line, so that it stays readable
+constexpr std::size_t kMaxEntries = 8;  // of one line, so that it stays readable
 
 std::string name_of(int node, const std::vector<std::string>& names) {
     const auto index = static_cast<std::size_t>(node);
@@ -112,12 +112,12 @@ std::string describe_group(const ParallelismController& controller, int group,
                            const std::vector<std::string>& node_names) {
     const std::vector<Entry> entries = entries_of(controller, group);
     std::string text;
-    for (std::size_t i = 0; i < std::min(entries.size(), kMostEntries); ++i) {
+    for (std::size_t i = 0; i < std::min(entries.size(), kMaxEntries); ++i) {
         if (i > 0) text += ' ';
         text += draw(entries[i], node_names);
     }
-    if (entries.size() > kMostEntries) {
-        text += fmt::format(" and {} more", entries.size() - kMostEntries);
+    if (entries.size() > kMaxEntries) {
+        text += fmt::format(" and {} more", entries.size() - kMaxEntries);
     }
     return text;
 }

@@ -4,15 +4,15 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/comm/statistics_span.hpp>
-#include <hpcai/comm/sum_traffic.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/group_map.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/estimate.hpp>
 #include <hpcai/prediction/model_check.hpp>
-#include <hpcai/prediction/sum_options.hpp>
 
 #include "memory.hpp"
 #include "staging.hpp"
@@ -21,8 +21,8 @@
 namespace hpcai::prediction {
 namespace {
 
-constexpr int kMostRanks = 10'000'000;
-constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // as plan::DataSampler
+constexpr int kMaxRanks = 10'000'000;
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // as plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
 /// `quantity` x `factor`, or the same reason why there is none.
@@ -41,12 +41,12 @@ void check_rate(const std::optional<double>& rate, std::string_view option, std:
 }
 
 void check(const EstimateRequest& request) {
-    require(request.ranks >= 1 && request.ranks <= kMostRanks, ExitCode::usage,
-            "--ranks: expected 1 to {}, got {}", kMostRanks, request.ranks);
+    require(request.ranks >= 1 && request.ranks <= kMaxRanks, ExitCode::usage,
+            "--ranks: expected 1 to {}, got {}", kMaxRanks, request.ranks);
     require(request.ranks_per_node.value_or(1) >= 1, ExitCode::usage,
             "--ranks-per-node: expected at least 1, got {}", request.ranks_per_node.value_or(1));
-    require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMostSamples,
-            ExitCode::usage, "training samples: expected 1 to {}, got {}", kMostSamples,
+    require(request.samples.value_or(1) >= 1 && request.samples.value_or(1) <= kMaxSamples,
+            ExitCode::usage, "training samples: expected 1 to {}, got {}", kMaxSamples,
             request.samples.value_or(1));
     check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
     check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
@@ -134,8 +134,8 @@ private:
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
         for (int slice = 0; slice < made.slices(); ++slice) {
-            sums_.push_back(sum_options(config_.communication, controller,
-                                        static_cast<int>(widest - groups.begin()), slice));
+            sums_.push_back(all_reduce_options(config_.communication, controller,
+                                               static_cast<int>(widest - groups.begin()), slice));
         }
     }
 
@@ -237,7 +237,8 @@ private:
     /// What the sums of a rank take.
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
-        const comm::SumOptions& options = sums_[stage * static_cast<std::size_t>(layout().parts)];
+        const comm::AllReduceOptions& options =
+            sums_[stage * static_cast<std::size_t>(layout().parts)];
         const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
@@ -264,7 +265,7 @@ private:
             }
             traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
         }
-        const comm::SumTraffic most = comm::estimate_traffic(sums);
+        const comm::AllReduceTraffic most = comm::estimate_traffic(sums);
         traffic.per_step = static_cast<double>(most.sent);
         traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};
         traffic.out_of_node = {static_cast<double>(most.out_of_node), ""};
@@ -312,7 +313,7 @@ private:
     const config::Config& config_;
     const EstimateRequest& request_;
     Estimate estimate_;
-    std::vector<comm::SumOptions> sums_;  // [slice] of the group that spans most nodes
+    std::vector<comm::AllReduceOptions> sums_;  // [slice] of the group that spans most nodes
 };
 
 }  // namespace

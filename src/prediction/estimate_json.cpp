@@ -13,8 +13,8 @@ using nlohmann::ordered_json;
 
 /// Whole numbers without a decimal point, as far as a double holds them exactly.
 ordered_json number(double value) {
-    constexpr double kMostExact = 9007199254740992.0;
-    if (value != std::floor(value) || std::abs(value) > kMostExact) return value;
+    constexpr double kMaxExact = 9007199254740992.0;
+    if (value != std::floor(value) || std::abs(value) > kMaxExact) return value;
     return static_cast<std::int64_t>(value);
 }
 

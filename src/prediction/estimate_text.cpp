@@ -52,8 +52,8 @@ private:
 
 /// Which ranks of a group hold which slice of the model, where they are few enough to be read.
 void print_slices(Page& page, const plan::Layout& layout) {
-    constexpr int kMostRanks = 16;
-    if (layout.slices() == 1 || layout.degree > kMostRanks) return;
+    constexpr int kMaxRanks = 16;
+    if (layout.slices() == 1 || layout.degree > kMaxRanks) return;
     for (int stage = 0; stage < layout.stages; ++stage) {
         for (int replica = 0; replica < layout.data_degree(); ++replica) {
             const int first = layout.group_rank_of(stage, replica);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/base/error.hpp>
-#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::prediction {
 namespace {
 
-comm::SumAlgorithm algorithm_of(config::AllReduceAlgorithm algorithm) {
+comm::AllReduceAlgorithm algorithm_of(config::AllReduceAlgorithm algorithm) {
     switch (algorithm) {
         case config::AllReduceAlgorithm::torus_2d:
-            return comm::SumAlgorithm::torus_2d;
+            return comm::AllReduceAlgorithm::torus_2d;
         case config::AllReduceAlgorithm::hierarchical:
-            return comm::SumAlgorithm::hierarchical;
+            return comm::AllReduceAlgorithm::hierarchical;
         case config::AllReduceAlgorithm::all_reduce:
             break;
     }
-    return comm::SumAlgorithm::all_reduce;
+    return comm::AllReduceAlgorithm::all_reduce;
 }
 
 comm::WireFormat format_of(config::CommunicationPrecision precision) {
@@ -33,13 +33,14 @@ comm::WireFormat format_of(config::CommunicationPrecision precision) {
 
 }  // namespace
 
-comm::SumOptions sum_options(const config::CommunicationConfig& communication,
-                             const plan::ParallelismController& controller, int group, int slice) {
-    comm::SumOptions options{algorithm_of(communication.algorithm),
-                             format_of(communication.precision),
-                             communication.torus_columns,
-                             {},
-                             communication.ranks_per_node};
+comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
+                                          const plan::ParallelismController& controller, int group,
+                                          int slice) {
+    comm::AllReduceOptions options{algorithm_of(communication.algorithm),
+                                   format_of(communication.precision),
+                                   communication.torus_columns,
+                                   {},
+                                   communication.ranks_per_node};
     const plan::Layout& layout = controller.layout();
     const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
@@ -48,7 +49,7 @@ comm::SumOptions sum_options(const config::CommunicationConfig& communication,
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }
-    if (options.algorithm == comm::SumAlgorithm::torus_2d) {
+    if (options.algorithm == comm::AllReduceAlgorithm::torus_2d) {
         comm::columns_of_torus(options.torus_columns, ranks);
     }
     return options;

@@ -126,10 +126,10 @@ void put_quantity(ordered_json& object, const std::string& key, const Quantity& 
 
 SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
                   const SweepRange& range) {
-    constexpr int kMostRanks = 1'000'000;
-    require(range.first >= 1 && range.first <= range.last && range.last <= kMostRanks,
+    constexpr int kMaxRanks = 1'000'000;
+    require(range.first >= 1 && range.first <= range.last && range.last <= kMaxRanks,
             ExitCode::usage, "--sweep: expected ranks=A..B with 1 <= A <= B <= {}, got {}..{}",
-            kMostRanks, range.first, range.last);
+            kMaxRanks, range.first, range.last);
     return Sweeper(config, request).sweep(range);
 }
 

@@ -97,12 +97,12 @@ bool is_being_taken_up(const fs::path& output) {
 std::shared_ptr<FileLock> share_directory(const context::RunContext& context,
                                           std::shared_ptr<FileLock> lock,
                                           comm::Communicator& everyone) {
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (!lock) return;
         lock->share();
         require_not_taken(context.output, *lock);
     });
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (context.place.group_rank != 0 || lock) return;
         lock = lock_directory(context.output, FileLock::Kind::shared);
     });

@@ -115,7 +115,7 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          const LaunchRecord& launch,
                                                          std::shared_ptr<storage::FileLock> lock,
                                                          comm::Communicator& everyone) {
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         if (context.resumes) {
             remove_progress(context.output);  // of the program that ended

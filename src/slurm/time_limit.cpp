@@ -7,7 +7,7 @@
 namespace hpcai::slurm {
 namespace {
 
-constexpr std::int64_t kLongestSeconds = std::int64_t{3650} * 86400;
+constexpr std::int64_t kMaxSeconds = std::int64_t{3650} * 86400;
 
 /// The numbers between ':' in `text`; nothing unless they are one to three of up to 9 digits.
 std::optional<std::array<std::int64_t, 3>> numbers_of(std::string_view text, std::size_t& count) {
@@ -44,9 +44,9 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
     const auto& [first, second, third] = *numbers;
     const std::int64_t seconds =
         from_hours ? first * 3600 + second * 60 + third : first * 60 + second;
-    if (days > kLongestSeconds / 86400 || seconds > kLongestSeconds) return std::nullopt;
+    if (days > kMaxSeconds / 86400 || seconds > kMaxSeconds) return std::nullopt;
     const std::int64_t all = days * 86400 + seconds;
-    return all <= kLongestSeconds ? std::optional(all) : std::nullopt;
+    return all <= kMaxSeconds ? std::optional(all) : std::nullopt;
 }
 
 }  // namespace hpcai::slurm

@@ -16,7 +16,7 @@ constexpr std::array<std::size_t, 5> kSizes{std::size_t{4} << 10, std::size_t{64
                                             std::size_t{1} << 20, std::size_t{16} << 20,
                                             std::size_t{64} << 20};
 constexpr int kFewestSums = 3;
-constexpr int kMostSums = 20;
+constexpr int kMaxSums = 20;
 
 class SumBench {
 public:
@@ -65,7 +65,7 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRan
         if (rates.size() >= 2 && growth * before > seconds) break;
         const double first = benches[index]->run();
         const int sums = static_cast<int>(
-            std::clamp(each / std::max(first, 1e-9), double{kFewestSums}, double{kMostSums}));
+            std::clamp(each / std::max(first, 1e-9), double{kFewestSums}, double{kMaxSums}));
         std::vector<double> all;
         for (int sum = 0; sum < sums; ++sum) all.push_back(benches[index]->run());
         before = median(std::move(all));

@@ -151,7 +151,8 @@ private:
 
     std::string operation_of(const std::string& name) const {
         const graph::Node* node = node_of(name);
-        return node == nullptr ? "gradient_sum" : std::string(ops::name_of(node->operation));
+        return node == nullptr ? "gradient_accumulator"
+                               : std::string(ops::name_of(node->operation));
     }
 
     void add_work(const graph::Step& step, BenchOperation& operation) const {

@@ -17,7 +17,7 @@ namespace hpcai::speed {
 namespace {
 
 constexpr int kFewestSteps = 3;
-constexpr int kMostSteps = 15;
+constexpr int kMaxSteps = 15;
 
 class Calibration {
 public:
@@ -27,13 +27,13 @@ public:
     /// Median seconds of a step; of the slowest rank in each.
     double step_seconds(int samples, comm::GradientReducer& reducer, double seconds) {
         std::unique_ptr<WholeStep> step;
-        comm::run_together(meter_.everyone(), [&] {
+        comm::collective_try(meter_.everyone(), [&] {
             step = std::make_unique<WholeStep>(WholeStep::Setup{
                 setup_.config, meter_.device(), setup_.precision, reducer, samples});
         });
         const double before = meter_.agree(step->seconds());  // libraries may allocate in the first
-        const int steps = static_cast<int>(
-            std::clamp(seconds / before, double{kFewestSteps}, double{kMostSteps}));
+        const int steps =
+            static_cast<int>(std::clamp(seconds / before, double{kFewestSteps}, double{kMaxSteps}));
         std::vector<double> all;
         for (int i = 0; i < steps; ++i) {
             all.push_back(meter_.agree(step->seconds()));

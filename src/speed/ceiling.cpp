@@ -64,7 +64,7 @@ CeilingRecord read(const context::RunContext& context, const context::Resources&
                    comm::Communicator& everyone) {
     const std::string& path = context.config.run.roofline;
     std::vector<std::byte> bytes;
-    comm::run_together(everyone, [&] {
+    comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
     });
     comm::broadcast_bytes(everyone, bytes, 0);  // any rank may come to write the record

@@ -166,7 +166,7 @@ private:
     std::string check_rank_devices() {
         std::string device;
         std::string uuid;
-        comm::run_together(everyone(), [&] {
+        comm::collective_try(everyone(), [&] {
             const context::OpenDevice opened = context::open_device(config_, cores_, place_);
             context::choose_precision(config_.training.precision, *opened.device);
             device = opened.device->description();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kRunsBefore = 4;  // those that do not count, of a device that records
 constexpr int kFewestRuns = 3;
-constexpr int kMostRuns = 15;
+constexpr int kMaxRuns = 15;
 // One of a series against the one before, its work and its numbers.
 constexpr double kTimesSlower = 8, kTimesLarger = 8;
 
@@ -61,7 +61,7 @@ Measured measure(RateMeter& meter, const MeasuredOperation& one, const device::P
                  double seconds) {
     const double began = meter.elapsed_seconds();
     std::unique_ptr<OperationBench> bench;
-    comm::run_together(meter.everyone(), [&] {
+    comm::collective_try(meter.everyone(), [&] {
         bench = std::make_unique<OperationBench>(
             one.operation, OperationBench::Setup{meter.device(), precision, device::Mode::training,
                                                  one.needs_input_gradient});
@@ -118,7 +118,7 @@ double RateMeter::seconds_of(const std::function<void()>& work, double seconds, 
                     has_upload);
     const double first = agree(timed.run()[0]);
     const int runs = static_cast<int>(
-        std::clamp(seconds / std::max(first, 1e-9), double{kFewestRuns}, double{kMostRuns}));
+        std::clamp(seconds / std::max(first, 1e-9), double{kFewestRuns}, double{kMaxRuns}));
     std::vector<double> all;
     for (int run = 0; run < runs; ++run) all.push_back(timed.run()[0] / in_a_row);
     return mean(median(std::move(all)));

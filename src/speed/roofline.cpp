@@ -12,7 +12,7 @@
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/launch/run_under_mpi.hpp>
-#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/speed/roofline.hpp>
 
 #include "all_reduce_rates.hpp"
@@ -125,7 +125,7 @@ private:
             launch::ranks_sharing_cores(ranks_.node_of_rank, cores, ranks_.everyone);
         const auto before = ranks_.node_of_rank.begin() + ranks_.everyone.rank();
         const auto local_rank = std::count(ranks_.node_of_rank.begin(), before, ranks_.node());
-        comm::run_together(ranks_.everyone, [&] {
+        comm::collective_try(ranks_.everyone, [&] {
             device_ = context::open_device(config_, cores, {sharing, static_cast<int>(local_rank)})
                           .device;
             precision_ = context::choose_precision(config_.training.precision, *device_);
@@ -179,7 +179,7 @@ private:
         const plan::ParallelismController one_group({.ranks = ranks, .degree = ranks},
                                                     ranks_.node_of_rank);
         add_sums("run", 0, one_group.place(ranks_.everyone.rank()).group_rank,
-                 prediction::sum_options(config_.communication, one_group, 0));
+                 prediction::all_reduce_options(config_.communication, one_group, 0));
         if (ranks_.nodes() == 1) return;
         const int rank = ranks_.everyone.rank();
         const auto before = ranks_.node_of_rank.begin() + rank;
@@ -189,7 +189,7 @@ private:
         add_sums("between nodes", local, rank, {});
     }
 
-    void add_sums(const std::string& scope, int color, int key, comm::SumOptions options) {
+    void add_sums(const std::string& scope, int color, int key, comm::AllReduceOptions options) {
         auto group = ranks_.everyone.split(color, key);
         if (options.node_of_rank.empty()) {
             // Where they are does not matter to a sum of all with all.
@@ -240,7 +240,7 @@ ExitCode run_roofline(const RooflineRequest& request,
         const MeasuredRanks ranks{start_up.everyone(), start_up.node_of_world_rank(),
                                   start_up.hostnames()[rank]};
         const RooflineRecord record = RooflineSession(request, ranks).measure();
-        comm::run_together(start_up.everyone(), [&] {
+        comm::collective_try(start_up.everyone(), [&] {
             if (world.rank() == 0) use(record);
         });
         return ExitCode::ok;

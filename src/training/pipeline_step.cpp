@@ -11,7 +11,7 @@
 #include <hpcai/training/pipeline_step.hpp>
 #include <hpcai/training/training_step.hpp>
 
-#include "gradient_sum.hpp"
+#include "gradient_accumulator.hpp"
 #include "sample_messages.hpp"
 #include "stage_boundary.hpp"
 #include "step_parts.hpp"
@@ -78,7 +78,7 @@ private:
             : Progress(progress), buckets_(buckets) {}
         void after(const graph::Step& step) override {
             Progress::after(step);
-            hand_over(step, buckets_);
+            notify_buckets(step, buckets_);
         }
 
     private:
@@ -115,7 +115,7 @@ private:
     device::LossScalePolicy loss_scale_;
     std::span<const float> checked_;  // must be finite
     std::unique_ptr<device::Update> update_;
-    GradientSum sum_;
+    GradientAccumulator sum_;
     comm::GradientBuckets buckets_;
     StageBoundary boundary_;
     Route labels_out_;
@@ -170,7 +170,7 @@ PipelineStep::Worker::Worker(const PipelineSetup& setup)
 
 void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, bool has_failed) {
     enter(log_, Phase::forward);
-    set_number(device_, first_network(), &device::StepNumbers::learning_rate,
+    set_number(device_, first_network(), &device::StepScalars::learning_rate,
                static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     refresh_copies();
@@ -188,7 +188,7 @@ void PipelineStep::Worker::run(const data::Batch* batch, double learning_rate, b
     enter(log_, Phase::optimizer);
     agree();
     update_->run();
-    device_.finish_step(loss_scale_, first_network().step_numbers());
+    device_.finish_step(loss_scale_, first_network().step_scalars());
     enter(log_, Phase::other);
     reducer_.end_step();
     accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
@@ -277,7 +277,7 @@ void PipelineStep::Worker::forward(int micro_batch) {
     enter(log_, Phase::forward);
     network.forward(progress);
     for (const std::span<const float> losses : network.losses()) {
-        if (counts_losses()) device_.add_losses(losses, network.step_numbers());
+        if (counts_losses()) device_.add_losses(losses, network.step_scalars());
     }
     enter(log_, Phase::communication);
     boundary_.send_values(network);
@@ -291,7 +291,7 @@ void PipelineStep::Worker::backward(int micro_batch) {
     wait_until([&] { return boundary_.has_gradients(); });
     boundary_.take_gradients(network);
     enter(log_, Phase::backward);
-    set_number(device_, network, &device::StepNumbers::micro_batch,
+    set_number(device_, network, &device::StepScalars::micro_batch,
                static_cast<std::uint32_t>(micro_batch));
     if (micro_batch + 1 == layout().micro_batches) {
         LastProgress last_progress(progress, buckets_);
@@ -309,7 +309,7 @@ void PipelineStep::Worker::backward(int micro_batch) {
 void PipelineStep::Worker::agree() {
     constexpr double good = 0, not_finite = 1, failed = 2;
     graph::Network& network = first_network();
-    device_.check_finite(checked_, network.step_numbers());
+    device_.check_finite(checked_, network.step_scalars());
     reducer_.check();
     double worst = good;
     if (network.read_step_numbers().finite == 0) worst = not_finite;
@@ -320,7 +320,7 @@ void PipelineStep::Worker::agree() {
     has_failed_ = worst == failed;
     if (worst == good) return;
     reducer_.leave_out_step();
-    set_number(device_, network, &device::StepNumbers::finite, std::uint32_t{0});
+    set_number(device_, network, &device::StepScalars::finite, std::uint32_t{0});
 }
 
 template <typename Done>
@@ -343,8 +343,8 @@ double PipelineStep::Worker::communication_seconds() const {
 StepResults PipelineStep::Worker::read() {
     reducer_.check();
     buckets_.read_times();
-    const device::StepNumbers numbers = first_network().read_step_numbers();
-    set_number(device_, first_network(), &device::StepNumbers::loss_sum, 0.0);
+    const device::StepScalars numbers = first_network().read_step_numbers();
+    set_number(device_, first_network(), &device::StepScalars::loss_sum, 0.0);
     std::array<double, 2> sums{numbers.loss_sum,
                                static_cast<double>(std::exchange(unread_samples_, 0))};
     enter(log_, Phase::communication);

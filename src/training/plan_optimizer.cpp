@@ -73,7 +73,7 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
 
 device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store) {
     device::OptimizerTensors tensors{
-        store.parameters(), store.gradients(), {}, network.step_numbers()};
+        store.parameters(), store.gradients(), {}, network.step_scalars()};
     for (int state = 0; state < store.states(); ++state) {
         tensors.states.at(static_cast<std::size_t>(state)) = store.state(state);
     }

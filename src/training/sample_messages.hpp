@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include <hpcai/device/channel_exchange.hpp>
+#include <hpcai/device/shard_exchange.hpp>
 
 namespace hpcai::training {
 

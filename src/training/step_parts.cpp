@@ -13,7 +13,7 @@ namespace {
 constexpr float kFirstDynamicScale = 65536;
 constexpr float kLargestDynamicScale = 16777216;
 
-constexpr const char* kNumbersName = "step_numbers";
+constexpr const char* kNumbersName = "step_scalars";
 
 /// Of each bucket, where sums are made and the reducer feeds something back.
 template <typename Visit>
@@ -61,7 +61,7 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     return policy;
 }
 
-void hand_over(const graph::Step& step, comm::GradientBuckets& buckets) {
+void notify_buckets(const graph::Step& step, comm::GradientBuckets& buckets) {
     for (const graph::ParameterId parameter : step.final_gradients) {
         buckets.ready(static_cast<std::size_t>(parameter));
     }
@@ -84,7 +84,7 @@ void start_loss_scale(const config::TrainingConfig& training, const device::Loss
                       device::Device& device, graph::Network& network) {
     const float scale = first_loss_scale(training, policy.dynamic);
     network.set_loss_scale(scale * policy.loss_weight);
-    set_number(device, network, &device::StepNumbers::gradient_factor, 1 / scale);
+    set_number(device, network, &device::StepScalars::gradient_factor, 1 / scale);
 }
 
 std::span<const float> checked_gradients(const graph::Network& network,
@@ -97,21 +97,21 @@ std::span<const float> checked_gradients(const graph::Network& network,
 }
 
 void save_numbers(const graph::Network& network, Snapshot& to) {
-    const device::StepNumbers numbers = network.read_step_numbers();
+    const device::StepScalars numbers = network.read_step_numbers();
     to.put_numbers(kNumbersName, {numbers.learning_rate, numbers.loss_scale,
                                   numbers.gradient_factor, static_cast<double>(numbers.good_steps),
                                   static_cast<double>(numbers.skipped_steps),
                                   static_cast<double>(numbers.taken_steps), numbers.loss_sum});
 }
 
-device::StepNumbers restore_numbers(const Snapshot& from, device::Device& device,
+device::StepScalars restore_numbers(const Snapshot& from, device::Device& device,
                                     graph::Network& network) {
     const std::span<const double> stored = from.numbers(kNumbersName, 7);
     const auto counter = [&](double value) {
         return static_cast<std::uint32_t>(
             from.whole(kNumbersName, value, 0, std::numeric_limits<std::uint32_t>::max()));
     };
-    device::StepNumbers numbers;
+    device::StepScalars numbers;
     numbers.learning_rate = static_cast<float>(stored[0]);
     numbers.loss_scale = static_cast<float>(stored[1]);
     numbers.gradient_factor = static_cast<float>(stored[2]);
@@ -122,7 +122,7 @@ device::StepNumbers restore_numbers(const Snapshot& from, device::Device& device
     numbers.skipped_steps = counter(stored[4]);
     numbers.taken_steps = counter(stored[5]);
     numbers.loss_sum = stored[6];
-    device.upload(network.step_numbers(), std::as_bytes(std::span(&numbers, 1)));
+    device.upload(network.step_scalars(), std::as_bytes(std::span(&numbers, 1)));
     return numbers;
 }
 
@@ -144,7 +144,7 @@ void restore_residuals(const Snapshot& from, comm::GradientReducer& reducer,
                       });
 }
 
-bool has_diverged(const device::StepNumbers& numbers, std::uint32_t skipped_before,
+bool has_diverged(const device::StepScalars& numbers, std::uint32_t skipped_before,
                   const device::LossScalePolicy& policy) {
     return numbers.skipped_steps > skipped_before &&
            (!policy.dynamic || numbers.loss_scale <= policy.smallest);

@@ -25,7 +25,7 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
 
 /// Tells the buckets which gradients a step of the last backward pass has finished, and lets sums
 /// advance.
-void hand_over(const graph::Step& step, comm::GradientBuckets& buckets);
+void notify_buckets(const graph::Step& step, comm::GradientBuckets& buckets);
 
 /// In which the host did nothing but sum.
 inline double host_seconds(const comm::BucketAccounting& sums) {
@@ -51,14 +51,14 @@ std::span<const float> checked_gradients(const graph::Network& network,
 
 /// After a reading of `numbers`, of which `skipped_before` steps were skipped at the reading
 /// before: whether no smaller loss scale can help.
-bool has_diverged(const device::StepNumbers& numbers, std::uint32_t skipped_before,
+bool has_diverged(const device::StepScalars& numbers, std::uint32_t skipped_before,
                   const device::LossScalePolicy& policy);
 
 /// What StepRunner::save and restore have of a network's numbers, and of what the sums of gradients
 /// feed back to the next step's.
 void save_numbers(const graph::Network& network, Snapshot& to);
 /// Returns them.
-device::StepNumbers restore_numbers(const Snapshot& from, device::Device& device,
+device::StepScalars restore_numbers(const Snapshot& from, device::Device& device,
                                     graph::Network& network);
 void save_residuals(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
                     graph::ParameterStore& store, Snapshot& to);
@@ -67,9 +67,9 @@ void restore_residuals(const Snapshot& from, comm::GradientReducer& reducer,
 
 /// Enqueues a change of one of the network's numbers.
 template <typename T>
-void set_number(device::Device& device, graph::Network& network, T device::StepNumbers::*number,
+void set_number(device::Device& device, graph::Network& network, T device::StepScalars::*number,
                 T value) {
-    device.enqueue_upload(&(network.step_numbers()->*number), std::as_bytes(std::span(&value, 1)));
+    device.enqueue_upload(&(network.step_scalars()->*number), std::as_bytes(std::span(&value, 1)));
 }
 
 }  // namespace hpcai::training

@@ -209,7 +209,7 @@ void Trainer::read_results() {
     const StepResults results = step_->read();
     if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
     if (epoch_.failure || results.has_failed) {
-        comm::run_together(group_, [&] {
+        comm::collective_try(group_, [&] {
             if (epoch_.failure) std::rethrow_exception(epoch_.failure);
         });
     }

@@ -24,7 +24,7 @@ public:
     void before(const graph::Step& step) override { first_.before(step); }
     void after(const graph::Step& step) override {
         first_.after(step);
-        hand_over(step, buckets_);
+        notify_buckets(step, buckets_);
     }
 
 private:
@@ -66,7 +66,7 @@ void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, boo
 }
 
 void TrainingStep::run(double learning_rate, bool has_failed) {
-    set_number(device_, network_, &device::StepNumbers::learning_rate,
+    set_number(device_, network_, &device::StepScalars::learning_rate,
                static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     refresh_copies();
@@ -99,7 +99,7 @@ void TrainingStep::enqueue() {
     graph::Observer nobody;
     graph::Observer& kernels = kernels_of(log_, nobody);
     BucketObserver observer(buckets_, kernels);
-    device::StepNumbers* numbers = network_.step_numbers();
+    device::StepScalars* numbers = network_.step_scalars();
     buckets_.ready(store_.ranges().size());
     mark();
     network_.prepare_rest(kernels);
@@ -153,8 +153,8 @@ void TrainingStep::restore(const Snapshot& from) {
 StepResults TrainingStep::read() {
     reducer_.check();
     buckets_.read_times();
-    const device::StepNumbers numbers = network_.read_step_numbers();
-    set_number(device_, network_, &device::StepNumbers::loss_sum, 0.0);
+    const device::StepScalars numbers = network_.read_step_numbers();
+    set_number(device_, network_, &device::StepScalars::loss_sum, 0.0);
     StepResults results;
     results.loss_sum = numbers.loss_sum;
     results.samples = std::exchange(unread_samples_, 0);

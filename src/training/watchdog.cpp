@@ -7,11 +7,11 @@
 namespace hpcai::training {
 namespace {
 
-constexpr double kLeastSeconds = 300;  // a file system that changes its server is survived
+constexpr double kMinSeconds = 300;  // a file system that changes its server is survived
 constexpr double kTimesLongest = 10;
 constexpr double kFileSystemSeconds = 3600;  // until one is given up that does not answer
 constexpr std::chrono::seconds kBetweenLooks{2};
-constexpr std::chrono::seconds kLongestSilence{5};  // of a process that runs
+constexpr std::chrono::seconds kMaxSilence{5};  // of a process that runs
 
 using Seconds = std::chrono::duration<double>;
 
@@ -20,7 +20,7 @@ using Seconds = std::chrono::duration<double>;
 double StepTimeout::seconds() const {
     if (first_ && steps_ > 0) return steps_;
     if (!longest_) return first_step_;
-    return std::max({kLeastSeconds, *first_, kTimesLongest * *longest_});
+    return std::max({kMinSeconds, *first_, kTimesLongest * *longest_});
 }
 
 void StepTimeout::step_took(double seconds) {
@@ -122,7 +122,7 @@ void Watchdog::watch() {
 void Watchdog::leave_out_suspension_locked() {
     const Clock::time_point now = Clock::now();
     const Clock::duration silence = now - std::exchange(last_sign_, now);
-    if (silence < kLongestSilence || !deadline_) return;
+    if (silence < kMaxSilence || !deadline_) return;
     *deadline_ += silence;
     last_step_ += silence;
 }

@@ -150,7 +150,7 @@ private:
 /// behind one barrier, so that clocks which agree make it as long as the longest training; its
 /// length, or why it cannot be told.
 Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
-    constexpr double kLeastSlackSeconds = 5, kSlackShare = 0.01;
+    constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
     double longest = 0;
     for (const auto& [key, readings] : counters) {
@@ -164,7 +164,7 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     }
     if (!begin) return nothing("the core phase has no length");
     const double seconds = *end - *begin;
-    if (seconds > longest + std::max(kLeastSlackSeconds, kSlackShare * longest)) {
+    if (seconds > longest + std::max(kMinSlackSeconds, kSlackShare * longest)) {
         return nothing(
             fmt::format("the clocks of the hosts differ: the core phase is {:.3f} s long "
                         "by them, the longest training {:.3f} s",

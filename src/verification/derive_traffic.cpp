@@ -8,7 +8,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/plan/pipeline.hpp>
-#include <hpcai/prediction/sum_options.hpp>
+#include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/verification/derive.hpp>
 
 namespace hpcai::verification {
@@ -52,8 +52,8 @@ void derive_places(const config::CommunicationConfig& settings,
     }
     double most = 0;
     for (int group = 0; group < layout.groups; ++group) {
-        const comm::SumPlace place =
-            comm::place_in_sum(prediction::sum_options(settings, controller, group), 0);
+        const comm::AllReduceTopology place =
+            comm::place_in_sum(prediction::all_reduce_options(settings, controller, group), 0);
         most = std::max(most, static_cast<double>(place.inner.size()));
     }
     using config::AllReduceAlgorithm;

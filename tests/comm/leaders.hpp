@@ -9,15 +9,15 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/comm/end_game.hpp"
+#include "hpcai/comm/membership_agreement.hpp"
 
 namespace hpcai::comm {
 
-inline constexpr EndGameDeadlines kDeadlines{.status_seconds = 100,
-                                             .stopped_seconds = 20,
-                                             .reply_seconds = 5,
-                                             .notice_seconds = 40,
-                                             .longest_seconds = 2500};
+inline constexpr MembershipAgreementDeadlines kDeadlines{.status_seconds = 100,
+                                                         .stopped_seconds = 20,
+                                                         .reply_seconds = 5,
+                                                         .notice_seconds = 40,
+                                                         .longest_seconds = 2500};
 
 /// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
 /// arrived reads nothing; a dead one never will.
@@ -52,7 +52,7 @@ public:
         return now_;
     }
 
-    const EndGameDecision& decision(int group) const { return games_.at(group).decision(); }
+    const Membership& decision(int group) const { return games_.at(group).decision(); }
 
 private:
     struct Arrival {
@@ -67,7 +67,8 @@ private:
             GroupStatus::of(group, GroupState::lost, ExitCode::watchdog, "rank 0 has died");
         for (std::size_t other = 0; other < mailboxes_.size(); ++other) {
             mailboxes_[other].push_back(
-                EndGameMessage{EndGameKind::status, group, 0, {status}, {}}.to_bytes());
+                AgreementMessage{MembershipAgreementKind::status, group, 0, {status}, {}}
+                    .to_bytes());
         }
     }
 
@@ -82,11 +83,11 @@ private:
         }
     }
 
-    void step(int group, EndGame& game) {
+    void step(int group, MembershipAgreement& game) {
         auto& mailbox = mailboxes_[static_cast<std::size_t>(group)];
         deliver(game);
         while (!mailbox.empty()) {
-            const EndGameMessage message = EndGameMessage::from_bytes(mailbox.front());
+            const AgreementMessage message = AgreementMessage::from_bytes(mailbox.front());
             mailbox.pop_front();
             game.receive(message, now_);
         }
@@ -94,7 +95,7 @@ private:
         deliver(game);
     }
 
-    void deliver(EndGame& game) {
+    void deliver(MembershipAgreement& game) {
         for (const AddressedMessage& sent : game.take_outgoing()) {
             mailboxes_.at(static_cast<std::size_t>(sent.to_group))
                 .push_back(sent.message.to_bytes());
@@ -113,7 +114,7 @@ private:
     std::map<int, Arrival> arrivals_;
     std::map<int, double> deaths_;
     std::map<int, double> losses_;
-    std::map<int, EndGame> games_;
+    std::map<int, MembershipAgreement> games_;
     double now_ = 0;
 };
 

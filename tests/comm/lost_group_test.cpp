@@ -6,7 +6,7 @@
 namespace hpcai::comm {
 namespace {
 
-TEST(EndGameWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
+TEST(MembershipAgreementWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
     for (int victim = 0; victim < 3; ++victim) {
         Leaders leaders(3);
         for (int group = 0; group < 3; ++group) {
@@ -16,7 +16,7 @@ TEST(EndGameWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
         EXPECT_LE(leaders.run(), 50) << "group " << victim;
         for (int group = 0; group < 3; ++group) {
             if (group == victim) continue;
-            const EndGameDecision& decision = leaders.decision(group);
+            const Membership& decision = leaders.decision(group);
             EXPECT_EQ(decision.voters().size(), 2u);
             EXPECT_EQ(decision.status(victim).state, GroupState::lost);
             EXPECT_EQ(decision.status(victim).exit_code, ExitCode::watchdog);
@@ -28,7 +28,7 @@ TEST(EndGameWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) {
     }
 }
 
-TEST(EndGameWithLoss, OfLostAndFailedGroupsAFailedOneWrites) {
+TEST(MembershipAgreementWithLoss, OfLostAndFailedGroupsAFailedOneWrites) {
     Leaders leaders(3);
     leaders.lose_at(0, 5);
     leaders.arrive_at(1, 20, GroupState::failed);
@@ -39,7 +39,7 @@ TEST(EndGameWithLoss, OfLostAndFailedGroupsAFailedOneWrites) {
     EXPECT_TRUE(leaders.decision(1).voters().empty());
 }
 
-TEST(EndGameWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
+TEST(MembershipAgreementWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
     Leaders leaders(2);
     leaders.arrive_at(0, 100);
     leaders.arrive_at(1, 31, GroupState::failed);
@@ -52,7 +52,7 @@ TEST(EndGameWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsBelieved) {
 
 /// Two leaders never hold different lists with themselves in them when one is lost: told by another
 /// rank of its group, when the others have long come, or before.
-TEST(EndGameWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
+TEST(MembershipAgreementWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
     expect_one_list_where_one_goes(&Leaders::lose_at);
 }
 

@@ -41,7 +41,7 @@ TEST(SelfCommunicator, RefusesMessagesToItselfAndUnequalCounts) {
 TEST(RunTogether, ThrowsTheFailureOfTheOnlyRankWithItsCode) {
     const auto alone = make_self_communicator();
     try {
-        run_together(*alone, [] { throw Error(ExitCode::data, "no photographs in there"); });
+        collective_try(*alone, [] { throw Error(ExitCode::data, "no photographs in there"); });
         FAIL() << "nothing was thrown";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);
@@ -52,7 +52,7 @@ TEST(RunTogether, ThrowsTheFailureOfTheOnlyRankWithItsCode) {
 TEST(RunTogether, MakesAnotherExceptionAnInternalError) {
     const auto alone = make_self_communicator();
     try {
-        run_together(*alone, [] { throw std::length_error("too long"); });
+        collective_try(*alone, [] { throw std::length_error("too long"); });
         FAIL() << "nothing was thrown";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::internal);

@@ -97,7 +97,7 @@ TEST(ThreadRanks, EndTogetherWhereOneFails) {
     }
     EXPECT_THROW(run_as_threads(2,
                                 [](Communicator& ranks) {
-                                    run_together(ranks, [&] {
+                                    collective_try(ranks, [&] {
                                         require(ranks.rank() == 0, ExitCode::data, "rank 1 cannot");
                                     });
                                 }),

@@ -47,9 +47,9 @@ public:
                                           const device::OptimizerTensors&) override {
         refuse();
     }
-    void check_finite(std::span<const float>, device::StepNumbers*) override { refuse(); }
-    void add_losses(std::span<const float>, device::StepNumbers*) override { refuse(); }
-    void finish_step(const device::LossScalePolicy&, device::StepNumbers*) override { refuse(); }
+    void check_finite(std::span<const float>, device::StepScalars*) override { refuse(); }
+    void add_losses(std::span<const float>, device::StepScalars*) override { refuse(); }
+    void finish_step(const device::LossScalePolicy&, device::StepScalars*) override { refuse(); }
     std::uint64_t hash(std::span<const float>) override { refuse(); }
 
 private:

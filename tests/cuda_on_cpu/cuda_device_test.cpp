@@ -159,7 +159,7 @@ TEST_P(CudaDevice, HashesBitsLikeAnyDevice) {
 /// Four steps of training on `device`: an ordinary one, one with an infinity, two more.
 struct Steps {
     std::vector<float> parameters;
-    StepNumbers numbers;
+    StepScalars numbers;
 };
 Steps take_steps(Device& device, const Optimizer& optimizer) {
     std::vector<float> values(100), slopes(100);
@@ -170,7 +170,7 @@ Steps take_steps(Device& device, const Optimizer& optimizer) {
     const Array<float> parameters(device, values), gradients(device, slopes),
         first(device, std::vector<float>(100)), second(device, std::vector<float>(100)),
         losses(device, {0.5f, 1.5f, 0.25f});
-    const Array<StepNumbers> numbers(
+    const Array<StepScalars> numbers(
         device, {{.learning_rate = 0.1f, .loss_scale = 8, .gradient_factor = 0.125f}});
     const auto update = device.build(
         optimizer,

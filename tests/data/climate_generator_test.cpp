@@ -317,8 +317,8 @@ constexpr std::array<Published, 15> kPublished{{
     {ClimateChannel::geopotential_height_200, 12031.449, 679.5602},
     {ClimateChannel::bottom_height, 63.435772, 4.2283397},
 }};
-constexpr double kMeanBand = 0.25;                               // of the published deviation
-constexpr double kLeastDeviation = 0.65, kMostDeviation = 1.35;  // of the published deviation
+constexpr double kMeanBand = 0.25;                            // of the published deviation
+constexpr double kMinDeviation = 0.65, kMaxDeviation = 1.35;  // of the published deviation
 
 TEST(ClimateGenerator, AgreesWithPublishedStatistics) {
     const ClimateGenerator generator({});
@@ -343,8 +343,8 @@ TEST(ClimateGenerator, AgreesWithPublishedStatistics) {
         const Moments& m = moments[index_of(published.channel)];
         const char* const name = kClimateChannelNames[index_of(published.channel)];
         EXPECT_NEAR(m.mean(), published.mean, kMeanBand * published.deviation) << name;
-        EXPECT_GE(m.deviation(), kLeastDeviation * published.deviation) << name;
-        EXPECT_LE(m.deviation(), kMostDeviation * published.deviation) << name;
+        EXPECT_GE(m.deviation(), kMinDeviation * published.deviation) << name;
+        EXPECT_LE(m.deviation(), kMaxDeviation * published.deviation) << name;
     }
 }
 

@@ -41,7 +41,7 @@ struct DeviceRow {
     bool tf32 = false;  // see KernelOptions
     bool int8 = false;  // likewise
     RoundingKey rounding{};
-    StepNumbers step{};
+    StepScalars step{};
     /// Of one that gives the same bits again, where that is another than make() gives.
     std::function<std::unique_ptr<Device>()> make_repeatable = make;
 };

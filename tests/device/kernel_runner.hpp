@@ -46,7 +46,7 @@ private:
 class KernelRunner {
 public:
     KernelRunner(const DeviceRow& row, const naive::Problem& problem,
-                 StatisticsSum* statistics_sum = nullptr)
+                 SyncBatchNormReducer* sync_batch_norm_reducer = nullptr)
         : compute_(row.compute),
           problem_(problem),
           device_(row.make()),
@@ -56,7 +56,7 @@ public:
                                   .tf32 = row.tf32,
                                   .int8 = row.int8,
                                   .rounding = row.rounding,
-                                  .statistics_sum = statistics_sum})) {
+                                  .sync_batch_norm_reducer = sync_batch_norm_reducer})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
                                     carries_sums(problem.operation)));
@@ -155,10 +155,10 @@ private:
         return static_cast<Number*>(to);
     }
     float* plain(const naive::Tensor& tensor) { return plain<float>(tensor); }
-    StepNumbers* stored(const StepNumbers& step) {
-        void* to = bytes(sizeof(StepNumbers));
+    StepScalars* stored(const StepScalars& step) {
+        void* to = bytes(sizeof(StepScalars));
         device_->upload(to, std::as_bytes(std::span(&step, 1)));
-        return static_cast<StepNumbers*>(to);
+        return static_cast<StepScalars*>(to);
     }
 
     /// What input `index` is stored in.

@@ -14,7 +14,7 @@ using tensor::DType;
 
 struct InstructionSet {
     const char* name;
-    const Loops& (*table)();
+    const SimdKernels& (*table)();
     bool present;
 };
 
@@ -78,7 +78,7 @@ protected:
 
     /// Calls `run` with both tables; each gives the floats it produced.
     void expect_same(double tolerance,
-                     const std::function<std::vector<float>(const Loops&)>& run) const {
+                     const std::function<std::vector<float>(const SimdKernels&)>& run) const {
         const auto want = run(baseline::table()), got = run(GetParam().set.table());
         ASSERT_EQ(got.size(), want.size());
         for (std::size_t i = 0; i < want.size(); ++i) {
@@ -101,7 +101,7 @@ private:
 TEST_P(LoopsOf, SumStatisticsAlike) {
     const auto x = values();
     const auto pivot = channel_numbers();
-    expect_same(kSummed, [&](const Loops& loops) {
+    expect_same(kSummed, [&](const SimdKernels& loops) {
         std::vector<float> sum(pivot.size()), squares(pivot.size());
         loops.statistics(tile(), {x.data(), pivot.data(), sum.data(), squares.data()});
         return join(sum, squares);
@@ -113,7 +113,7 @@ TEST_P(LoopsOf, ApplyAlike) {
     const auto scale = channel_numbers(), shift = channel_numbers();
     for (const bool relu : {false, true}) {
         for (const bool add : {false, true}) {
-            expect_same(stored(), [&](const Loops& loops) {
+            expect_same(stored(), [&](const SimdKernels& loops) {
                 std::vector<std::byte> y(x.size());
                 loops.apply(tile(), {x.data(), add ? residual.data() : nullptr, y.data(),
                                      scale.data(), shift.data(), relu});
@@ -132,14 +132,14 @@ TEST_P(LoopsOf, SumAndApplyGradientsAlike) {
                                         x.data(),     gate == 2 ? y.data() : nullptr,
                                         scale.data(), shift.data(),
                                         gate > 0};
-            expect_same(kSummed, [&](const Loops& loops) {
+            expect_same(kSummed, [&](const SimdKernels& loops) {
                 std::vector<float> sum(mean.size()), products(mean.size());
                 std::vector<std::byte> masked(x.size());
                 loops.gradient_sums(tile(), {source, two ? masked.data() : nullptr, mean.data(),
                                              sum.data(), products.data()});
                 return join(join(sum, products), floats_of(masked));
             });
-            expect_same(stored(), [&](const Loops& loops) {
+            expect_same(stored(), [&](const SimdKernels& loops) {
                 std::vector<std::byte> dx(x.size());
                 loops.gradient_apply(tile(),
                                      {source, dx.data(), scale.data(), shift.data(), mean.data()});
@@ -152,7 +152,7 @@ TEST_P(LoopsOf, SumAndApplyGradientsAlike) {
 TEST_P(LoopsOf, SumAndFillPixelsAlike) {
     const auto x = values();
     const auto value = channel_numbers();
-    expect_same(kSummed, [&](const Loops& loops) {
+    expect_same(kSummed, [&](const SimdKernels& loops) {
         std::vector<float> sum(value.size());
         std::vector<std::byte> filled(x.size());
         loops.pixel_sum(tile(), x.data(), sum.data());
@@ -163,7 +163,7 @@ TEST_P(LoopsOf, SumAndFillPixelsAlike) {
 
 TEST_P(LoopsOf, StoreAndLoadFloatsAlikeToTheBit) {
     const auto rows = numbers(static_cast<std::size_t>(kPixels * lanes()), 1e3);
-    expect_same(0, [&](const Loops& loops) {
+    expect_same(0, [&](const SimdKernels& loops) {
         std::vector<std::byte> x(elements() * size_of(GetParam().dtype));
         std::vector<float> back(rows.size());
         loops.store_floats(tile(), rows.data(), x.data());
@@ -177,9 +177,9 @@ TEST_P(LoopsOf, StepTheOptimizersAlike) {
     const MomentCoefficients moments{0.5f, 1e-2f, 0.9f, 0.1f, 0.75f, 0.25f};
     const AdamCoefficients adam{moments, 0.99f, 0.1f, 1.5f, 0.01f};
     const LambCoefficients lamb{moments, 2, 1.5f, 0.01f, 1e-2f};
-    using Step = std::function<SquareSums(const Loops&, const StepSpan&)>;
+    using Step = std::function<SquareSums(const SimdKernels&, const StepSpan&)>;
     const auto silent = [](const auto& step) {
-        return Step([step](const Loops& loops, const StepSpan& span) {
+        return Step([step](const SimdKernels& loops, const StepSpan& span) {
             step(loops, span);
             return SquareSums{};
         });
@@ -198,11 +198,11 @@ TEST_P(LoopsOf, StepTheOptimizersAlike) {
         silent([](auto& loops, auto& at) {
             loops.adagrad(at, {0.5f, 1e-2f, 0.1f, 0.01f});
         }),
-        [](const Loops& loops, const StepSpan& at) { return loops.square_sums(at); },
-        [&](const Loops& loops, const StepSpan& at) { return loops.lamb_moments(at, lamb); },
+        [](const SimdKernels& loops, const StepSpan& at) { return loops.square_sums(at); },
+        [&](const SimdKernels& loops, const StepSpan& at) { return loops.lamb_moments(at, lamb); },
         silent([&](auto& loops, auto& at) { loops.lamb_step(at, lamb, 0.25f); })};
     for (const Step& step : steps) {
-        expect_same(1e-6, [&](const Loops& loops) {
+        expect_same(1e-6, [&](const SimdKernels& loops) {
             auto parameters = w, first = v, second = g;
             for (float& value : second) value *= value;
             for (float& value : first) value = std::abs(value);  // as AdaGrad's is

@@ -15,7 +15,7 @@ namespace {
 
 struct Table {
     const char* name;
-    const Loops& (*loops)();
+    const SimdKernels& (*loops)();
     bool present;
 };
 

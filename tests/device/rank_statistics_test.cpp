@@ -23,7 +23,7 @@ struct Team {
     std::mutex turn;
 };
 
-class TeamSum final : public StatisticsSum {
+class TeamSum final : public SyncBatchNormReducer {
 public:
     TeamSum(Team& team, std::size_t rank) : team_(team), rank_(rank) {}
     int ranks() const override { return static_cast<int>(team_.values.size()); }
@@ -150,8 +150,9 @@ TEST_P(RankStatistics, AreRefusedWithoutASumOverAsManyRanks) {
     TeamSum of_two(team, 0);
     const ops::BatchNorm of_four{.input = {2, 4, 4, 16}, .statistics_samples = 8};
     EXPECT_THROW(device->build(of_four, {.compute = GetParam().compute}), Error);
-    EXPECT_THROW(device->build(of_four, {.compute = GetParam().compute, .statistics_sum = &of_two}),
-                 Error);
+    EXPECT_THROW(
+        device->build(of_four, {.compute = GetParam().compute, .sync_batch_norm_reducer = &of_two}),
+        Error);
     EXPECT_NO_THROW(
         device->build(of_four, {.compute = GetParam().compute, .mode = Mode::inference}));
 }

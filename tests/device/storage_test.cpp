@@ -75,8 +75,8 @@ TEST_P(Storage, UploadsBetweenTheWorkBeforeAndTheWorkAfter) {
     const auto device = GetParam().make();
     for (const std::size_t count : {std::size_t{16}, std::size_t{20000}}) {
         const auto losses = device->allocate(count * sizeof(float));
-        const auto memory = device->allocate(sizeof(StepNumbers));
-        auto* all = static_cast<StepNumbers*>(memory->data());
+        const auto memory = device->allocate(sizeof(StepScalars));
+        auto* all = static_cast<StepScalars*>(memory->data());
         double want = 0;
         for (int i = 1; i <= 50; ++i) {
             const std::vector<float> values(count, static_cast<float>(i));
@@ -84,7 +84,7 @@ TEST_P(Storage, UploadsBetweenTheWorkBeforeAndTheWorkAfter) {
             device->add_losses({static_cast<const float*>(losses->data()), count}, all);
             want += static_cast<double>(i) * static_cast<double>(count);
         }
-        StepNumbers got;
+        StepScalars got;
         device->download(std::as_writable_bytes(std::span(&got, 1)), all);
         EXPECT_EQ(got.loss_sum, want);
     }

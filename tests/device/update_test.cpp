@@ -30,8 +30,8 @@ public:
             buffers_[index] = device.allocate(elements * sizeof(float));
             device.upload(buffers_[index]->data(), std::as_bytes(std::span(values)));
         }
-        numbers_ = device.allocate(sizeof(StepNumbers));
-        set(StepNumbers{});
+        numbers_ = device.allocate(sizeof(StepScalars));
+        set(StepScalars{});
     }
 
     /// With as many states as the rule has.
@@ -42,15 +42,15 @@ public:
                 {has_one ? squares_or_mean(rule) : span(2), has_one ? std::span<float>() : span(3)},
                 numbers()};
     }
-    StepNumbers* numbers() const { return static_cast<StepNumbers*>(numbers_->data()); }
+    StepScalars* numbers() const { return static_cast<StepScalars*>(numbers_->data()); }
     std::span<float> parameters() const { return span(0); }
     std::span<float> gradients() const { return span(1); }
 
-    void set(const StepNumbers& numbers) {
+    void set(const StepScalars& numbers) {
         device_.upload(numbers_->data(), std::as_bytes(std::span(&numbers, 1)));
     }
-    StepNumbers get() const {
-        StepNumbers numbers;
+    StepScalars get() const {
+        StepScalars numbers;
         device_.download(std::as_writable_bytes(std::span(&numbers, 1)), numbers_->data());
         return numbers;
     }
@@ -114,7 +114,7 @@ protected:
         const OptimizerTensors tensors = buffers.tensors(optimizer.rule);
         const auto update = device->build(optimizer, tensors);
         for (std::uint32_t step = 0; step < 3; ++step) {
-            const StepNumbers numbers{.learning_rate = 0.125F / static_cast<float>(1 + step),
+            const StepScalars numbers{.learning_rate = 0.125F / static_cast<float>(1 + step),
                                       .gradient_factor = 0.5,
                                       .taken_steps = step};
             buffers.set(numbers);
@@ -170,7 +170,7 @@ TEST_P(UpdateOf, NoOptimizerTakesATrustRatioOfNothing) {
             const std::vector<float> zeros(48);
             buffers.write((zero_parameters ? buffers.parameters() : buffers.gradients()).first(48),
                           zeros);
-            const StepNumbers numbers{.learning_rate = 0.125};
+            const StepScalars numbers{.learning_rate = 0.125};
             buffers.set(numbers);
             OptimizerValues want = buffers.values(tensors);
             take_reference_step(optimizer, numbers, want);
@@ -222,7 +222,7 @@ TEST_P(UpdateOf, ChecksThatEveryNumberIsFinite) {
     Buffers buffers(*device, 5003);
     const std::vector<float> good = buffers.read(buffers.gradients());
     const auto is_finite = [&] {
-        buffers.set(StepNumbers{});
+        buffers.set(StepScalars{});
         device->check_finite(buffers.gradients(), buffers.numbers());
         return buffers.get().finite != 0;
     };
@@ -248,7 +248,7 @@ TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
         .dynamic = true, .good_steps_to_double = 2, .smallest = 4, .largest = 16, .loss_weight = 2};
     buffers.set({.loss_scale = 8, .good_steps = 0});
     const auto step = [&](bool good) {
-        StepNumbers numbers = buffers.get();
+        StepScalars numbers = buffers.get();
         EXPECT_EQ(numbers.finite, 1u);
         numbers.finite = good ? 1 : 0;
         buffers.set(numbers);
@@ -291,7 +291,7 @@ std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recor
         recorded ? recording->run() : enqueue();
     }
     std::vector<float> result = buffers.read(w);
-    const StepNumbers numbers = buffers.get();
+    const StepScalars numbers = buffers.get();
     result.push_back(numbers.loss_scale);
     result.push_back(static_cast<float>(numbers.loss_sum));
     result.push_back(static_cast<float>(numbers.good_steps));

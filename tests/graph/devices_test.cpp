@@ -67,7 +67,7 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
     device::Device& device = *runner.device;
     runner.set_parameters(random_parameters(graph));
     runner.network.set_loss_scale(4);
-    device::StepNumbers* numbers = runner.network.step_numbers();
+    device::StepScalars* numbers = runner.network.step_scalars();
     const auto update =
         device.build({device::Sgd{0.9f}, 1e-4f, {{0, store.parameters().size(), true}}},
                      {store.parameters(), store.gradients(), {store.state(0)}, numbers});
@@ -90,7 +90,7 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
         recording != nullptr ? recording->run() : enqueue();
     }
     std::vector<float> result = store.read(store.parameters());
-    const device::StepNumbers last = runner.network.read_step_numbers();
+    const device::StepScalars last = runner.network.read_step_numbers();
     result.push_back(static_cast<float>(last.loss_sum));
     result.push_back(last.loss_scale);
     return result;

@@ -60,8 +60,8 @@ protected:
     std::vector<float> gradients() { return gradients(runner_->network); }
 
     template <typename T>
-    void set_number(T device::StepNumbers::*number, T value) {
-        runner_->device->upload(&(runner_->network.step_numbers()->*number),
+    void set_number(T device::StepScalars::*number, T value) {
+        runner_->device->upload(&(runner_->network.step_scalars()->*number),
                                 std::as_bytes(std::span(&value, 1)));
     }
 
@@ -95,19 +95,19 @@ TEST_F(Int8Network, RoundsOtherwiseInEveryStepAndMicroBatch) {
         seen.push_back(gradients());
         for (std::size_t i = 0; i + 1 < seen.size(); ++i) EXPECT_NE(seen.back(), seen[i]) << what;
     };
-    runner_->device->finish_step({}, runner_->network.step_numbers());
+    runner_->device->finish_step({}, runner_->network.step_scalars());
     expect_new("a step");
-    set_number(&device::StepNumbers::finite, std::uint32_t{0});
-    runner_->device->finish_step({}, runner_->network.step_numbers());
+    set_number(&device::StepScalars::finite, std::uint32_t{0});
+    runner_->device->finish_step({}, runner_->network.step_scalars());
     expect_new("a step that is left out");
-    set_number(&device::StepNumbers::micro_batch, std::uint32_t{1});
+    set_number(&device::StepScalars::micro_batch, std::uint32_t{1});
     expect_new("a micro-batch");
 }
 
 TEST_F(Int8Network, IsRoundedLikeItsTwinInTheSameMicroBatch) {
     Network twin(runner_->network, runner_->store);
     for (const std::uint32_t micro_batch : {0u, 3u}) {
-        set_number(&device::StepNumbers::micro_batch, micro_batch);
+        set_number(&device::StepScalars::micro_batch, micro_batch);
         const std::vector<float> first = gradients();
         EXPECT_EQ(gradients(twin), first) << micro_batch;
     }

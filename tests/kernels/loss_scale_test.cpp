@@ -11,7 +11,7 @@ namespace hpcai::kernels {
 namespace {
 
 bool finite(Buffer& gradients) {
-    StepNumbers numbers, twin;
+    StepScalars numbers, twin;
     check_finite(gradients.as<float>(), gradients.count(), &numbers, nullptr);
     reference::check_finite(gradients.as<float>(), gradients.count(), &twin, nullptr);
     EXPECT_EQ(numbers.finite, twin.finite);
@@ -38,7 +38,7 @@ TEST(CheckFinite, FindsOneBadNumberAnywhere) {
 
 TEST(CheckFinite, NeverSetsTheFlag) {
     Buffer gradients(DType::f32, std::vector<double>(100, 1.0));
-    StepNumbers numbers{.finite = 0};
+    StepScalars numbers{.finite = 0};
     check_finite(gradients.as<float>(), 100, &numbers, nullptr);
     EXPECT_EQ(numbers.finite, 0u);
 }
@@ -46,11 +46,11 @@ TEST(CheckFinite, NeverSetsTheFlag) {
 /// Kernel and twin through the same steps.
 class LossScale : public testing::Test {
 protected:
-    StepNumbers numbers_{.learning_rate = 0.5f, .loss_scale = 1024};
+    StepScalars numbers_{.learning_rate = 0.5f, .loss_scale = 1024};
 
     void step(const LossScalePolicy& policy, bool good) {
         numbers_.finite = good ? 1 : 0;
-        StepNumbers twin = numbers_;
+        StepScalars twin = numbers_;
         update_loss_scale(policy, &numbers_, nullptr);
         reference::update_loss_scale(policy, &twin, nullptr);
         EXPECT_EQ(numbers_.loss_scale, twin.loss_scale);

@@ -16,7 +16,7 @@ struct State {
     Buffer parameters, gradients, first, second, working;
     std::vector<UpdateRange> ranges;
     std::vector<float> ratios;
-    StepNumbers numbers{.learning_rate = 0.1f, .gradient_factor = 1.0f / 64, .taken_steps = 2};
+    StepScalars numbers{.learning_rate = 0.1f, .gradient_factor = 1.0f / 64, .taken_steps = 2};
 
     State(DType dtype, std::int64_t count, Contents& contents)
         : parameters(contents.normal(DType::f32, count)),

@@ -29,7 +29,7 @@ TEST(CounterLog, KeepsTheFirstAndTheLastAndFewBetween) {
         const std::vector<CounterRecord> records = log.records();
         ASSERT_EQ(records.size(), 1U);
         const auto& kept = records[0].readings;
-        ASSERT_LE(kept.size(), CounterLog::kMostReadings) << readings;
+        ASSERT_LE(kept.size(), CounterLog::kMaxReadings) << readings;
         ASSERT_GE(kept.size(), std::min<std::size_t>(static_cast<std::size_t>(readings), 8));
         EXPECT_EQ(kept.front(), (CounterReading{1000, 0}));
         EXPECT_EQ(kept.back(), (CounterReading{999.0 + readings, 10.0 * (readings - 1)}));

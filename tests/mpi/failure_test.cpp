@@ -19,7 +19,7 @@ TEST(RunTogetherOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
     Communicator& ranks = world().everyone;
     const int lowest = ranks.size() / 2;
     try {
-        run_together(ranks, [&] {
+        collective_try(ranks, [&] {
             require(ranks.rank() < lowest, ExitCode::data, "rank {} has no data", ranks.rank());
         });
         FAIL() << "nothing was thrown";
@@ -27,7 +27,7 @@ TEST(RunTogetherOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
         EXPECT_EQ(error.code(), ExitCode::data);
         EXPECT_EQ(error.what(), "rank " + std::to_string(lowest) + " has no data");
     }
-    run_together(ranks, [] {});
+    collective_try(ranks, [] {});
 }
 
 TEST(BroadcastBytes, GivesEveryRankBytesWhoseNumberItDoesNotKnow) {

@@ -84,7 +84,7 @@ TEST_P(BucketsOverMpi, SumWhatOneNaiveAllReduceSums) {
 
 TEST_P(BucketsOverMpi, ThroughHostMemoryTheSumsAreTheSame) {
     const auto device = device::make_cpu_device({});
-    SumOptions options;
+    AllReduceOptions options;
     options.node_of_rank.resize(static_cast<std::size_t>(group_.size()));
     const auto staged = make_exchange_reducer(group_, device.get(), options);
     GradientBuckets buckets(*staged, gradients_, ranges_, options_);

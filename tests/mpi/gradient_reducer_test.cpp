@@ -42,7 +42,7 @@ class ReducersOverMpi : public testing::TestWithParam<std::string> {
 protected:
     std::unique_ptr<GradientReducer> make(Communicator& group) {
         if (GetParam() == "mpi") return make_mpi_reducer(group);
-        SumOptions options;
+        AllReduceOptions options;
         options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
         return make_exchange_reducer(group, device_.get(), options);
     }

@@ -103,13 +103,13 @@ comm::GroupStatus status_after_work(comm::Communicator& group, int number) {
     return comm::GroupStatus::of(number, comm::GroupState::completed);
 }
 
-void print_ballot(const comm::Ballot& ballot, double sum_of_world_ranks) {
+void print_ballot(const comm::AgreedMembers& agreed, double sum_of_world_ranks) {
     std::string states;
-    for (const comm::GroupStatus& status : ballot.decision.statuses()) {
+    for (const comm::GroupStatus& status : agreed.decision.statuses()) {
         states += fmt::format(" {}:{}", static_cast<int>(status.state),
                               static_cast<int>(status.exit_code));
     }
-    fmt::print("VOTERS {} SUM {} STATES{}\n", fmt::join(ballot.decision.voters(), ","),
+    fmt::print("VOTERS {} SUM {} STATES{}\n", fmt::join(agreed.decision.voters(), ","),
                sum_of_world_ranks, states);
     std::fflush(stdout);
 }
@@ -122,17 +122,17 @@ void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
     if (mpi.rank() == victim) std::raise(SIGKILL);
     const comm::GroupStatus mine = status_after_work(*group, group_number);
     if (mpi.rank() % 2 != 0) {
-        mpi.await_release(mpi.rank() - 1, 3);
+        mpi.wait_for_exit_permit(mpi.rank() - 1, 3);
         return;
     }
     std::vector<int> leaders;
     for (int rank = 0; rank < mpi.size(); rank += 2) leaders.push_back(rank);
-    const comm::Ballot ballot =
-        mpi.hold_vote(mine, leaders, {.status_seconds = 4, .reply_seconds = 3});
-    if (ballot.leaders) {
+    const comm::AgreedMembers agreed =
+        mpi.agree_on_members(mine, leaders, {.status_seconds = 4, .reply_seconds = 3});
+    if (agreed.leaders) {
         std::array<double, 1> sum{static_cast<double>(mpi.rank())};
-        ballot.leaders->all_reduce_sum(sum);
-        if (ballot.leaders->rank() == 0) print_ballot(ballot, sum[0]);
+        agreed.leaders->all_reduce_sum(sum);
+        if (agreed.leaders->rank() == 0) print_ballot(agreed, sum[0]);
     }
     mpi.release(std::array{mpi.rank() + 1});
 }

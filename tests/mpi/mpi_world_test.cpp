@@ -17,8 +17,8 @@ namespace {
 
 using mpi_tests::world;
 
-constexpr EndGameDeadlines kLong{.status_seconds = 60, .reply_seconds = 30};
-constexpr EndGameDeadlines kShort{.status_seconds = 1.5, .reply_seconds = 2};
+constexpr MembershipAgreementDeadlines kLong{.status_seconds = 60, .reply_seconds = 30};
+constexpr MembershipAgreementDeadlines kShort{.status_seconds = 1.5, .reply_seconds = 2};
 
 /// Every rank leads a group of its own.
 std::vector<int> every_rank_leads() {
@@ -28,16 +28,16 @@ std::vector<int> every_rank_leads() {
 }
 
 /// Checks that exactly `voters` hold a communicator, in this order.
-void expect_voters(Ballot& ballot, const std::vector<int>& voters) {
+void expect_voters(AgreedMembers& agreed, const std::vector<int>& voters) {
     const int rank = world().mpi.rank();
-    ASSERT_EQ(ballot.decision.voters(), voters);
+    ASSERT_EQ(agreed.decision.voters(), voters);
     const auto place = std::ranges::find(voters, rank);
-    ASSERT_EQ(ballot.leaders != nullptr, place != voters.end());
-    if (!ballot.leaders) return;
-    EXPECT_EQ(ballot.leaders->size(), static_cast<int>(voters.size()));
-    EXPECT_EQ(ballot.leaders->rank(), static_cast<int>(place - voters.begin()));
+    ASSERT_EQ(agreed.leaders != nullptr, place != voters.end());
+    if (!agreed.leaders) return;
+    EXPECT_EQ(agreed.leaders->size(), static_cast<int>(voters.size()));
+    EXPECT_EQ(agreed.leaders->rank(), static_cast<int>(place - voters.begin()));
     std::array<double, 1> sum{static_cast<double>(rank)};
-    ballot.leaders->all_reduce_sum(sum);
+    agreed.leaders->all_reduce_sum(sum);
     EXPECT_EQ(sum[0], std::accumulate(voters.begin(), voters.end(), 0.0));
 }
 
@@ -60,9 +60,9 @@ TEST(MpiWorld, StartsUpOnlyOnce) {
 TEST(MpiWorld, AllLeadersVote) {
     MpiWorld& mpi = world().mpi;
     world().everyone.barrier();
-    Ballot ballot = mpi.hold_vote(GroupStatus::of(mpi.rank(), GroupState::completed),
-                                  every_rank_leads(), kLong);
-    expect_voters(ballot, every_rank_leads());
+    AgreedMembers agreed = mpi.agree_on_members(GroupStatus::of(mpi.rank(), GroupState::completed),
+                                                every_rank_leads(), kLong);
+    expect_voters(agreed, every_rank_leads());
     world().everyone.barrier();
 }
 
@@ -73,14 +73,14 @@ TEST(MpiWorld, AGroupThatFailedIsHeardButDoesNotVote) {
     const GroupStatus mine = mpi.rank() == 0
                                  ? GroupStatus::of(0, GroupState::failed, ExitCode::data, "no data")
                                  : GroupStatus::of(mpi.rank(), GroupState::completed);
-    Ballot ballot = mpi.hold_vote(mine, every_rank_leads(), kLong);
+    AgreedMembers agreed = mpi.agree_on_members(mine, every_rank_leads(), kLong);
     std::vector<int> voters = every_rank_leads();
     voters.erase(voters.begin());
-    expect_voters(ballot, voters);
-    const GroupStatus failed = ballot.decision.status(0);
+    expect_voters(agreed, voters);
+    const GroupStatus failed = agreed.decision.status(0);
     EXPECT_EQ(failed.state, GroupState::failed);
     EXPECT_EQ(failed.exit_code, ExitCode::data);
-    EXPECT_EQ(ballot.decision.writer(), 1);
+    EXPECT_EQ(agreed.decision.writer(), 1);
     if (mpi.rank() == 1) {
         EXPECT_EQ(failed.reason_text(), "no data") << "the writer has to say why";
     }
@@ -94,14 +94,14 @@ void vote_without(int silent) {
     const std::vector<int> leaders = every_rank_leads();
     world().everyone.barrier();
     if (mpi.rank() != silent) {
-        Ballot ballot = mpi.hold_vote(mine, leaders, kShort);
+        AgreedMembers agreed = mpi.agree_on_members(mine, leaders, kShort);
         std::vector<int> voters = leaders;
         voters.erase(voters.begin() + silent);
-        expect_voters(ballot, voters);
+        expect_voters(agreed, voters);
     }
     world().everyone.barrier();
     if (mpi.rank() == silent) {
-        const Ballot late = mpi.hold_vote(mine, leaders, kShort);
+        const AgreedMembers late = mpi.agree_on_members(mine, leaders, kShort);
         EXPECT_FALSE(late.decision.agreed);
         EXPECT_EQ(late.leaders, nullptr);
     }
@@ -124,22 +124,22 @@ TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
     const int last = mpi.size() - 1;
     const GroupStatus mine = GroupStatus::of(mpi.rank(), GroupState::completed);
     world().everyone.barrier();
-    if (mpi.rank() != last) mpi.hold_vote(mine, every_rank_leads(), kShort);
+    if (mpi.rank() != last) mpi.agree_on_members(mine, every_rank_leads(), kShort);
     world().everyone.barrier();
     if (mpi.rank() == 0) {
         std::vector<int> others = every_rank_leads();
         others.erase(others.begin());
         mpi.release(others, Afterwards::another_run);
     } else {
-        EXPECT_EQ(mpi.await_release(0, 60), Afterwards::another_run);
+        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), Afterwards::another_run);
     }
     StartUp again = mpi.start_up();
     EXPECT_EQ(again.node_of_world_rank(), world().node_of_world_rank);
     const auto group = std::move(again).split(0, mpi.rank());
     EXPECT_EQ(group->size(), mpi.size());
     EXPECT_THROW(mpi.start_up(), Error) << "once a run";
-    Ballot ballot = mpi.hold_vote(mine, every_rank_leads(), kLong);
-    expect_voters(ballot, every_rank_leads());
+    AgreedMembers agreed = mpi.agree_on_members(mine, every_rank_leads(), kLong);
+    expect_voters(agreed, every_rank_leads());
     world().everyone.barrier();
 }
 
@@ -156,8 +156,8 @@ TEST(MpiWorld, ReleaseLetsTheWaitingRanksGo) {
         others.erase(others.begin());
         mpi.release(others);
     } else {
-        EXPECT_EQ(mpi.await_release(0, 60), Afterwards::the_end);
-        EXPECT_EQ(mpi.await_release(0, 0.01), std::nullopt);
+        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), Afterwards::the_end);
+        EXPECT_EQ(mpi.wait_for_exit_permit(0, 0.01), std::nullopt);
     }
     world().everyone.barrier();
 }

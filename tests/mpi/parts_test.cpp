@@ -15,7 +15,7 @@ namespace {
 
 using mpi_tests::world;
 
-constexpr int kMostParts = 8;
+constexpr int kMaxParts = 8;
 
 /// Convolutions of both kinds, one in a residual branch, and eight classes, of which three occur.
 graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
@@ -23,14 +23,14 @@ graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
     graph::ValueId x = make.convolution("conv", make.images({batch, kSide, kSide, 3}), 16, 3);
     x = make.max_pool("pool", make.relu("relu", make.norm("bn", x)));
     x = graph::bottleneck(make, "a", x, 8, 1);
-    return make.finish(graph::bottleneck(make, "b", x, 12, 2), kMostParts);
+    return make.finish(graph::bottleneck(make, "b", x, 12, 2), kMaxParts);
 }
 
 /// Ways to split the ranks of the world among stages, parts and replicas.
 std::vector<Shape> shapes() {
     std::vector<Shape> all;
     const int ranks = world().everyone.size();
-    for (int parts = 2; parts <= std::min(ranks, kMostParts); ++parts) {
+    for (int parts = 2; parts <= std::min(ranks, kMaxParts); ++parts) {
         for (int stages = 1; stages * parts <= ranks; ++stages) {
             if (ranks % (stages * parts) != 0) continue;
             const bool shares_batch = kBatch % (2 * ranks / (stages * parts)) == 0;

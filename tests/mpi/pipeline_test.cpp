@@ -86,7 +86,7 @@ TEST(Pipeline, SumsTheGradientsOfAStageInAllWaysAndFormats) {
         if (stages == group.size()) continue;
         Shape shape{.stages = stages, .micro_batches = 2};
         const Trained want = train(group, shape);
-        shape.algorithm = comm::SumAlgorithm::torus_2d;
+        shape.algorithm = comm::AllReduceAlgorithm::torus_2d;
         expect_same_training(train(group, shape), want, 1e-6);  // fp32 sums in another order
         shape.format = comm::WireFormat::int8;
         const Trained got = train(group, shape);

@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/part_exchange.hpp>
-#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/split.hpp>
 #include <hpcai/training/stage_parameters.hpp>
@@ -32,7 +32,7 @@ struct Shape {
     config::PipelineSchedule schedule = config::PipelineSchedule::one_forward_one_backward;
     tensor::DType compute = tensor::DType::f32;
     config::Optimizer optimizer = config::Optimizer::sgd;
-    comm::SumAlgorithm algorithm = comm::SumAlgorithm::all_reduce;
+    comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::all_reduce;
     comm::WireFormat format = comm::WireFormat::fp32;
     int statistics_ranks = 1;
     bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
@@ -43,9 +43,9 @@ struct Shape {
 };
 
 /// Statistics of several ranks, before which something happens.
-class GuardedStatistics final : public device::StatisticsSum {
+class GuardedStatistics final : public device::SyncBatchNormReducer {
 public:
-    GuardedStatistics(comm::StatisticsSpan& span, std::function<void()> before)
+    GuardedStatistics(comm::SyncBatchNormGroup& span, std::function<void()> before)
         : span_(span), before_(std::move(before)) {}
     int ranks() const override { return span_.ranks(); }
     void sum(std::span<double> values) override {
@@ -54,7 +54,7 @@ public:
     }
 
 private:
-    comm::StatisticsSpan& span_;
+    comm::SyncBatchNormGroup& span_;
     std::function<void()> before_;
 };
 
@@ -104,7 +104,7 @@ public:
         copy_stage(mine, model, store);
         connect_parts();
         const graph::NetworkOptions options{.compute = shape.compute,
-                                            .statistics_sum = &statistics,
+                                            .sync_batch_norm_reducer = &statistics,
                                             .exchange = shape.parts > 1 ? &exchange : nullptr};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for(mine.graph, *device, options), *device, store, options));
@@ -171,9 +171,9 @@ public:
     comm::Communicator& group_;
     std::unique_ptr<comm::Communicator> replicas;
     std::unique_ptr<comm::GradientReducer> reducer;
-    comm::StatisticsSpan span;
+    comm::SyncBatchNormGroup span;
     GuardedStatistics statistics;
-    comm::PartExchange exchange;
+    comm::TensorParallelExchange exchange;
     std::vector<std::unique_ptr<graph::Network>> networks;
     std::unique_ptr<PipelineShare> share;
     std::unique_ptr<Trainer> trainer;

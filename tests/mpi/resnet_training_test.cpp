@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/models/resnet50.hpp>
@@ -89,10 +89,10 @@ Course train(comm::Communicator& group, const Options& options) {
     const auto device = device::make_cpu_device({});
     const graph::Graph graph = small_resnet(config, group.size(), options);
     graph::ParameterStore store(graph, *device);
-    comm::StatisticsSpan span(std::max(1, options.statistics * group.size() / kResnetBatch));
+    comm::SyncBatchNormGroup span(std::max(1, options.statistics * group.size() / kResnetBatch));
     span.connect(group, std::vector<int>(static_cast<std::size_t>(group.size())));
     graph::Network network(graph, *device, store,
-                           {.compute = options.compute, .statistics_sum = &span});
+                           {.compute = options.compute, .sync_batch_norm_reducer = &span});
     initialize(graph, 1, 0, store);
     const auto reducer = comm::make_mpi_reducer(group);
     Trainer trainer({config, network, options.steps, *reducer}, *device, store, group);

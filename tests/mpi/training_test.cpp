@@ -98,10 +98,10 @@ TEST(TrainingOverMpi, IsTheTrainingOfOneRankUpToRounding) {
 }
 
 /// `ranks_per_node` as communication.ranks_per_node.
-std::unique_ptr<comm::GradientReducer> exchanging(comm::SumAlgorithm algorithm,
+std::unique_ptr<comm::GradientReducer> exchanging(comm::AllReduceAlgorithm algorithm,
                                                   comm::WireFormat format, int ranks_per_node) {
     comm::Communicator& group = world().everyone;
-    comm::SumOptions options{algorithm, format, {}, {}};
+    comm::AllReduceOptions options{algorithm, format, {}, {}};
     for (int rank = 0; rank < group.size(); ++rank) {
         options.node_of_rank.push_back(rank / ranks_per_node);
     }
@@ -114,8 +114,9 @@ TEST(TrainingOverMpi, IsTheSameUpToRoundingInEveryWayToSumAndTheSameBitsOnAllRan
     config::Config config = configuration();
     config.communication.bucket_mib = 0.001;  // several under way
     const Trained want = train(group, config);
-    for (const auto algorithm : {comm::SumAlgorithm::all_reduce, comm::SumAlgorithm::torus_2d,
-                                 comm::SumAlgorithm::hierarchical}) {
+    for (const auto algorithm :
+         {comm::AllReduceAlgorithm::all_reduce, comm::AllReduceAlgorithm::torus_2d,
+          comm::AllReduceAlgorithm::hierarchical}) {
         for (const auto format : {fp32, bf16, fp16, int8}) {
             SCOPED_TRACE(fmt::format("{} in {}", comm::name_of(algorithm), comm::name_of(format)));
             const Trained got = train(group, config, exchanging(algorithm, format, 3));

@@ -37,10 +37,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& failure) { return failure.param.name; });
 
 TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
-    constexpr int kFailingStep = 1, kMostSteps = 4;
+    constexpr int kFailingStep = 1, kMaxSteps = 4;
     const auto group = mpi_tests::world().everyone.split(0, mpi_tests::world().everyone.rank());
     const auto gpu = device::cuda::make_cuda_device({.autotune = false});
-    SumOptions options;
+    AllReduceOptions options;
     options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
     const Array<float> values(*gpu, std::vector<float>(1000, 1.0F));
     const std::unique_ptr<GradientReducer> reducer(hpcai_make_nccl_reducer(
@@ -48,7 +48,7 @@ TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
     reducer->prepare(values.span());
     int step = 0;
     try {
-        for (; step < kMostSteps; ++step) {
+        for (; step < kMaxSteps; ++step) {
             if (group->rank() == 0 && step == kFailingStep) tests::fail_next(GetParam().call);
             reducer->start_sum(values.span())->wait();
             reducer->end_step();

@@ -14,7 +14,7 @@
 #include "device/cuda/cuda_device.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/base/philox.hpp"
-#include "hpcai/comm/sum_traffic.hpp"
+#include "hpcai/comm/all_reduce_traffic.hpp"
 #include "mpi/world.hpp"
 #include "simt/streams.hpp"
 #include "support/lockstep_sum.hpp"
@@ -39,7 +39,7 @@ std::vector<float> gradients_of(int rank, std::uint32_t step) {
 }
 
 struct Way {
-    SumAlgorithm algorithm = SumAlgorithm::all_reduce;
+    AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     WireFormat format = WireFormat::fp32;
     int ranks_per_node = 1;  // the last node may have fewer
     simt::Order order = simt::Order::late;
@@ -54,8 +54,8 @@ protected:
     }
     ~SumsOverGpus() override { simt::set_order(simt::Order::late); }
 
-    SumOptions options() const {
-        SumOptions options{GetParam().algorithm, GetParam().format, {}, {}};
+    AllReduceOptions options() const {
+        AllReduceOptions options{GetParam().algorithm, GetParam().format, {}, {}};
         for (int rank = 0; rank < group_.size(); ++rank) {
             options.node_of_rank.push_back(rank / GetParam().ranks_per_node);
         }
@@ -65,7 +65,8 @@ protected:
         return std::unique_ptr<GradientReducer>(
             hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .sums = options()}));
     }
-    /// What this rank gets from the programs of all, which sum_program_test holds against fp64.
+    /// What this rank gets from the programs of all, which all_reduce_schedule_test holds against
+    /// fp64.
     std::vector<float> wanted(LockstepSum& all, std::uint32_t step) const {
         std::vector<std::vector<float>> of_all;
         for (int rank = 0; rank < group_.size(); ++rank) of_all.push_back(gradients_of(rank, step));
@@ -105,10 +106,10 @@ std::vector<Way> every_way() {
     std::vector<Way> ways;
     for (const auto format :
          {WireFormat::fp32, WireFormat::bf16, WireFormat::fp16, WireFormat::int8}) {
-        ways.push_back({SumAlgorithm::all_reduce, format});
-        ways.push_back({SumAlgorithm::torus_2d, format});
-        for (int ranks : {2, 3}) ways.push_back({SumAlgorithm::hierarchical, format, ranks});
-        ways.push_back({SumAlgorithm::torus_2d, format, 1, simt::Order::early});
+        ways.push_back({AllReduceAlgorithm::all_reduce, format});
+        ways.push_back({AllReduceAlgorithm::torus_2d, format});
+        for (int ranks : {2, 3}) ways.push_back({AllReduceAlgorithm::hierarchical, format, ranks});
+        ways.push_back({AllReduceAlgorithm::torus_2d, format, 1, simt::Order::early});
     }
     return ways;
 }
@@ -168,8 +169,8 @@ TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
     sum(*reducer_, values, 3);
     reducer_->check();
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
-    const SumTraffic got = gather_traffic(group_, node, *reducer_->sent());
-    const SumTraffic want = LockstepSum(options(), kCount).traffic();
+    const AllReduceTraffic got = gather_traffic(group_, node, *reducer_->sent());
+    const AllReduceTraffic want = LockstepSum(options(), kCount).traffic();
     EXPECT_EQ(got.sent, 4 * want.sent);
     EXPECT_EQ(got.out_of_node, 4 * want.out_of_node);
 }

@@ -24,7 +24,7 @@
 namespace {
 
 constexpr int kFirstTag = 20000;
-constexpr std::chrono::seconds kLongestWait{60};
+constexpr std::chrono::seconds kMaxWait{60};
 
 /// Behind an ncclUniqueId.
 struct Meeting {
@@ -74,7 +74,7 @@ public:
 
 private:
     void begin() {
-        end_ = std::chrono::steady_clock::now() + kLongestWait;
+        end_ = std::chrono::steady_clock::now() + kMaxWait;
         for (const Message& one : messages_) {
             const int world_rank = one.ranks->in_world[static_cast<std::size_t>(one.peer)];
             const auto count = static_cast<int>(one.count);

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/sum_program.hpp>
-#include <hpcai/comm/sum_traffic.hpp>
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
 
 namespace hpcai::tests {
 
@@ -19,7 +19,7 @@ namespace hpcai::tests {
 /// the place of a network.
 class LockstepSum {
 public:
-    LockstepSum(const comm::SumOptions& options, std::size_t count)
+    LockstepSum(const comm::AllReduceOptions& options, std::size_t count)
         : options_(options), ranks_(options.node_of_rank.size()) {
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             ranks_[rank].program = comm::make_sum_program(options, static_cast<int>(rank), count);
@@ -52,8 +52,8 @@ public:
     }
 
     /// Counted, message by message.
-    comm::SumTraffic traffic() const {
-        comm::SumTraffic most;
+    comm::AllReduceTraffic traffic() const {
+        comm::AllReduceTraffic most;
         std::map<int, std::int64_t> out_of_node;
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             const int node = options_.node_of_rank[rank];
@@ -79,7 +79,7 @@ public:
 private:
     using Letter = std::vector<std::byte>;
     struct Rank {
-        comm::SumProgram program;
+        comm::AllReduceSchedule program;
         std::vector<float> values, residual;
         std::vector<std::byte> wire;
         std::size_t step = 0;
@@ -136,7 +136,7 @@ private:
         return true;
     }
 
-    comm::SumOptions options_;
+    comm::AllReduceOptions options_;
     std::vector<Rank> ranks_;
     std::map<std::pair<int, int>, std::queue<Letter>> letters_;  // from, to
 };

@@ -14,16 +14,16 @@ class OptimizerSteps {
 public:
     /// Of all elements where `optimizer` names no ranges. `tensors.numbers` is not read.
     OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
-        : device_(device), numbers_(device.allocate(sizeof(StepNumbers))) {
+        : device_(device), numbers_(device.allocate(sizeof(StepScalars))) {
         if (optimizer.ranges.empty()) {
             optimizer.ranges.push_back({0, tensors.parameters.size(), true, true});
         }
-        tensors.numbers = static_cast<const StepNumbers*>(numbers_->data());
+        tensors.numbers = static_cast<const StepScalars*>(numbers_->data());
         update_ = device.build(optimizer, tensors);
     }
 
     void step(double learning_rate) {
-        const StepNumbers numbers{.learning_rate = static_cast<float>(learning_rate),
+        const StepScalars numbers{.learning_rate = static_cast<float>(learning_rate),
                                   .taken_steps = taken_steps_++};
         device_.upload(numbers_->data(), std::as_bytes(std::span(&numbers, 1)));
         update_->run();

@@ -63,13 +63,13 @@ public:
                                   const OptimizerTensors& tensors) override {
         return device_->build(optimizer, tensors);
     }
-    void check_finite(std::span<const float> values, StepNumbers* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* numbers) override {
         device_->check_finite(values, numbers);
     }
-    void add_losses(std::span<const float> losses, StepNumbers* numbers) override {
+    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
         device_->add_losses(losses, numbers);
     }
-    void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
+    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
         device_->finish_step(policy, numbers);
     }
     std::uint64_t hash(std::span<const float> values) override { return device_->hash(values); }

@@ -17,7 +17,7 @@ struct OptimizerValues {
 };
 
 /// An optimizer's steps by the kernels' naive twins, which compute in double; `values` are changed.
-inline void take_reference_step(const Optimizer& optimizer, const StepNumbers& numbers,
+inline void take_reference_step(const Optimizer& optimizer, const StepScalars& numbers,
                                 OptimizerValues& values) {
     std::vector<kernels::UpdateRange> ranges;
     std::vector<kernels::UpdatePart> parts;

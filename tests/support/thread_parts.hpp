@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <hpcai/device/channel_exchange.hpp>
+#include <hpcai/device/shard_exchange.hpp>
 
 namespace hpcai::tests {
 
@@ -19,9 +19,7 @@ public:
         for (int part = 0; part < parts; ++part) exchanges_.emplace_back(*this, part);
     }
 
-    device::ChannelExchange& exchange(int part) {
-        return exchanges_[static_cast<std::size_t>(part)];
-    }
+    device::ShardExchange& exchange(int part) { return exchanges_[static_cast<std::size_t>(part)]; }
     std::int64_t bytes_sent(int part) const {
         return exchanges_[static_cast<std::size_t>(part)].sent;
     }
@@ -50,7 +48,7 @@ public:
 private:
     using Letter = std::vector<std::byte>;
 
-    struct Exchange final : device::ChannelExchange {
+    struct Exchange final : device::ShardExchange {
         Exchange(ThreadParts& team, int mine) : all(team), own(mine) {}
         int parts() const override { return static_cast<int>(all.exchanges_.size()); }
         int part() const override { return own; }

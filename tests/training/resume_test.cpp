@@ -22,7 +22,7 @@ constexpr std::int64_t kStepsPerEpoch = 4;  // of an epoch
 constexpr int kResumedEpochs = 3;
 
 /// Saves behind one step, as a run that is stopped there.
-class SaveBehind final : public BetweenSteps {
+class SaveBehind final : public StepCallback {
 public:
     explicit SaveBehind(std::int64_t step) : step_(step) {}
     bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
@@ -38,7 +38,7 @@ private:
 };
 
 /// Holds the ranks up behind one step, as the write of a checkpoint does.
-class HoldUpBehind final : public BetweenSteps {
+class HoldUpBehind final : public StepCallback {
 public:
     static constexpr double kSeconds = 0.5;
     explicit HoldUpBehind(std::int64_t step) : step_(step) {}
@@ -55,7 +55,7 @@ private:
 };
 
 /// What a program that goes on from it would have on all ranks.
-class ExamineBehind final : public BetweenSteps {
+class ExamineBehind final : public StepCallback {
 public:
     ExamineBehind(std::int64_t step, std::function<void()> damage)
         : step_(step), damage_(std::move(damage)) {}
@@ -91,7 +91,7 @@ protected:
     }
 
     struct Rank {
-        Rank(const config::Config& configuration, comm::Communicator& self, BetweenSteps* between)
+        Rank(const config::Config& configuration, comm::Communicator& self, StepCallback* between)
             : model(configuration, kStepsPerEpoch, self, small_graph(kSmallBatch)),
               trainer({model.config, model.network, kStepsPerEpoch, *model.reducer, nullptr,
                        nullptr, nullptr, between},
@@ -187,10 +187,10 @@ TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {
               "'rank-0.safetensors': progress: 4 steps of epoch 0 are not step 5");
     EXPECT_THAT(refusal("progress", {1e300, 0, 0, 0, 0, 0, 0, 0}),
                 testing::HasSubstr("progress: expected a whole number from 0 to 12"));
-    EXPECT_THAT(refusal("step_numbers", {0, 0, 1, 0, 0, 0, 0}),
+    EXPECT_THAT(refusal("step_scalars", {0, 0, 1, 0, 0, 0, 0}),
                 testing::HasSubstr("expected a loss scale"));
-    EXPECT_THAT(refusal("step_numbers", {0, 1, 1, -1, 0, 0, 0}),
-                testing::HasSubstr("step_numbers: expected a whole number"));
+    EXPECT_THAT(refusal("step_scalars", {0, 1, 1, -1, 0, 0, 0}),
+                testing::HasSubstr("step_scalars: expected a whole number"));
     Snapshot small = saved;
     small.put("optimizer_state.1", {1, 2});
     EXPECT_THAT(error_of(ExitCode::data, [&] { rank.trainer.restore(small); }),

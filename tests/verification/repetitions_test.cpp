@@ -115,7 +115,7 @@ TEST(Repetitions, ArePrintedRunByRunWithTheirMedians) {
         << text;
 }
 
-TEST(RankSums, HaveTheExactProbability) {
+TEST(SyncBatchNormSums, HaveTheExactProbability) {
     EXPECT_DOUBLE_EQ(rank_sum_p({1, 2, 3}, {4, 5, 6}), 0.1);
     EXPECT_DOUBLE_EQ(rank_sum_p({4, 5, 6}, {1, 2, 3}), 0.1);
     EXPECT_DOUBLE_EQ(rank_sum_p({1, 2, 3, 4}, {5, 6, 7, 8}), 2.0 / 70);

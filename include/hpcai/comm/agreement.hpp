@@ -13,7 +13,7 @@ namespace hpcai::comm {
 /// failure of the lowest such rank as an Error with that code, so that none is left waiting in a
 /// later collective. Exceptions other than Error become Error(internal). `part` may use
 /// collectives only if it cannot fail before them. Collective.
-void run_together(Communicator& ranks, const std::function<void()>& part);
+void collective_try(Communicator& ranks, const std::function<void()>& part);
 
 /// Gives every rank the bytes of `root`, whose number the others need not know. Collective.
 void broadcast_bytes(Communicator& ranks, std::vector<std::byte>& bytes, int root);

@@ -96,9 +96,9 @@ private:
 
     std::span<float> values_of(const Bucket& bucket) const;
     void begin_sum(std::size_t bucket);
-    void see_end(std::size_t bucket);
-    void begin_hiding();
-    void end_hiding();
+    void mark_complete(std::size_t bucket);
+    void begin_overlap();
+    void end_overlap();
     void complete(const Bucket& bucket);
     void start_ready_buckets();
     void count_step();

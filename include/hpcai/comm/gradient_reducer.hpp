@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "hpcai/comm/all_reduce_schedule.hpp"
 #include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/sum_program.hpp"
 #include "hpcai/device/device.hpp"
 
 namespace hpcai::comm {
@@ -88,7 +88,7 @@ public:
 /// are the same bits on all ranks and in every run. The same values are summed from the same
 /// memory in all steps. `group` and `device` outlive it. Throws as place_in_sum.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
-                                                       const SumOptions& options);
+                                                       const AllReduceOptions& options);
 
 /// The same, all ranks with all others in fp32.
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);

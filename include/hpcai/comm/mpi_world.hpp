@@ -10,7 +10,7 @@
 
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/end_game.hpp"
+#include "hpcai/comm/membership_agreement.hpp"
 
 namespace hpcai::comm {
 
@@ -48,8 +48,8 @@ private:
 };
 
 /// What the leaders agreed on, as this leader knows it.
-struct Ballot {
-    EndGameDecision decision;
+struct AgreedMembers {
+    Membership decision;
     std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
 };
 
@@ -80,28 +80,29 @@ public:
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
     /// whoever is dead: for a completed group a few status_seconds after the last other completed
     /// one, however many groups there are; for a failed group after at most longest_seconds more.
-    Ballot hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
-                     const EndGameDeadlines& deadlines);
+    AgreedMembers agree_on_members(const GroupStatus& mine, std::span<const int> leader_world_ranks,
+                                   const MembershipAgreementDeadlines& deadlines);
 
     /// Tells the leaders that the group of `lost`, whose leader does not answer, has failed: by
-    /// another rank of it, in place of hold_vote. Returns at once.
+    /// another rank of it, in place of agree_on_members. Returns at once.
     void tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Behind hold_vote, or in a group that is lost: nobody of other groups is still at work.
-    void expect_no_others() {
+    /// Behind agree_on_members, or in a group that is lost: nobody of other groups is still at
+    /// work.
+    void mark_others_gone() {
         others_may_work_ = false;
         is_somebody_lost_ = true;
     }
 
-    /// Lets the ranks that wait in await_release(rank()) go on, and tells them what comes and
-    /// whether this rank knows that nobody is still at work. Another run may follow only where
+    /// Lets the ranks that wait in wait_for_exit_permit(rank()) go on, and tells them what comes
+    /// and whether this rank knows that nobody is still at work. Another run may follow only where
     /// every rank of the world is released to it. Returns at once; ranks that are gone are passed
     /// over.
     void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
 
     /// Waits, without using the processor, for the release by `world_rank`; nothing when `seconds`
     /// pass without it.
-    std::optional<Afterwards> await_release(int world_rank, double seconds);
+    std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
 
     /// How long to wait for a rank that may still be at work while this one is not: an exit would
     /// end the other ranks too, unless the launcher was told to let them live.

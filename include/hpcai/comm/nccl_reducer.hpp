@@ -16,7 +16,7 @@ struct NcclReducerOptions {
     device::Device& device;  // of the CUDA engine
     // How sums are made, with the same bits as by make_exchange_reducer, those of NaN apart, and
     // its error feedback; every sum is prepared. Absent: as NCCL sums fp32.
-    std::optional<SumOptions> sums = std::nullopt;
+    std::optional<AllReduceOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start, which connects the GPUs
     double finish_seconds = 30;  // longest end; what hangs longer is left to the end of the process

@@ -15,7 +15,7 @@ struct GenerateClimateOptions {
     ClimateSettings settings;
 };
 
-inline constexpr std::int64_t kMostGeneratedSamples = 100'000;
+inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 
 /// Writes samples 0, 1, ... of a ClimateGenerator in the ExtremeWeather layout, the settings as
 /// attributes. The file is the same for every number of threads and appears when it is complete.

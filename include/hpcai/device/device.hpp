@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include <hpcai/device/channel_exchange.hpp>
 #include <hpcai/device/kernel.hpp>
 #include <hpcai/device/optimizer.hpp>
 #include <hpcai/device/picture_view.hpp>
-#include <hpcai/device/statistics_sum.hpp>
-#include <hpcai/device/step_numbers.hpp>
+#include <hpcai/device/shard_exchange.hpp>
+#include <hpcai/device/step_scalars.hpp>
+#include <hpcai/device/sync_batch_norm_reducer.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
@@ -24,7 +24,7 @@ namespace hpcai::device {
 enum class Mode { training, inference };
 
 /// Names the random numbers by which a kernel rounds gradients to int8, together with the step, of
-/// StepNumbers::taken_steps and skipped_steps, and the sample's place among those of the rank in
+/// StepScalars::taken_steps and skipped_steps, and the sample's place among those of the rank in
 /// all micro-batches of the step.
 struct RoundingKey {
     std::uint64_t seed = 0;
@@ -42,8 +42,8 @@ struct KernelOptions {
     bool int8 = false;       // convolutions in f32 multiply what ops::computes_in_int8 says
     RoundingKey rounding{};  // int8 in training only
     // For a BatchNorm in training whose statistics are those of several ranks; outlives the kernel.
-    StatisticsSum* statistics_sum = nullptr;
-    ChannelExchange* exchange = nullptr;  // of a part of a network; outlives the kernel
+    SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
+    ShardExchange* exchange = nullptr;  // of a part of a network; outlives the kernel
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -166,14 +166,14 @@ public:
 
     /// The following enqueue work on numbers in device memory. Clears numbers->finite where any of
     /// `values`, which begin at a multiple of 16 bytes, is infinite or NaN.
-    virtual void check_finite(std::span<const float> values, StepNumbers* numbers) = 0;
+    virtual void check_finite(std::span<const float> values, StepScalars* numbers) = 0;
     /// numbers->loss_sum += the sum of `losses`, in an order that never changes.
-    virtual void add_losses(std::span<const float> losses, StepNumbers* numbers) = 0;
+    virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
     /// Ends a step. After finite gradients one more step is taken and good, and after enough of
     /// them a dynamic scale doubles unless it would pass `largest`; otherwise the step counts as
     /// skipped and a dynamic scale halves, not below `smallest`. Then gradient_factor =
     /// loss_weight / loss_scale and finite = 1.
-    virtual void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) = 0;
+    virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
 
     /// Whether it cuts and resizes pictures that lie in its memory.
     virtual bool resizes_crops() const { return false; }

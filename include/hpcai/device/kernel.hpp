@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <hpcai/base/rounding.hpp>
-#include <hpcai/device/step_numbers.hpp>
+#include <hpcai/device/step_scalars.hpp>
 #include <hpcai/ops/pass.hpp>
 
 namespace hpcai::device {
@@ -40,7 +40,7 @@ struct KernelTensors {
     void* prepared = nullptr;
     void* workspace = nullptr;
     const float* loss_scale = nullptr;  // loss gradients are multiplied by this one number
-    const StepNumbers* step = nullptr;  // whose random numbers rounding takes
+    const StepScalars* step = nullptr;  // whose random numbers rounding takes
 };
 
 /// A parameter as a kernel keeps it in the compute type: the master's elements in their order,

@@ -7,12 +7,12 @@
 #include <variant>
 #include <vector>
 
-#include <hpcai/device/channel_exchange.hpp>
-#include <hpcai/device/step_numbers.hpp>
+#include <hpcai/device/shard_exchange.hpp>
+#include <hpcai/device/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 /// Optimizers as descriptions. In their formulas w are parameters, lr the learning rate and t the
-/// number of this step, from 1, both of StepNumbers, and g = gradient_factor gradient, to which,
+/// number of this step, from 1, both of StepScalars, and g = gradient_factor gradient, to which,
 /// unless something else is said, weight_decay w is added where a range decays.
 namespace hpcai::device {
 
@@ -84,7 +84,7 @@ struct Optimizer {
     bool rounds_parameters = false;
     // Where every range with a trust ratio is this part's share of a parameter: the norms are of
     // all parts. Outlives what is built from it. Null: the ranges are whole.
-    ChannelExchange* exchange = nullptr;
+    ShardExchange* exchange = nullptr;
 };
 
 /// Flat buffers of the same length, and the numbers of the step in device memory.
@@ -92,7 +92,7 @@ struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
     std::array<std::span<float>, 2> states;  // as many as states() says, in the formulas' order
-    const StepNumbers* numbers = nullptr;
+    const StepScalars* numbers = nullptr;
 };
 
 /// Throws Error(internal) for buffers and ranges that do not fit one another or the rule.

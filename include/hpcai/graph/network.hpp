@@ -33,11 +33,11 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;                                // see device::KernelOptions
-    bool int8 = false;                                // likewise
-    device::RoundingKey rounding{};                   // but for the node
-    device::StatisticsSum* statistics_sum = nullptr;  // likewise
-    device::ChannelExchange* exchange = nullptr;      // likewise
+    bool tf32 = false;                                                // see device::KernelOptions
+    bool int8 = false;                                                // likewise
+    device::RoundingKey rounding{};                                   // but for the node
+    device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;  // likewise
+    device::ShardExchange* exchange = nullptr;                        // likewise
 };
 
 /// Bytes a built network holds on its device.
@@ -67,7 +67,7 @@ public:
     /// The type of activations and their gradients.
     tensor::DType compute() const { return options_.compute; }
     /// With the other parts, where it is a part of a network; else null.
-    device::ChannelExchange* exchange() const { return options_.exchange; }
+    device::ShardExchange* exchange() const { return options_.exchange; }
 
     /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
     /// is taken. Every input is set anew before each forward pass, which may use its memory for
@@ -80,11 +80,11 @@ public:
     /// a step. With 1 / global batch gradients are those of the mean loss.
     void set_loss_scale(float scale);
     /// In device memory.
-    device::StepNumbers* step_numbers() const {
-        return static_cast<device::StepNumbers*>(numbers_->data());
+    device::StepScalars* step_scalars() const {
+        return static_cast<device::StepScalars*>(numbers_->data());
     }
     /// A copy; waits for the work enqueued on the device.
-    device::StepNumbers read_step_numbers() const;
+    device::StepScalars read_step_numbers() const;
 
     /// Refreshes working copies after the parameters have changed: prepare_copies() and
     /// prepare_rest().

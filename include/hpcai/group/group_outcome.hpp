@@ -7,7 +7,7 @@
 
 #include <hpcai/base/progress_record.hpp>
 #include <hpcai/base/run_record.hpp>
-#include <hpcai/comm/end_game.hpp>
+#include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/training/predict.hpp>
 

@@ -10,15 +10,16 @@
 
 namespace hpcai::group {
 
-/// Returns how the ranks of this rank's shard sum gradients. Throws as prediction::sum_options.
-comm::SumOptions sum_options_of(const context::RunContext& context);
+/// Returns how the ranks of this rank's shard sum gradients. Throws as
+/// prediction::all_reduce_options.
+comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context);
 
 /// A rank that sums gradients with others.
 struct SummingRank {
     const config::Config& config;
     device::Device& device;
     std::string host;
-    comm::SumOptions sums;
+    comm::AllReduceOptions sums;
     bool spans_statistics = false;  // BatchNorm statistics are of several ranks
 };
 

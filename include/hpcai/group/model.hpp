@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/comm/part_exchange.hpp>
-#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/graph/network.hpp>
 
@@ -38,9 +38,9 @@ public:
     std::vector<graph::Network*> networks() const;
     /// The messages between shards of layers, which must be connected before the networks run. Null
     /// without tensor parallelism.
-    comm::PartExchange* exchange();
+    comm::TensorParallelExchange* exchange();
     /// The BatchNorm statistics over ranks, which must be connected before the networks run.
-    comm::StatisticsSpan& statistics_span() { return statistics_span_; }
+    comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of the whole model; until collect() those of this rank's stage and shard.
     graph::ParameterStore& store() { return *store_; }
     /// Returns parameters and running statistics of the whole model, 8 bytes each, where a rank has
@@ -61,7 +61,7 @@ private:
     graph::Graph graph_;
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
-    comm::StatisticsSpan statistics_span_;
+    comm::SyncBatchNormGroup sync_batch_norm_group_;
     std::vector<std::unique_ptr<graph::Network>> networks_;  // the others are twins of the first
 };
 

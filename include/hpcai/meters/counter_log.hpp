@@ -14,7 +14,7 @@ namespace hpcai::meters {
 /// always the first and the last.
 class CounterLog {
 public:
-    static constexpr std::size_t kMostReadings = 16;
+    static constexpr std::size_t kMaxReadings = 16;
 
     CounterLog(std::string host, std::vector<Counter> counters);
 

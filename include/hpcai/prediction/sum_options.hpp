@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <hpcai/comm/sum_program.hpp>
+#include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
@@ -13,8 +13,8 @@ namespace hpcai::prediction {
 /// `communication`; the nodes of these ranks are those of `controller` unless
 /// communication.ranks_per_node says otherwise. Throws Error(usage) when
 /// communication.torus_columns does not divide these ranks.
-comm::SumOptions sum_options(const config::CommunicationConfig& communication,
-                             const plan::ParallelismController& controller, int group,
-                             int slice = 0);
+comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
+                                          const plan::ParallelismController& controller, int group,
+                                          int slice = 0);
 
 }  // namespace hpcai::prediction

@@ -5,7 +5,7 @@
 
 #include <hpcai/base/launch_record.hpp>
 #include <hpcai/base/run_record.hpp>
-#include <hpcai/comm/end_game.hpp>
+#include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/verification/judge.hpp>
 

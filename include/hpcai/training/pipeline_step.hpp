@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
@@ -22,9 +22,10 @@ struct PipelineShare {
     // Of this rank's stage (graph::cut) and of one micro-batch: as many as are in flight in its
     // list of tasks, twins of the first, which is the network of the setup.
     std::vector<graph::Network*> networks;
-    comm::Communicator& group;               // all stages and parts
-    comm::Communicator& replicas;            // the ranks that train this one's parameters
-    comm::PartExchange* exchange = nullptr;  // of the networks; unused where there are no parts
+    comm::Communicator& group;     // all stages and parts
+    comm::Communicator& replicas;  // the ranks that train this one's parameters
+    comm::TensorParallelExchange* exchange =
+        nullptr;  // of the networks; unused where there are no parts
 };
 
 /// Everything outlives what is made from it.

@@ -6,7 +6,7 @@
 
 #include <hpcai/base/step_record.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
-#include <hpcai/comm/part_exchange.hpp>
+#include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/training/snapshot.hpp>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/comm/statistics_span.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
@@ -46,9 +46,9 @@ struct EpochReport {
 class Trainer;
 
 /// What is to be done between two steps, by all ranks of a group alike.
-class BetweenSteps {
+class StepCallback {
 public:
-    virtual ~BetweenSteps() = default;
+    virtual ~StepCallback() = default;
     /// Whether the results of a step must be read, so many being done with it.
     virtual bool needs_results(std::int64_t steps_done) const = 0;
     /// Behind a step whose results were read. What it throws ends the training on all ranks.
@@ -69,8 +69,8 @@ struct TrainerSetup {
     comm::GradientReducer& reducer;           // of the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: the group's ranks share a batch, no more
     StepLog* log = nullptr;                   // null: nobody asks for single steps
-    const comm::StatisticsSpan* statistics = nullptr;  // of the network; null: of one rank each
-    BetweenSteps* between = nullptr;                   // null: nothing is to be done
+    const comm::SyncBatchNormGroup* statistics = nullptr;  // of the network; null: of one rank each
+    StepCallback* between = nullptr;                       // null: nothing is to be done
     std::string where = {};          // of messages: this rank, such as "rank 3 on node02"
     std::vector<Fault> faults = {};  // of all groups, to be injected
     int group = 0;                   // of this rank, for them
@@ -176,7 +176,7 @@ private:
     Schedule schedule_;
     std::vector<int> slices_;  // by group rank
     ReplicaAudit audit_;
-    BetweenSteps* between_;
+    StepCallback* between_;
     std::string where_;
     Epoch epoch_;
     bool goes_on_ = false;  // with epoch_, which another program has begun

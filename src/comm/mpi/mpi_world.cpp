@@ -118,10 +118,11 @@ struct MpiWorld::Outbox {
         });
     }
 
-    void send_out(EndGame& game, std::span<const int> leader_world_ranks, int tag) {
+    void send_out(MembershipAgreement& game, std::span<const int> leader_world_ranks, int tag) {
         Bytes result;  // one for all: with many groups copies would fill the memory
         for (const auto& [to_group, message] : game.take_outgoing()) {
-            const bool shared = message.kind == EndGameKind::result && message.statuses.empty();
+            const bool shared =
+                message.kind == MembershipAgreementKind::result && message.statuses.empty();
             Bytes bytes = shared ? result : nullptr;
             if (!bytes) bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
             if (shared) result = bytes;
@@ -223,9 +224,11 @@ StartUp MpiWorld::start_up() {
     return start;
 }
 
-Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_world_ranks,
-                           const EndGameDeadlines& deadlines) {
-    EndGame game(mine, static_cast<int>(leader_world_ranks.size()), deadlines, seconds_now());
+AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
+                                         std::span<const int> leader_world_ranks,
+                                         const MembershipAgreementDeadlines& deadlines) {
+    MembershipAgreement game(mine, static_cast<int>(leader_world_ranks.size()), deadlines,
+                             seconds_now());
     const int tag = tag_of(kEndGameTag);
     outbox_->send_out(game, leader_world_ranks, tag);
     const double begin = seconds_now();
@@ -240,7 +243,7 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
         }
         bool idle = true;
         while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
-            game.receive(EndGameMessage::from_bytes(*bytes), seconds_now());
+            game.receive(AgreementMessage::from_bytes(*bytes), seconds_now());
             idle = false;
         }
         game.advance(seconds_now());
@@ -248,26 +251,26 @@ Ballot MpiWorld::hold_vote(const GroupStatus& mine, std::span<const int> leader_
         outbox_->remove_sent();
         if (idle && !game.decided()) std::this_thread::sleep_for(kPollInterval);
     }
-    Ballot ballot{game.decision(), nullptr};
-    others_may_work_ = ballot.decision.anyone_absent();
+    AgreedMembers agreed{game.decision(), nullptr};
+    others_may_work_ = agreed.decision.anyone_absent();
     // Who has stopped a run may end it soon.
-    is_somebody_lost_ = ballot.decision.anyone_lost() ||
-                        (ballot.decision.anyone_stopped() && ballot.decision.anyone_absent());
-    if (ballot.decision.votes(mine.group)) {
+    is_somebody_lost_ = agreed.decision.anyone_lost() ||
+                        (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
+    if (agreed.decision.votes(mine.group)) {
         std::vector<int> voters;
-        for (const int group : ballot.decision.voters()) {
+        for (const int group : agreed.decision.voters()) {
             voters.push_back(leader_world_ranks[group]);
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
-        ballot.leaders = std::make_unique<MpiCommunicator>(
+        agreed.leaders = std::make_unique<MpiCommunicator>(
             join_voters(voters, tag_of(kVotersTag), seconds), limits_, outbox_->kept);
     }
-    return ballot;
+    return agreed;
 }
 
 void MpiWorld::tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
     ensure(lost.state == GroupState::lost, "group {} is not lost", lost.group);
-    const EndGameMessage message{EndGameKind::status, lost.group, 0, {lost}, {}};
+    const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}, {}};
     const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
@@ -285,7 +288,7 @@ void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) 
     may_start_ = is_another;
 }
 
-std::optional<Afterwards> MpiWorld::await_release(int world_rank, double seconds) {
+std::optional<Afterwards> MpiWorld::wait_for_exit_permit(int world_rank, double seconds) {
     const double until = seconds_now() + seconds;
     do {
         if (const auto bytes = receive_arrived(world_rank, tag_of(kReleaseTag))) {

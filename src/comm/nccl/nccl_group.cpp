@@ -87,11 +87,11 @@ void NcclGroup::abort_unless_done(Part part) {
 void NcclGroup::start() {
     constexpr const char* kWhat = "starting NCCL";
     ncclUniqueId id{};
-    run_together(group_, [&] {
+    collective_try(group_, [&] {
         if (group_.rank() == 0) check_nccl(ncclGetUniqueId(&id), kWhat);
     });
     group_.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
-    run_together(group_, [&] {
+    collective_try(group_, [&] {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         const ncclResult_t status =

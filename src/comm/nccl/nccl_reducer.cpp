@@ -9,12 +9,12 @@
 
 #include <fmt/core.h>
 
-#include "device_sums.hpp"
+#include "all_reduce_times.hpp"
+#include "device_all_reduce.hpp"
 #include "hpcai/base/error.hpp"
 #include "hpcai/comm/agreement.hpp"
 #include "hpcai/comm/error_feedback.hpp"
 #include "nccl_group.hpp"
-#include "sum_times.hpp"
 
 /// The cudaStream_t on which a device of the CUDA engine works.
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
@@ -83,8 +83,8 @@ public:
           device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
           nccl_(options) {
         if (!options.sums) return;
-        own_sums_ = std::make_unique<DeviceSums>(*options.sums, options.group.rank(),
-                                                 options.group.size(), options.device);
+        own_sums_ = std::make_unique<DeviceAllReduce>(*options.sums, options.group.rank(),
+                                                      options.group.size(), options.device);
         way_ = fmt::format(", {} in {}", name_of(options.sums->algorithm),
                            name_of(options.sums->format));
     }
@@ -97,7 +97,7 @@ public:
     void start(Communicator& group) {
         nccl_.start();
         if (!own_sums_) return;
-        run_together(group, [&] { own_sums_->connect(nccl_, sums_.handle()); });
+        collective_try(group, [&] { own_sums_->connect(nccl_, sums_.handle()); });
     }
 
     int size() const override { return size_; }
@@ -144,12 +144,12 @@ private:
     Mark gradients_made_;
     Mark sums_made_;
     Mark step_end_;
-    SumTimes times_;
+    AllReduceTimes times_;
     bool ends_steps_ = false;  // step_end_ has been put
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
     std::string way_;
-    std::unique_ptr<DeviceSums> own_sums_;  // null: NCCL's own
+    std::unique_ptr<DeviceAllReduce> own_sums_;  // null: NCCL's own
     NcclGroup nccl_;  // goes first, so that none of its kernels is left that uses what goes later
 };
 
@@ -227,7 +227,7 @@ int hpcai_nccl_version() {
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options) {
     std::unique_ptr<hpcai::comm::NcclReducer> reducer;
-    hpcai::comm::run_together(
+    hpcai::comm::collective_try(
         options.group, [&] { reducer = std::make_unique<hpcai::comm::NcclReducer>(options); });
     reducer->start(options.group);
     return reducer.release();

@@ -22,7 +22,7 @@ using climate::Hdf5Dataset;
 using climate::Hdf5Handle;
 
 constexpr unsigned kTrialSeconds = 120;
-constexpr hsize_t kMostSamples = 200'000;
+constexpr hsize_t kMaxSamples = 200'000;
 constexpr hsize_t kLargestSide = 16'384;  // pixels
 constexpr hsize_t kLargestSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
@@ -52,12 +52,12 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 
 void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
     const auto& e = images.extents;
-    require(e[0] >= 1 && e[0] <= kMostSamples && e[1] == kClimateChannels && e[2] >= 1 &&
+    require(e[0] >= 1 && e[0] <= kMaxSamples && e[1] == kClimateChannels && e[2] >= 1 &&
                 e[2] <= kLargestSide && e[3] >= 1 && e[3] <= kLargestSide,
             ExitCode::data,
             "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
             "found {}",
-            images.place, kClimateChannels, kMostSamples, kLargestSide, text_of(e));
+            images.place, kClimateChannels, kMaxSamples, kLargestSide, text_of(e));
     require(e[1] * e[2] * e[3] * sizeof(float) <= kLargestSampleBytes, ExitCode::data,
             "{}: {} is more than 4 GiB a sample", images.place, text_of(e));
     const std::vector<hsize_t> expected{e[0], kMaximumClimateBoxes, climate::kBoxColumns};

@@ -15,7 +15,7 @@ constexpr double kSmallestExtent = 8;     // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
-constexpr double kMostSpread = 2;    // standard deviations
+constexpr double kMaxSpread = 2;     // standard deviations
 constexpr double kUsualDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
@@ -71,9 +71,9 @@ private:
     };
 
     double between(double low, double high) { return low + (high - low) * random_.uniform(); }
-    /// Factor exp(spread n) of a normal n, cut at kMostSpread; 1 without spread.
+    /// Factor exp(spread n) of a normal n, cut at kMaxSpread; 1 without spread.
     double spread_by(double spread) {
-        return std::exp(spread * std::clamp(random_.normal(), -kMostSpread, kMostSpread));
+        return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
     }
     /// The snapshot's share of an event's strength; in the mean 1, but for the cut: 0.98 at a
     /// spread of 0.6, 0.94 at 1.

@@ -10,7 +10,7 @@ namespace hpcai::data::climate {
 
 namespace {
 
-constexpr std::size_t kLongestText = 256;
+constexpr std::size_t kMaxText = 256;
 constexpr std::array<H5Z_filter_t, 3> kKnownFilters{H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE,
                                                     H5Z_FILTER_FLETCHER32};
 
@@ -97,9 +97,9 @@ std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* 
     const Hdf5Handle space(H5Aget_space(attribute.id()), H5Sclose);
     if (!type.valid() || !space.valid()) return std::nullopt;
     const std::size_t bytes = H5Tget_size(type.id());
-    const bool is_short_text =
-        H5Tget_class(type.id()) == H5T_STRING && H5Tis_variable_str(type.id()) == 0 && bytes > 0 &&
-        bytes <= kLongestText && H5Sget_simple_extent_npoints(space.id()) == 1;
+    const bool is_short_text = H5Tget_class(type.id()) == H5T_STRING &&
+                               H5Tis_variable_str(type.id()) == 0 && bytes > 0 &&
+                               bytes <= kMaxText && H5Sget_simple_extent_npoints(space.id()) == 1;
     if (!is_short_text) return std::nullopt;
     std::string text(bytes, '\0');
     if (H5Aread(attribute.id(), type.id(), text.data()) < 0) return std::nullopt;

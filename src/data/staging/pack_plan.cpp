@@ -11,7 +11,7 @@ namespace hpcai::data::staging {
 
 namespace {
 
-constexpr std::size_t kMostFiles = 100'000;  // of a pack: an index of 7 MB
+constexpr std::size_t kMaxFiles = 100'000;  // of a pack: an index of 7 MB
 
 std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t>& files) {
     storage::Sha256 hash;
@@ -39,7 +39,7 @@ std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_
         const auto bytes = static_cast<std::uint64_t>(source.facts[file].bytes);
         if (bytes > largest_bytes) continue;
         if (packs.empty() || packs.back().bytes + bytes > pack_bytes ||
-            packs.back().files.size() == kMostFiles) {
+            packs.back().files.size() == kMaxFiles) {
             packs.push_back({fmt::format("pack-{:06}", packs.size()), {}, 0, ""});
         }
         packs.back().files.push_back(file);

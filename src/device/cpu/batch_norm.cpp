@@ -29,7 +29,7 @@ public:
                                                    : op.input[0]),
           groups_(options.mode == Mode::training ? op.input[0] / group_samples_ : 1) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
-        const StatisticsSum* sum = options.statistics_sum;
+        const SyncBatchNormReducer* sum = options.sync_batch_norm_reducer;
         ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
                "statistics of {} ranks, summed over {}", ranks_, sum == nullptr ? 1 : sum->ranks());
     }
@@ -189,7 +189,7 @@ private:
                 *second = own.variance[lane] + own.mean[lane] * own.mean[lane];
             }
         }
-        options_.statistics_sum->sum({shared_, static_cast<std::size_t>(shared_count())});
+        options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
     }
 
     Moments moments(std::int64_t group, std::int64_t tile) const {
@@ -291,7 +291,7 @@ private:
             std::copy_n(own.first, grid_.tile.lanes, shared(0, tile));
             std::copy_n(own.second, grid_.tile.lanes, shared(1, tile));
         }
-        options_.statistics_sum->sum({shared_, static_cast<std::size_t>(shared_count())});
+        options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
     }
 
     /// Over the whole span, where group_sums() are over this rank's part of it.
@@ -365,7 +365,7 @@ private:
 
     ops::BatchNorm op_;
     KernelOptions options_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     TileGrid grid_;
     std::int64_t channels_, ranks_, group_samples_, groups_;
     KernelTensors tensors_;

@@ -12,7 +12,7 @@ namespace {
 
 // Writing and summing the gradients of 16 parts made ResNet-50's weight gradients up to 1.7 times
 // slower; within the limit they are about a tenth slower.
-constexpr std::size_t kMostParts = 16, kFewParts = 4;
+constexpr std::size_t kMaxParts = 16, kFewParts = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 
 /// While it lives, oneDNN plans primitives for one thread.
@@ -32,7 +32,7 @@ private:
 std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
                                       std::size_t gradient_bytes) {
     if (!context.is_deterministic) return {samples};
-    std::size_t most = kMostParts;
+    std::size_t most = kMaxParts;
     while (most > kFewParts && most * gradient_bytes > kGradientBytes) most /= 2;
     const std::int64_t count = std::min(static_cast<std::int64_t>(most), samples);
     std::vector<std::int64_t> parts;

@@ -91,7 +91,7 @@ private:
 
     ops::Bias op_;
     Mode mode_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     TileGrid grid_;
     std::int64_t channels_;
     Identity identity_;

@@ -52,7 +52,7 @@ private:
 
 }  // namespace
 
-ChannelParts::ChannelParts(const Shape& whole, DType dtype, ChannelExchange* exchange,
+ChannelParts::ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange,
                            const Context& context)
     : whole_(whole), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
     ensure(exchange != nullptr, "a part of a network without an exchange");

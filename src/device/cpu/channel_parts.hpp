@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/device/channel_exchange.hpp>
+#include <hpcai/device/shard_exchange.hpp>
 
 #include "context.hpp"
 
@@ -11,8 +11,7 @@ namespace hpcai::device::cpu {
 class ChannelParts {
 public:
     /// `whole` is the value's shape; `exchange` outlives the object.
-    ChannelParts(const Shape& whole, DType dtype, ChannelExchange* exchange,
-                 const Context& context);
+    ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange, const Context& context);
 
     std::size_t bytes_of(int part) const;
     /// Of scatter_sum().
@@ -27,7 +26,7 @@ public:
     /// The way back.
     void put(int part, const void* from, void* whole) const;
 
-    ChannelExchange& exchange() const { return *exchange_; }
+    ShardExchange& exchange() const { return *exchange_; }
     void add(const void* term, float* sums) const;
     void store(const float* sums, void* mine) const;
 
@@ -52,7 +51,7 @@ private:
 
     Shape whole_;
     DType dtype_;
-    ChannelExchange* exchange_;
+    ShardExchange* exchange_;
     Layouts layouts_;
     std::int64_t images_ = 0, pixels_ = 0;
 };

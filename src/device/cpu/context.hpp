@@ -30,7 +30,7 @@ struct Context {
     dnnl::engine engine;
     dnnl::stream stream;
     Layouts layouts;
-    const Loops* loops = nullptr;
+    const SimdKernels* loops = nullptr;
     bool is_deterministic = false;
 };
 

@@ -42,7 +42,7 @@ struct Values {
     }
 };
 
-/// Loops that take a thousand times as long as others.
+/// SimdKernels that take a thousand times as long as others.
 bool is_reference(const dnnl::primitive_desc_base& plan) {
     return std::string_view(plan.impl_info_str()).starts_with("ref");
 }

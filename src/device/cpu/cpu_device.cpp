@@ -143,13 +143,13 @@ public:
         return build_update(optimizer, tensors, context_);
     }
 
-    void check_finite(std::span<const float> values, StepNumbers* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* numbers) override {
         cpu::check_finite(values, *numbers);
     }
-    void add_losses(std::span<const float> losses, StepNumbers* numbers) override {
+    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
         numbers->loss_sum += std::accumulate(losses.begin(), losses.end(), 0.0);
     }
-    void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
+    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
         cpu::finish_step(policy, *numbers);
     }
 

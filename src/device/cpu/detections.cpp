@@ -124,7 +124,7 @@ private:
     }
 
     ops::Detections op_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     std::int64_t images_, regions_;
     float score_threshold_, largest_iou_;
     std::vector<RankedBoxes> lists_;  // (images, classes)

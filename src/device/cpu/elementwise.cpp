@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    const Loops& loops_;
+    const SimdKernels& loops_;
     Mode mode_;
     FlatTiles flat_;
     Identity identity_;
@@ -82,7 +82,7 @@ private:
         });
     }
 
-    const Loops& loops_;
+    const SimdKernels& loops_;
     Mode mode_;
     FlatTiles flat_;
     Identity identity_;

@@ -90,7 +90,7 @@ private:
 
     ops::BatchNorm op_;
     Mode mode_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     TileGrid grid_;
     std::int64_t channels_;
     Identity identity_;

@@ -193,7 +193,7 @@ private:
 
     ops::GroupNorm op_;
     Mode mode_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     TileGrid grid_;
     std::int64_t channels_, per_group_;
     KernelTensors tensors_;

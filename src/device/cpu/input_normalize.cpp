@@ -90,7 +90,7 @@ private:
         }
     }
 
-    const Loops& loops_;
+    const SimdKernels& loops_;
     ops::InputNormalize op_;
     TileGrid grid_;
     std::vector<float> scale_, shift_;  // (C)

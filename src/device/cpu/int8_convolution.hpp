@@ -34,7 +34,7 @@ public:
         float* result;
         Int8Factors filters;
         void* workspace;
-        const StepNumbers* step;
+        const StepScalars* step;
     };
     void bind(const Places& places);
     void run();

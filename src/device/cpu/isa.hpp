@@ -7,7 +7,7 @@
 namespace hpcai::device::cpu {
 
 /// The table for the instruction sets this processor has.
-const Loops& loops_for_this_cpu();
+const SimdKernels& loops_for_this_cpu();
 
 /// Whether it multiplies bfloat16 itself. Where it does not, oneDNN would emulate that, slower than
 /// fp32.

@@ -3,7 +3,7 @@
 
 namespace hpcai::device::cpu {
 
-const Loops& loops_for_this_cpu() {
+const SimdKernels& loops_for_this_cpu() {
     return baseline::table();
 }
 

@@ -5,7 +5,7 @@
 
 namespace hpcai::device::cpu {
 
-const Loops& loops_for_this_cpu() {
+const SimdKernels& loops_for_this_cpu() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {

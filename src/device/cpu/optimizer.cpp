@@ -59,10 +59,10 @@ protected:
     std::size_t index_of(const Part& part) const {
         return static_cast<std::size_t>(&part - parts_.data());
     }
-    const StepNumbers& numbers() const {
+    const StepScalars& numbers() const {
         return *tensors_.numbers;
     }
-    const Loops& loops() const {
+    const SimdKernels& loops() const {
         return *context_.loops;
     }
     const std::vector<Part>& parts() const {
@@ -136,7 +136,7 @@ private:
     }
 
     std::vector<Optimizer::Range> ranges_;
-    ChannelExchange* exchange_;
+    ShardExchange* exchange_;
     std::vector<SquareSums> sums_;
     std::vector<float> ratios_;  // by range
 };
@@ -203,7 +203,7 @@ private:
 struct Corrections {
     double mean, square;
 
-    Corrections(double beta1, double beta2, const StepNumbers& numbers) {
+    Corrections(double beta1, double beta2, const StepScalars& numbers) {
         const double step = static_cast<double>(numbers.taken_steps) + 1;
         mean = 1 - std::pow(beta1, step);
         square = 1 - std::pow(beta2, step);
@@ -211,7 +211,7 @@ struct Corrections {
 };
 
 MomentCoefficients moment_coefficients(double beta1, double beta2, float gradient_decay,
-                                       const StepNumbers& numbers) {
+                                       const StepScalars& numbers) {
     return {numbers.gradient_factor,   gradient_decay,
             static_cast<float>(beta1), static_cast<float>(1 - beta1),
             static_cast<float>(beta2), static_cast<float>(1 - beta2)};

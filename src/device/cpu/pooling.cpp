@@ -151,7 +151,7 @@ private:
                static_cast<std::size_t>(element) * size_of(grid_.tile.dtype);
     }
 
-    const Loops& loops_;
+    const SimdKernels& loops_;
     Mode mode_;
     TileGrid grid_;
     KernelTensors tensors_;

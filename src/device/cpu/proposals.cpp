@@ -119,7 +119,7 @@ private:
     }
 
     ops::Proposals op_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     AnchorGrid grid_;
     AnchorNumbers numbers_;
     std::int64_t levels_;

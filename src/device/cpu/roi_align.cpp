@@ -15,8 +15,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-constexpr int kMostBins = 16;  // a side
-constexpr int kMostLanes = 16;
+constexpr int kMaxBins = 16;  // a side
+constexpr int kMaxSortLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
 /// Forward, threads share the regions and save each one's level and samples. Backward they share
@@ -33,7 +33,7 @@ public:
           channels_(op.pyramid[0][3]),
           side_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
-        ensure(op.pooled > 0 && op.pooled <= kMostBins && op.sampling_ratio > 0,
+        ensure(op.pooled > 0 && op.pooled <= kMaxBins && op.sampling_ratio > 0,
                "regions of {} bins a side with {} samples each", op.pooled, op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
             ensure(level[0] == op.regions[0] && level[3] == channels_, "levels {} and {}",
@@ -123,7 +123,7 @@ private:
         }
         const auto index = static_cast<std::size_t>(level);
         const TileGrid& grid = grids_[index];
-        float bins[kMostBins * kMostBins * kMostLanes];
+        float bins[kMaxBins * kMaxBins * kMaxSortLanes];
         for (std::int64_t tile = 0; tile < grid.tiles; ++tile) {
             const void* x = grid.at(tensors_.inputs[index], region / op_.regions[1], tile);
             loops_.gather_region(grid.tile, x, bins_of(region, index), bins);
@@ -177,9 +177,9 @@ private:
             sums.stride = sums.lanes;
             sums.dtype = DType::f32;
         }
-        const float zeros[kMostLanes] = {};
+        const float zeros[kMaxSortLanes] = {};
         loops_.pixel_fill(sums, zeros, to);
-        float bins[kMostBins * kMostBins * kMostLanes];
+        float bins[kMaxBins * kMaxBins * kMaxSortLanes];
         for (std::int64_t region = image * op_.regions[1]; region < (image + 1) * op_.regions[1];
              ++region) {
             if (levels_[region] != static_cast<std::int32_t>(level)) continue;
@@ -192,7 +192,7 @@ private:
 
     ops::RoiAlign op_;
     KernelOptions options_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     std::int64_t regions_;  // of all images
     std::int64_t channels_;
     std::int64_t side_samples_;  // of a region along one axis

@@ -89,7 +89,7 @@ private:
                 static_cast<std::size_t>(row * classes_) * size_of(options_.compute));
     }
 
-    const Loops& loops_;
+    const SimdKernels& loops_;
     KernelOptions options_;
     std::int64_t rows_, classes_;
     double spread_, peak_;

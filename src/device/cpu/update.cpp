@@ -6,7 +6,7 @@
 
 namespace hpcai::device::cpu {
 
-void check_finite(std::span<const float> values, StepNumbers& numbers) {
+void check_finite(std::span<const float> values, StepScalars& numbers) {
     const auto count = static_cast<std::int64_t>(values.size());
     bool all = true;
 #pragma omp parallel for schedule(static) reduction(&& : all)
@@ -16,7 +16,7 @@ void check_finite(std::span<const float> values, StepNumbers& numbers) {
     if (!all) numbers.finite = 0;
 }
 
-void finish_step(const LossScalePolicy& policy, StepNumbers& numbers) {
+void finish_step(const LossScalePolicy& policy, StepScalars& numbers) {
     const bool good = numbers.finite != 0;
     numbers.good_steps = good ? numbers.good_steps + 1 : 0;
     numbers.skipped_steps += good ? 0 : 1;

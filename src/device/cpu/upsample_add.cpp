@@ -111,7 +111,7 @@ private:
 
     ops::UpsampleAdd op_;
     Mode mode_;
-    const Loops& loops_;
+    const SimdKernels& loops_;
     TileGrid fine_, coarse_;
     FlatTiles flat_;
     Axis rows_, columns_;

@@ -7,7 +7,7 @@
 #include <hpcai/base/error.hpp>
 
 #include "layout.hpp"
-#include "rank_sums.hpp"
+#include "sync_batch_norm_sums.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -79,22 +79,23 @@ public:
           context_(context),
           training_(options.mode == Mode::training),
           vectors_(op.input[3], context),
-          rank_sums_(options.statistics_sum, training_ ? ranks_of(op) : 1,
-                     stored_channels(op.input[3]), context) {
+          sync_batch_norm_sums_(options.sync_batch_norm_reducer, training_ ? ranks_of(op) : 1,
+                                stored_channels(op.input[3]), context) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
-        const bool apart = training_ && op.statistics_samples > 0 && rank_sums_.ranks() == 1;
+        const bool apart =
+            training_ && op.statistics_samples > 0 && sync_batch_norm_sums_.ranks() == 1;
         shape_ = {.dtype = options.compute,
                   .spans = apart ? samples / op.statistics_samples : 1,
                   .pixels = (apart ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
-        ensure(!op.from_sums || (training_ && rank_sums_.ranks() == 1 && shape_.spans == 1 &&
-                                 vectors_.copy_bytes() == 0),
+        ensure(!op.from_sums || (training_ && sync_batch_norm_sums_.ranks() == 1 &&
+                                 shape_.spans == 1 && vectors_.copy_bytes() == 0),
                "statistics from sums are those of a whole batch in training");
     }
 
     KernelMemory memory() const override {
-        const std::size_t scratch = rank_sums_at() + rank_sums_.bytes();
+        const std::size_t scratch = sync_batch_norm_sums_at() + sync_batch_norm_sums_.bytes();
         if (!training_) return {0, 0, scratch + 2 * statistic_bytes()};
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {4 * statistic_bytes() + mask, 0, scratch};
@@ -114,7 +115,8 @@ public:
         tensors_ = tensors;
         auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
         vectors_.bind(tensors, copies);
-        rank_sums_.bind(static_cast<std::byte*>(tensors.workspace) + rank_sums_at());
+        sync_batch_norm_sums_.bind(static_cast<std::byte*>(tensors.workspace) +
+                                   sync_batch_norm_sums_at());
         // An inference kernel has nothing to save; its scale and shift live in the workspace.
         auto* kept =
             training_ ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
@@ -158,7 +160,9 @@ private:
         return rounded_up(training_ ? batch_norm_workspace_bytes(shape_) : 0);
     }
 
-    std::size_t rank_sums_at() const { return rounded_up(copies_at() + vectors_.copy_bytes()); }
+    std::size_t sync_batch_norm_sums_at() const {
+        return rounded_up(copies_at() + vectors_.copy_bytes());
+    }
 
     kernels::BatchNormParameters parameters() const {
         return {.gamma = vectors_[ChannelVectors::gamma],
@@ -170,7 +174,7 @@ private:
     }
 
     void take_statistics() const {
-        if (rank_sums_.ranks() > 1) return take_statistics_of_ranks();
+        if (sync_batch_norm_sums_.ranks() > 1) return take_statistics_of_ranks();
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(
                 shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
@@ -185,10 +189,13 @@ private:
 
     void take_statistics_of_ranks() const {
         kernels::batch_norm_moments(
-            shape_, {tensors_.inputs[0], rank_sums_.values(), tensors_.workspace}, context_.stream);
-        rank_sums_.sum_values();
+            shape_, {tensors_.inputs[0], sync_batch_norm_sums_.values(), tensors_.workspace},
+            context_.stream);
+        sync_batch_norm_sums_.sum_values();
         kernels::batch_norm_statistics_of_moments(
-            shape_, {rank_sums_.values(), rank_sums_.ranks(), parameters(), statistics_},
+            shape_,
+            {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(), parameters(),
+             statistics_},
             context_.stream);
     }
 
@@ -221,27 +228,27 @@ private:
             .workspace = tensors_.workspace};
         kernels::batch_norm_gradient_sums(shape_, arguments, context_.stream);
         vectors_.store({ChannelVectors::gamma_gradient, ChannelVectors::beta_gradient});
-        if (rank_sums_.ranks() > 1) arguments.coefficients = coefficients_of_ranks();
+        if (sync_batch_norm_sums_.ranks() > 1) arguments.coefficients = coefficients_of_ranks();
         if (arguments.dx == nullptr) return;
         kernels::batch_norm_gradient_apply(shape_, arguments, context_.stream);
     }
 
     const float* coefficients_of_ranks() const {
-        rank_sums_.sum(vectors_[ChannelVectors::gamma_gradient],
-                       vectors_[ChannelVectors::beta_gradient]);
+        sync_batch_norm_sums_.sum(vectors_[ChannelVectors::gamma_gradient],
+                                  vectors_[ChannelVectors::beta_gradient]);
         kernels::batch_norm_gradient_coefficients(
             shape_,
-            {rank_sums_.values(), rank_sums_.ranks(), vectors_[ChannelVectors::gamma], statistics_,
-             rank_sums_.coefficients()},
+            {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(),
+             vectors_[ChannelVectors::gamma], statistics_, sync_batch_norm_sums_.coefficients()},
             context_.stream);
-        return rank_sums_.coefficients();
+        return sync_batch_norm_sums_.coefficients();
     }
 
     ops::BatchNorm op_;
     const Context& context_;
     bool training_;
     ChannelVectors vectors_;
-    RankSums rank_sums_;
+    SyncBatchNormSums sync_batch_norm_sums_;
     kernels::BatchNormShape shape_;
     KernelTensors tensors_;
     kernels::BatchNormStatistics statistics_;

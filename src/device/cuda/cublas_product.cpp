@@ -6,7 +6,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr std::size_t kMostWorkspaceBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;
 
 cudaDataType_t cublas_type(DType dtype) {
     ensure(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, "no products in {}",
@@ -80,13 +80,13 @@ struct Product::Plan {
         describe(a, s.factors, s.rows, s.inner, s.a_transposed);
         describe(b, s.factors, s.inner, s.columns, s.b_transposed);
         describe(d, s.result, s.rows, s.columns, false);
-        choice.workspaceSize = kMostWorkspaceBytes;
+        choice.workspaceSize = kMaxWorkspaceBytes;
     }
 
     void choose(const Context& context) {
         Preference preference;
         check(cublasLtMatmulPreferenceCreate(preference.out()), "describing a product");
-        set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
+        set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
         for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,

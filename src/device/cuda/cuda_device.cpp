@@ -169,15 +169,15 @@ public:
         return build_update(optimizer, tensors, context_, *this);
     }
 
-    void check_finite(std::span<const float> values, StepNumbers* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* numbers) override {
         const auto count = static_cast<std::int64_t>(values.size());
         kernels::check_finite(values.data(), count, numbers, stream_);
     }
-    void add_losses(std::span<const float> losses, StepNumbers* numbers) override {
+    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
         const auto rows = static_cast<std::int64_t>(losses.size());
         kernels::accumulate_loss(losses.data(), rows, &numbers->loss_sum, stream_);
     }
-    void finish_step(const LossScalePolicy& policy, StepNumbers* numbers) override {
+    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
         kernels::update_loss_scale(policy, numbers, stream_);
     }
 

@@ -38,8 +38,8 @@ const Access& access_of(ConvolutionPass pass) {
 
 /// Plans beyond these limits stay untried: heuristics put the good ones first, compiling a plan can
 /// take seconds, and a ResNet-50 has some 70 different convolutions and gradients.
-constexpr std::size_t kMostTimed = 12;
-constexpr double kMostSeconds = 0.5;
+constexpr std::size_t kMaxTimed = 12;
+constexpr double kMaxSeconds = 0.5;
 constexpr std::size_t kMaximumPlanWorkspaceBytes = std::size_t{1} << 30;
 
 int find_plan(const ConvolutionPlans& plans, const std::string& name) {
@@ -52,12 +52,12 @@ int find_plan(const ConvolutionPlans& plans, const std::string& name) {
 /// The fastest plan, or -1 when none could be timed.
 int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
     using Clock = std::chrono::steady_clock;
-    const auto deadline = Clock::now() + std::chrono::duration<double>(kMostSeconds);
+    const auto deadline = Clock::now() + std::chrono::duration<double>(kMaxSeconds);
     int best = -1;
     double least = 0;
     std::set<std::string> tried;  // several heuristics name the same plan
     std::size_t timed = 0;        // many in front may be barred, as those that drop bits
-    for (int plan = 0; plan < plans.count() && timed < kMostTimed; ++plan) {
+    for (int plan = 0; plan < plans.count() && timed < kMaxTimed; ++plan) {
         if (best >= 0 && Clock::now() > deadline) break;
         if (!tried.insert(plans.name(plan)).second) continue;
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaximumPlanWorkspaceBytes)

@@ -90,7 +90,7 @@ public:
         ensure(op.mean.size() == channels && op.standard_deviation.size() == channels,
                "{} means and {} deviations for {} channels", op.mean.size(),
                op.standard_deviation.size(), channels);
-        constexpr auto kMost = static_cast<std::size_t>(kernels::NormalizeArguments::kMostChannels);
+        constexpr auto kMost = static_cast<std::size_t>(kernels::NormalizeArguments::kMaxChannels);
         ensure(channels <= kMost, "the CUDA engine normalizes up to {} channels, not {}", kMost,
                channels);
         arguments_.dtype = options.compute;

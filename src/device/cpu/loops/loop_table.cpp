@@ -247,7 +247,7 @@ void with_type(const Tile& tile, Loop&& loop) {
     return loop.template operator()<1, Bf16>();
 }
 
-constexpr Loops kTable{
+constexpr SimdKernels kTable{
     [](const Tile& tile, const StatisticsTile& task) {
         with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
     },
@@ -296,7 +296,7 @@ constexpr Loops kTable{
 
 }  // namespace
 
-const Loops& table() {
+const SimdKernels& table() {
     return kTable;
 }
 

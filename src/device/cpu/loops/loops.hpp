@@ -218,7 +218,7 @@ struct ReferenceBox {
 };
 
 /// One table per instruction set.
-struct Loops {
+struct SimdKernels {
     void (*statistics)(const Tile&, const StatisticsTile&);
     void (*apply)(const Tile&, const ApplyTile&);
     void (*gradient_sums)(const Tile&, const GradientSumsTile&);
@@ -269,13 +269,13 @@ struct Loops {
 };
 
 namespace baseline {
-const Loops& table();
+const SimdKernels& table();
 }
 namespace avx2 {
-const Loops& table();
+const SimdKernels& table();
 }
 namespace avx512 {
-const Loops& table();
+const SimdKernels& table();
 }
 
 }  // namespace hpcai::device::cpu

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "hpcai/comm/membership_agreement.hpp"
+
+namespace hpcai::comm {
+
+GroupStatus GroupStatus::of(int group, GroupState state, ExitCode exit_code,
+                            std::string_view reason) {
+    GroupStatus status{group, state, exit_code, {}};
+    std::ranges::copy(reason.substr(0, status.reason.size() - 1), status.reason.begin());
+    return status;
+}
+
+std::string GroupStatus::reason_text() const {
+    return std::string(reason.begin(), std::ranges::find(reason, '\0'));
+}
+
+GroupStatus Membership::status(int group) const {
+    const auto reason = std::ranges::find(known, group, &GroupStatus::group);
+    if (reason != known.end()) return *reason;
+    if (!agreed) return GroupStatus::of(group, GroupState::absent);
+    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &GroupEnd::group);
+    if (end == unfinished->end() || end->group != group) {
+        return GroupStatus::of(group, GroupState::completed);
+    }
+    return GroupStatus::of(group, end->state, end->exit_code);
+}
+
+std::vector<GroupStatus> Membership::statuses() const {
+    std::vector<GroupStatus> all;
+    for (int group = 0; group < groups; ++group) all.push_back(status(group));
+    return all;
+}
+
+std::vector<int> Membership::voters() const {
+    std::vector<int> found;
+    if (!agreed) return found;
+    auto end = unfinished->begin();
+    for (int group = 0; group < groups; ++group) {
+        if (end != unfinished->end() && end->group == group) {
+            ++end;
+        } else {
+            found.push_back(group);
+        }
+    }
+    return found;
+}
+
+bool Membership::votes(int group) const {
+    return agreed && status(group).state == GroupState::completed;
+}
+
+bool Membership::anyone_absent() const {
+    return !agreed || std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
+        return end.state == GroupState::absent;
+    });
+}
+
+bool Membership::anyone_lost() const {
+    return agreed && std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
+               return end.exit_code == ExitCode::watchdog;
+           });
+}
+
+bool Membership::anyone_stopped() const {
+    return agreed && std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
+               return end.exit_code == ExitCode::stopped;
+           });
+}
+
+int Membership::writer() const {
+    if (!agreed) return -1;
+    int next = 0;  // the first group that is not in the ascending list has completed
+    int first_living = -1;
+    for (const GroupEnd& end : *unfinished) {
+        if (end.group != next) break;
+        if (first_living < 0 && end.state == GroupState::failed) first_living = end.group;
+        ++next;
+    }
+    return next < groups ? next : first_living;
+}
+
+namespace {
+
+constexpr int kCandidates = 4;  // followed one after the other before a leader collects itself
+
+struct MessageHeader {
+    MembershipAgreementKind kind;
+    std::int32_t from_group;
+    double seconds;
+    std::uint32_t statuses;
+    std::uint32_t unfinished;
+};
+static_assert(std::is_trivially_copyable_v<MessageHeader>);
+static_assert(std::is_trivially_copyable_v<GroupStatus>);
+static_assert(std::is_trivially_copyable_v<GroupEnd>);
+
+}  // namespace
+
+std::vector<std::byte> AgreementMessage::to_bytes() const {
+    const std::span<const GroupEnd> ends =
+        unfinished ? std::span<const GroupEnd>(*unfinished) : std::span<const GroupEnd>();
+    const MessageHeader header{kind, from_group, seconds,
+                               static_cast<std::uint32_t>(statuses.size()),
+                               static_cast<std::uint32_t>(ends.size())};
+    std::vector<std::byte> bytes(sizeof(header) + statuses.size() * sizeof(GroupStatus) +
+                                 ends.size_bytes());
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    const auto rest =
+        std::ranges::copy(std::as_bytes(std::span(statuses)), bytes.begin() + sizeof(header));
+    std::ranges::copy(std::as_bytes(ends), rest.out);
+    return bytes;
+}
+
+AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) {
+    MessageHeader header{};
+    ensure(bytes.size() >= sizeof(header), "end game: a message of {} bytes", bytes.size());
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
+    const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
+    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
+    ensure(rest.size() == status_bytes + end_bytes, "end game: {} bytes for {} and {} groups",
+           rest.size(), header.statuses, header.unfinished);
+    AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
+    message.statuses.resize(header.statuses);
+    std::vector<GroupEnd> ends(header.unfinished);
+    std::ranges::copy(rest.first(status_bytes),
+                      std::as_writable_bytes(std::span(message.statuses)).begin());
+    std::ranges::copy(rest.last(end_bytes), std::as_writable_bytes(std::span(ends)).begin());
+    message.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(ends));
+    return message;
+}
+
+MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
+                                         const MembershipAgreementDeadlines& deadlines, double now)
+    : mine_(mine), groups_(groups), deadlines_(deadlines) {
+    ensure(mine.group >= 0 && mine.group < groups, "end game: group {} of {}", mine.group, groups);
+    reports_[mine.group] = mine;
+    if (mine.state == GroupState::completed) patience_until_ = now + deadlines.status_seconds;
+    if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
+    decision_.groups = groups;
+    follow(0, now);
+}
+
+void MembershipAgreement::receive(const AgreementMessage& message, double now) {
+    ensure(message.from_group >= 0 && message.from_group < groups_,
+           "end game: a message from group {} of {}", message.from_group, groups_);
+    switch (message.kind) {
+        case MembershipAgreementKind::status:
+            return receive_status(message, now);
+        case MembershipAgreementKind::notice:
+            return receive_notice(message.from_group, message.seconds, now);
+        case MembershipAgreementKind::proposal:
+            return receive_proposal(message.from_group, now);
+        case MembershipAgreementKind::joined:
+        case MembershipAgreementKind::left:
+            return receive_reply(message.from_group, message.kind, now);
+        case MembershipAgreementKind::withdrawn:
+            return receive_withdrawal(message.from_group, now);
+        case MembershipAgreementKind::result:
+        case MembershipAgreementKind::closed:
+            return receive_decision(message);
+    }
+}
+
+void MembershipAgreement::advance(double now) {
+    switch (phase_) {
+        case Phase::following:
+            if (now >= until_) collector_ < mine_.group ? follow_next(now) : stay_alone();
+            return;
+        case Phase::joined:
+            if (now >= until_) stay_alone();
+            return;
+        case Phase::collecting:
+            return collecting_goes_on(now);
+        case Phase::proposing:
+            if (now >= until_) decide();
+            return;
+        case Phase::decided:
+            return;
+    }
+}
+
+std::vector<AddressedMessage> MembershipAgreement::take_outgoing() {
+    return std::exchange(outgoing_, {});
+}
+
+void MembershipAgreement::follow(int collector, double now) {
+    if (collector == mine_.group) return collect(now);
+    phase_ = Phase::following;
+    collector_ = collector;
+    until_ = patience_ends(now);
+    send(collector, MembershipAgreementKind::status, until_ - now);
+    outgoing_.back().message.statuses = {mine_};
+}
+
+/// Each leader that this one follows has its time anew; but where the group has stopped, no more
+/// than a living one takes to answer.
+double MembershipAgreement::patience_ends(double now) const {
+    if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
+    return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
+}
+
+void MembershipAgreement::follow_next(double now) {
+    int next = collector_ + 1;
+    while (next < mine_.group && is_lost(next)) ++next;
+    follow(next < kCandidates ? next : mine_.group, now);
+}
+
+bool MembershipAgreement::is_lost(int group) const {
+    const auto report = reports_.find(group);
+    return report != reports_.end() && report->second.state == GroupState::lost;
+}
+
+void MembershipAgreement::collect(double now) {
+    phase_ = Phase::collecting;
+    collector_ = mine_.group;
+    // Those that waited for the same silent leaders until now have still to report.
+    until_ = now + deadlines_.reply_seconds;
+    std::vector<int> others(static_cast<std::size_t>(groups_));
+    std::iota(others.begin(), others.end(), 0);
+    others.erase(others.begin() + mine_.group);
+    announce(others, now);
+}
+
+void MembershipAgreement::announce(std::span<const int> groups, double now) {
+    next_notice_ = now + deadlines_.notice_seconds / 2;
+    for (const int group : groups)
+        send(group, MembershipAgreementKind::notice, deadlines_.notice_seconds);
+}
+
+void MembershipAgreement::receive_status(const AgreementMessage& message, double now) {
+    const GroupStatus& status = message.statuses.at(0);
+    ensure(status.group == message.from_group, "end game: group {} speaks of group {}",
+           message.from_group, status.group);
+    if (status.state == GroupState::lost) return receive_loss(status, now);
+    reports_[status.group] = status;
+    if (status.state == GroupState::completed) {
+        patience_until_ = std::max(patience_until_.value_or(0), now + message.seconds);
+    }
+    if (status.has_stopped()) {
+        stop_until_ = std::max(stop_until_.value_or(0), now + message.seconds);
+    }
+    if (phase_ == Phase::proposing) propose_to(status.group);
+}
+
+/// What a leader has said itself counts more.
+void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
+    reports_.try_emplace(status.group, status);
+    const bool is_followed = phase_ == Phase::following && status.group == collector_;
+    if (is_followed && collector_ < mine_.group) follow_next(now);
+}
+
+void MembershipAgreement::receive_notice(int collector, double seconds, double now) {
+    if (phase_ != Phase::following && phase_ != Phase::collecting) return;
+    if (collector < collector_) return;  // Given up before: its followers went on to a later one.
+    if (collector > collector_) follow(collector, now);
+    until_ = now + seconds + 2 * deadlines_.reply_seconds;
+}
+
+void MembershipAgreement::receive_proposal(int collector, double now) {
+    if (phase_ == Phase::following && collector == collector_) {
+        phase_ = Phase::joined;
+        until_ = now + 2 * deadlines_.reply_seconds;
+        send(collector, MembershipAgreementKind::joined);
+    } else {
+        send(collector, MembershipAgreementKind::left);
+    }
+}
+
+void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {
+    if (phase_ != Phase::proposing) return;
+    if (kind == MembershipAgreementKind::left) {
+        withdraw();  // A later collector is at work, and two decisions would be two results.
+        return follow(from_group, now);
+    }
+    if (missing_joins_.erase(from_group) != 0) joined_.insert(from_group);
+    if (missing_joins_.empty()) until_ = now;
+}
+
+void MembershipAgreement::receive_withdrawal(int collector, double now) {
+    const bool bound = phase_ == Phase::following || phase_ == Phase::joined;
+    if (bound && collector == collector_ && collector < mine_.group) follow_next(now);
+}
+
+void MembershipAgreement::receive_decision(const AgreementMessage& message) {
+    if (decided()) return;
+    const bool from_own_collector = message.from_group == collector_;
+    if (message.kind == MembershipAgreementKind::result && phase_ == Phase::joined &&
+        from_own_collector) {
+        decision_ = {true, groups_, message.unfinished, message.statuses};
+        phase_ = Phase::decided;
+    } else if (phase_ != Phase::joined || from_own_collector) {
+        if (phase_ == Phase::proposing) withdraw();
+        stay_alone();
+    }
+}
+
+void MembershipAgreement::collecting_goes_on(double now) {
+    // While nobody has completed or stopped, whoever is still training may.
+    const std::optional<double> patience = stop_until_ ? stop_until_ : patience_until_;
+    const double end = patience ? std::max(*patience, until_) : until_ + deadlines_.longest_seconds;
+    if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
+    if (now >= next_notice_) announce(reported_others(), now);
+}
+
+void MembershipAgreement::propose(double now) {
+    phase_ = Phase::proposing;
+    until_ = now + deadlines_.reply_seconds;
+    joined_ = {mine_.group};
+    missing_joins_.clear();
+    for (const int group : reported_others()) propose_to(group);
+    if (missing_joins_.empty()) until_ = now;
+}
+
+void MembershipAgreement::propose_to(int group) {
+    send(group, MembershipAgreementKind::proposal);
+    missing_joins_.insert(group);
+}
+
+void MembershipAgreement::withdraw() {
+    joined_.clear();
+    missing_joins_.clear();
+    for (const int group : reported_others()) send(group, MembershipAgreementKind::withdrawn);
+}
+
+void MembershipAgreement::decide() {
+    std::vector<GroupEnd> unfinished;
+    for (int group = 0; group < groups_; ++group) {
+        if (!joined_.contains(group) && !is_lost(group)) {
+            unfinished.push_back({group, GroupState::absent, ExitCode::ok});
+        } else if (const GroupStatus& status = reports_.at(group);
+                   status.state != GroupState::completed) {
+            unfinished.push_back({group, status.state, status.exit_code});
+            decision_.known.push_back(status);
+        }
+    }
+    decision_.agreed = true;
+    decision_.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(unfinished));
+    phase_ = Phase::decided;
+    send_decision(decision_);
+}
+
+void MembershipAgreement::send_decision(const Membership& decision) {
+    const int writer = decision.writer();
+    for (int group = 0; group < groups_; ++group) {
+        if (group == mine_.group) continue;
+        if (!joined_.contains(group)) {
+            send(group, MembershipAgreementKind::closed);
+            continue;
+        }
+        send(group, MembershipAgreementKind::result);
+        outgoing_.back().message.unfinished = decision.unfinished;
+        if (group == writer) outgoing_.back().message.statuses = decision.known;
+    }
+}
+
+void MembershipAgreement::stay_alone() {
+    decision_.agreed = false;
+    decision_.known = {mine_};
+    phase_ = Phase::decided;
+}
+
+std::vector<int> MembershipAgreement::reported_others() const {
+    std::vector<int> found;
+    for (const auto& [group, status] : reports_) {
+        if (group != mine_.group && status.state != GroupState::lost) found.push_back(group);
+    }
+    return found;
+}
+
+void MembershipAgreement::send(int to_group, MembershipAgreementKind kind, double seconds) {
+    outgoing_.push_back({to_group, {kind, mine_.group, seconds, {}, {}}});
+}
+
+}  // namespace hpcai::comm

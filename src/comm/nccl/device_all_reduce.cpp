@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "kernels/wire_format.hpp"
+
+#include "device_all_reduce.hpp"
+#include "hpcai/base/error.hpp"
+
+namespace hpcai::comm {
+
+namespace {
+
+constexpr std::size_t kTrialValues = 8;
+
+SentBytes bytes_of(const AllReduceSchedule& program, const std::vector<int>& node_of_rank,
+                   int rank) {
+    const auto node = [&](int of) { return node_of_rank[of]; };
+    SentBytes sent;
+    for (const SumStep& step : program.steps) {
+        for (const WireMessage& one : step.sends) {
+            const auto bytes = static_cast<std::int64_t>(one.bytes);
+            sent.all += bytes;
+            if (node(one.rank) != node(rank)) sent.to_other_nodes += bytes;
+        }
+    }
+    return sent;
+}
+
+void add(SentBytes& sum, const SentBytes& term) {
+    sum.all += term.all;
+    sum.to_other_nodes += term.to_other_nodes;
+}
+
+std::span<float> floats(device::Memory* memory) {
+    if (memory == nullptr) return {};
+    return {static_cast<float*>(memory->data()), memory->bytes() / sizeof(float)};
+}
+
+std::span<float> part(std::span<float> values, const WirePiece& piece) {
+    return values.subspan(piece.values.begin, piece.values.count());
+}
+
+bool is_being_recorded(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check_cuda(cudaStreamIsCapturing(stream, &status), "starting a sum");
+    return status != cudaStreamCaptureStatusNone;
+}
+
+/// Whom it is a message to or from in any program, the same way round for both.
+std::set<int> peers_of(const AllReduceTopology& place, int rank) {
+    std::set<int> peers(place.inner.begin(), place.inner.end());
+    peers.insert(place.outer.begin(), place.outer.end());
+    peers.erase(rank);
+    return peers;
+}
+
+}  // namespace
+
+DeviceAllReduce::DeviceAllReduce(const AllReduceOptions& options, int rank, int size,
+                                 device::Device& device)
+    : options_(options), rank_(rank), device_(device), left_out_(device.allocate(sizeof(int))) {
+    ensure(options.node_of_rank.size() == static_cast<std::size_t>(size), "nodes of {} ranks of {}",
+           options.node_of_rank.size(), size);
+    place_in_sum(options_, rank);
+}
+
+void DeviceAllReduce::prepare(std::span<float> device_values) {
+    ensure(!has_begun_, "a sum is prepared after the first has begun");
+    Sum sum{device_values, make_sum_program(options_, rank_, device_values.size()), nullptr, {}};
+    sum.sent = bytes_of(sum.program, options_.node_of_rank, rank_);
+    if (options_.format == WireFormat::int8) {
+        sum.residual = device_.allocate(device_values.size_bytes());
+    }
+    const std::size_t bytes = sum.program.wire_bytes;
+    if (!wire_ || wire_->bytes() < bytes) {
+        wire_.reset();
+        wire_ = device_.allocate(bytes);
+    }
+    sums_.insert_or_assign({device_values.data(), device_values.size()}, std::move(sum));
+}
+
+void DeviceAllReduce::connect(NcclGroup& nccl, cudaStream_t stream) {
+    const std::set<int> peers = peers_of(place_in_sum(options_, rank_), rank_);
+    const Block letters = device_.allocate((peers.size() + 1) * sizeof(float));
+    std::vector<WireMessage> sends, receives;
+    for (const int peer : peers) {
+        sends.push_back({peer, 0, sizeof(float)});
+        receives.push_back({peer, (receives.size() + 1) * sizeof(float), sizeof(float)});
+    }
+    const Block values = device_.allocate(2 * kTrialValues * sizeof(float));
+    const Block trial = device_.allocate(wire_bytes(options_.format, kTrialValues));
+    const Block flag = device_.allocate(sizeof(int));
+    const std::span<float> terms = floats(values.get()).first(kTrialValues);
+    const std::span<float> residual = floats(values.get()).subspan(kTrialValues);
+    auto* const bytes = static_cast<std::byte*>(trial->data());
+    kernels::encode_for_wire(options_.format, terms, residual.data(), bytes, stream);
+    kernels::add_from_wire(options_.format, bytes, terms, stream);
+    kernels::decode_from_wire(options_.format, bytes, terms, stream);
+    kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
+    kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
+    check_cuda(cudaStreamSynchronize(stream), "trying the kernels of sums");
+    nccl.connect({sends, receives, static_cast<std::byte*>(letters->data())}, stream);
+}
+
+void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
+                              cudaStream_t stream) {
+    const Sum& sum = sum_of(device_values);
+    has_begun_ = true;
+    for (const SumStep& step : sum.program.steps) {
+        begin(sum, step, stream);
+        nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
+        end(sum, step, stream);
+    }
+    if (sum.residual) kernels::leave_out_unless_finite(sum.values, is_left_out(), stream);
+    const bool is_recorded = is_being_recorded(stream);
+    add(is_recorded ? of_recording_ : sent_, sum.sent);
+    counts_sums_ |= !is_recorded;
+}
+
+const DeviceAllReduce::Sum& DeviceAllReduce::sum_of(std::span<float> device_values) const {
+    const auto found = sums_.find({device_values.data(), device_values.size()});
+    ensure(found != sums_.end(), "a sum of {} values was not prepared", device_values.size());
+    return found->second;
+}
+
+std::vector<float> DeviceAllReduce::residual_of(std::span<float> device_values) const {
+    const Sum& sum = sum_of(device_values);
+    if (!sum.residual) return {};
+    std::vector<float> residual(device_values.size());
+    device_.download(std::as_writable_bytes(std::span(residual)), sum.residual->data());
+    return residual;
+}
+
+void DeviceAllReduce::set_residual(std::span<float> device_values,
+                                   std::span<const float> residual) {
+    const Sum& sum = sum_of(device_values);
+    const std::size_t size = sum.residual ? device_values.size() : 0;
+    ensure(size == residual.size(), "a residual of {} values for {}", residual.size(), size);
+    if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
+}
+
+void DeviceAllReduce::begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
+    for (const WirePiece& piece : step.encode) {
+        float* const residual =
+            sum.residual ? part(floats(sum.residual.get()), piece).data() : nullptr;
+        kernels::encode_for_wire(options_.format, part(sum.values, piece), residual,
+                                 wire() + piece.offset, stream);
+    }
+}
+
+void DeviceAllReduce::end(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
+    for (const WirePiece& piece : step.add) {
+        kernels::add_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
+                               stream);
+    }
+    for (const WirePiece& piece : step.decode) {
+        kernels::decode_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
+                                  stream);
+    }
+}
+
+void DeviceAllReduce::leave_out_step(cudaStream_t stream) {
+    check_cuda(cudaMemsetAsync(is_left_out(), 1, sizeof(int), stream), "leaving out a step");
+}
+
+void DeviceAllReduce::end_step(cudaStream_t stream) {
+    if (!std::exchange(counts_sums_, false)) add(sent_, of_recording_);
+    if (options_.format != WireFormat::int8) return;
+    for (const auto& [place, sum] : sums_) {
+        kernels::forget_if_left_out(is_left_out(), floats(sum.residual.get()), stream);
+    }
+    check_cuda(cudaMemsetAsync(is_left_out(), 0, sizeof(int), stream), "ending a step");
+}
+
+}  // namespace hpcai::comm

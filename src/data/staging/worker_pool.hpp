@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hpcai::data::staging {
+
+/// Threads that do numbered pieces of work while their owner does something else.
+class WorkerPool {
+public:
+    /// Calls work(i) once for every i < count, from `threads` threads; after an exception, or
+    /// when `stop` is set, no further ones. `work` and `stop` outlive the worker_pool. Throws
+    /// std::system_error when the threads cannot be had.
+    WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
+               std::atomic<bool>& stop);
+    /// Stops and waits.
+    ~WorkerPool();
+    WorkerPool(const WorkerPool&) = delete;
+    WorkerPool& operator=(const WorkerPool&) = delete;
+
+    /// Waits until all is done or something has failed, but not longer; whether all threads are
+    /// done.
+    bool wait(std::chrono::milliseconds longest);
+    bool has_failed() const;
+    /// Waits for all threads and throws what the first failure threw; not Stopped.
+    void finish();
+
+private:
+    void work_on();
+
+    const std::int64_t count_;
+    const std::function<void(std::int64_t)> work_;
+    std::atomic<bool>& stop_;
+    std::atomic<std::int64_t> next_{0};
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    int at_work_;
+    std::exception_ptr failure_;
+    std::vector<std::jthread> threads_;  // last: they use all of the above
+};
+
+}  // namespace hpcai::data::staging

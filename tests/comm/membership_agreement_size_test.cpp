@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hpcai/comm/membership_agreement.hpp"
+
+/// What grows with the number of groups: time, memory and messages.
+namespace hpcai::comm {
+namespace {
+
+/// Leaders of a whole machine, all there at once; messages go from hand to hand.
+class Crowd {
+public:
+    explicit Crowd(int groups) {
+        games_.reserve(static_cast<std::size_t>(groups));
+        for (int group = 0; group < groups; ++group) {
+            const bool failed = group % 3 == 0;
+            games_.emplace_back(
+                GroupStatus::of(group, failed ? GroupState::failed : GroupState::completed), groups,
+                MembershipAgreementDeadlines{}, 0);
+            take_from(games_.back());
+        }
+    }
+
+    void run() {
+        while (!letters_.empty()) {
+            for (; !letters_.empty(); letters_.pop_front()) {
+                MembershipAgreement& receiver =
+                    games_[static_cast<std::size_t>(letters_.front().to_group)];
+                receiver.receive(letters_.front().message, 0);
+                take_from(receiver);
+            }
+            for (MembershipAgreement& game : games_) {
+                game.advance(0);
+                take_from(game);
+            }
+        }
+    }
+
+    const std::vector<MembershipAgreement>& games() const { return games_; }
+
+private:
+    void take_from(MembershipAgreement& game) {
+        for (AddressedMessage& sent : game.take_outgoing()) letters_.push_back(std::move(sent));
+    }
+
+    std::vector<MembershipAgreement> games_;
+    std::deque<AddressedMessage> letters_;
+};
+
+TEST(MembershipAgreement, AHundredThousandLeadersAgreeInTimeAndMemoryThatGrowWithTheirNumberOnly) {
+    constexpr int kGroups = 100'000;
+    Crowd crowd(kGroups);
+    crowd.run();
+    const auto& list = crowd.games().front().decision().unfinished;
+    for (int group = 0; group < kGroups; ++group) {
+        const MembershipAgreement& game = crowd.games()[static_cast<std::size_t>(group)];
+        ASSERT_TRUE(game.decided()) << group;
+        ASSERT_TRUE(game.decision().agreed) << group;
+        ASSERT_EQ(game.decision().unfinished, list) << "one list serves all";
+        ASSERT_EQ(game.decision().votes(group), group % 3 != 0);
+        ASSERT_EQ(game.decision().writer(), 1);
+    }
+    EXPECT_EQ(crowd.games()[1].decision().known.size(), list->size()) << "reasons at the writer";
+    EXPECT_EQ(crowd.games()[2].decision().known.size(), 0u);
+    EXPECT_EQ(crowd.games()[2].decision().voters().size(), kGroups - list->size());
+}
+
+TEST(AgreementMessage, BytesThatAreNoMessageAreRefused) {
+    const AgreementMessage message{
+        MembershipAgreementKind::result,
+        1,
+        2.5,
+        {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")},
+        std::make_shared<const std::vector<GroupEnd>>(
+            std::vector<GroupEnd>{{0, GroupState::failed, ExitCode::data}, {7}})};
+    const std::vector<std::byte> bytes = message.to_bytes();
+    const AgreementMessage back = AgreementMessage::from_bytes(bytes);
+    EXPECT_EQ(back.from_group, 1);
+    EXPECT_EQ(back.seconds, 2.5);
+    ASSERT_EQ(back.statuses.size(), 1u);
+    EXPECT_EQ(back.statuses[0].reason_text(), "why");
+    EXPECT_EQ(back.statuses[0].exit_code, ExitCode::data);
+    ASSERT_EQ(back.unfinished->size(), 2u);
+    EXPECT_EQ((*back.unfinished)[0].exit_code, ExitCode::data);
+    EXPECT_EQ((*back.unfinished)[1].group, 7);
+    EXPECT_THROW(AgreementMessage::from_bytes(std::span(bytes).first(bytes.size() - 1)), Error);
+    EXPECT_THROW(AgreementMessage::from_bytes(std::span(bytes).first(3)), Error);
+}
+
+TEST(GroupStatus, ALongReasonIsCut) {
+    const GroupStatus status =
+        GroupStatus::of(0, GroupState::failed, ExitCode::data, std::string(1000, 'x'));
+    EXPECT_EQ(status.reason_text(), std::string(status.reason.size() - 1, 'x'));
+}
+
+}  // namespace
+}  // namespace hpcai::comm
