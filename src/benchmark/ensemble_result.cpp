@@ -4,7 +4,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/context/rank_strings.hpp>
 #include <hpcai/group/group_outcome.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 
 namespace hpcai::benchmark {
 
@@ -12,8 +12,9 @@ EnsembleResult combine_members(const group::Workload& workload, const group::Gro
                                comm::Communicator& leaders) {
     const Stopwatch watch;
     EnsembleResult ensemble;
-    for (const std::string& text : context::gather_strings(leaders, report::to_json(mine.result))) {
-        ensemble.score.members.push_back(report::group_from_json(text));
+    for (const std::string& text :
+         context::gather_strings(leaders, records::to_json(mine.result))) {
+        ensemble.score.members.push_back(records::from_json<GroupResult>(text, "record.json"));
     }
     ensemble.predictions = workload.combine(mine, leaders, ensemble.score.quality);
     ensemble.score.seconds = watch.seconds();

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/progress_file.hpp>
 #include <hpcai/results/report_files.hpp>
@@ -33,9 +33,9 @@ std::string write_files(const results::LaunchedRun& run, const EnsembleResult& e
         record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
     }
     storage::write_file_durably(context.output / "environment.json",
-                                report::environment_to_json(record.environment));
+                                records::environment_to_json(record.environment));
     record.summary_sha256 = verification::summary_digest(record);
-    storage::write_file_durably(context.output / "result.json", report::to_json(record));
+    storage::write_file_durably(context.output / "result.json", records::to_json(record));
     results::write_report_files(context.output, record);
     results::remove_progress(context.output);
     return storage::write_manifest(context.output, {report::kSummaryName, "checkpoints/"});

@@ -87,8 +87,7 @@ std::string last_words(const ProgressRecord& progress) {
     const std::string when = fmt::format(
         "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
     return fmt::format("{} at step {} of {} on {} when it last spoke, at {}",
-                       report::word_of(progress.state), progress.step, progress.steps,
-                       progress.host, when);
+                       word_of(progress.state), progress.step, progress.steps, progress.host, when);
 }
 
 /// By all that it has left behind; `why` is what read_finished_group says.

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <vector>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/roofline.hpp>
 #include <hpcai/speed/bench.hpp>
 #include <hpcai/speed/doctor.hpp>
@@ -30,7 +30,7 @@ std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
             "bench: --roofline and --svg: expected both or neither, got one");
     if (options.roofline.empty()) return std::nullopt;
     const std::vector<std::byte> bytes = storage::read_file_bytes(options.roofline, kLargestFile);
-    return report::roofline_from_json(storage::text_of(bytes), options.roofline);
+    return records::from_json<RooflineRecord>(storage::text_of(bytes), options.roofline);
 }
 
 ExitCode bench(const BenchOptions& options, const Context& context) {
@@ -65,7 +65,7 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
     }
     request.command_line = context.command_line;
     return speed::run_roofline(request, [&](const RooflineRecord& record) {
-        const std::string json = report::to_json(record);
+        const std::string json = records::to_json(record);
         if (!options.output.empty()) storage::write_file_durably(options.output, json);
         context.out << (options.json ? json : report::roofline_text(record)) << std::flush;
     });

@@ -15,7 +15,7 @@
 #include <hpcai/prediction/estimate.hpp>
 #include <hpcai/prediction/flops_table.hpp>
 #include <hpcai/prediction/sweep.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/submission.hpp>
@@ -63,7 +63,8 @@ void read_machine(const PlanOptions& options, prediction::EstimateRequest& reque
     if (!options.roofline.empty()) {
         const std::vector<std::byte> bytes =
             storage::read_file_bytes(options.roofline, kLargestFile);
-        request.roofline = report::roofline_from_json(storage::text_of(bytes), options.roofline);
+        request.roofline =
+            records::from_json<RooflineRecord>(storage::text_of(bytes), options.roofline);
     }
     if (options.interconnect.empty()) return;
     require(!options.roofline.empty(), ExitCode::usage,

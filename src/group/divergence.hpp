@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/replica_audit.hpp>
 
 namespace hpcai::group {

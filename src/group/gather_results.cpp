@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -15,7 +15,7 @@ constexpr int kTag = 8197;  // beside that of traces
 
 std::vector<GroupResult> gather_results(comm::Communicator& group, const GroupResult& mine) {
     const std::string text =
-        group.rank() == 0 || mine == GroupResult{} ? "" : report::to_json(mine);
+        group.rank() == 0 || mine == GroupResult{} ? "" : records::to_json(mine);
     const std::size_t size = text.size();
     std::vector<std::size_t> sizes(static_cast<std::size_t>(group.size()));
     group.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
@@ -28,7 +28,7 @@ std::vector<GroupResult> gather_results(comm::Communicator& group, const GroupRe
         std::string other(sizes[rank], ' ');
         if (other.empty()) continue;
         group.receive(std::as_writable_bytes(std::span(other)), rank, kTag);
-        others.push_back(report::group_from_json(other));
+        others.push_back(records::from_json<GroupResult>(other, "record.json"));
     }
     return others;
 }

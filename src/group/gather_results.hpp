@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::group {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <hpcai/base/log.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/meters/gpu_health.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::group {
 

@@ -8,9 +8,9 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
-#include <hpcai/base/progress_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/training/checkpoint.hpp>
 #include <hpcai/training/trainer.hpp>
 

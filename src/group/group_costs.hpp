@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/run_record.hpp>
 
 #include "step_times.hpp"
 #include "training_costs.hpp"

@@ -14,7 +14,7 @@
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/group/workload.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
@@ -100,7 +100,7 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
         directory / verification::prediction_files(context.config.workload).member);
     store_steps(steps, directory);
     store_step_times(times, directory);
-    storage::write_file_durably(directory / "record.json", report::to_json(outcome.result));
+    storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
 }
 
 /// Returns whether an earlier program completed the group. Its files are then kept.
@@ -114,7 +114,7 @@ void store_failure(const context::RunContext& context, const GroupResult& result
     try {
         const auto directory = results::group_directory(context.output, context.place.group);
         store_steps(steps, directory);
-        storage::write_file_durably(directory / "record.json", report::to_json(result));
+        storage::write_file_durably(directory / "record.json", records::to_json(result));
     } catch (const Error& error) {
         log.error("{}", error.what());
     }

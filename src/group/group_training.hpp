@@ -2,12 +2,12 @@
 #pragma once
 
 #include <hpcai/base/log.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/training_state.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/step_log.hpp>
 
 #include "gpu_health_monitor.hpp"

@@ -12,6 +12,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
@@ -175,7 +176,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     try {
         std::error_code error;
         std::filesystem::create_directories(flights_of(context_), error);
-        storage::write_file_durably(file_of(record.group_rank), report::to_json(record));
+        storage::write_file_durably(file_of(record.group_rank), records::to_json(record));
         is_written_ = answers;
     } catch (const std::exception&) {
         return;

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/flight_record.hpp>
 #include <hpcai/base/log.hpp>
 #include <hpcai/base/process.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/group/peer_groups.hpp>
+#include <hpcai/records/flight_record.hpp>
 #include <hpcai/training/flight_recorder.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/watchdog.hpp>

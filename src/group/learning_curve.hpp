@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/group/model.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/trainer.hpp>
 
 #include "training_clock.hpp"

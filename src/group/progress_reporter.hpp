@@ -7,8 +7,8 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/progress.hpp>
-#include <hpcai/base/progress_record.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::group {

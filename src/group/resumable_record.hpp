@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/group/model.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/trainer.hpp>
 
 #include "epoch_source.hpp"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
-#include <hpcai/base/step_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/training/step_log.hpp>
 
 #include "training_clock.hpp"

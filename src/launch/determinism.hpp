@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/context/devices.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::launch {
 

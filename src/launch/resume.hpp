@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <memory>
 
-#include <hpcai/base/launch_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/context/run_request.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/launch_record.hpp>
 #include <hpcai/storage/file_lock.hpp>
 
 namespace hpcai::launch {

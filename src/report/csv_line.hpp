@@ -8,16 +8,19 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
-
-#include "fields.hpp"
+#include <hpcai/records/step_record.hpp>
 
 /// Tables of records as comma-separated values: describe(columns, record) calls `columns` with the
 /// name of each column and the record's value there.
 namespace hpcai::report {
+
+template <typename T, typename Record>
+concept Any = std::same_as<std::remove_const_t<T>, Record>;  // const to write, mutable to read
 
 template <typename Record>
 std::string csv_header(const Record& any) {
@@ -116,7 +119,7 @@ private:
     bool has_more_ = true;
 };
 
-/// Calls `line` with each line of `text` behind the first, which must be `header`, and its number.
+/// Calls `line` with each line of `text` after the first, which must be `header`, and its number.
 void read_csv(std::string_view text, std::string_view file, const std::string& header, auto line) {
     std::size_t number = 0;
     while (!text.empty()) {

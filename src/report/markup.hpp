@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 #include "quantity_text.hpp"
 

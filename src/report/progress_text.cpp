@@ -8,7 +8,6 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/progress.hpp>
 
-#include "progress_fields.hpp"
 #include "quantity_text.hpp"
 
 namespace hpcai::report {
@@ -98,11 +97,6 @@ const char* word_of(ExitCode code) {
 
 }  // namespace
 
-std::string_view word_of(ProgressState state) {
-    const auto* row = std::ranges::find(kProgressStates, state, &ProgressStateRow::state);
-    return row->word;
-}
-
 ExitCode exit_code_of(const RunProgress& run) {
     if (is_at_work(run) || !have_all_ended(run)) return ExitCode::watchdog;
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
@@ -148,8 +142,8 @@ std::string progress_table(const RunProgress& run) {
         text += fmt::format("resume: {}\n", run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
-    for (const ProgressStateRow& row : kProgressStates) {
-        if (const auto groups = count(run, row.state)) {
+    for (const auto& row : words_of(ProgressState{})) {
+        if (const auto groups = count(run, row.value)) {
             text += fmt::format(" {}={}", row.word, groups);
         }
     }

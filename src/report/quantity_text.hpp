@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
 
 /// Quantities as summary, page and status print them.
 namespace hpcai::report {

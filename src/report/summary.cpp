@@ -11,7 +11,6 @@
 #include <hpcai/report/device_health.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "fields.hpp"
 #include "lines.hpp"
 #include "quantity_text.hpp"
 
@@ -19,12 +18,6 @@ namespace hpcai::report {
 namespace {
 
 constexpr int kLineWidth = 84;
-
-const StatusRow& row_of(Status status) {
-    const auto* row = std::ranges::find(kStatuses, status, &StatusRow::status);
-    ensure(row != kStatuses.end(), "status {} is not in the table", static_cast<int>(status));
-    return *row;
-}
 
 std::string or_none(std::string_view text) {
     return text.empty() ? "not told" : one_line(text);
@@ -311,10 +304,6 @@ void print_models(Page& page, const RunRecord& record) {
 }
 
 }  // namespace
-
-std::string_view word_of(Status status) {
-    return row_of(status).word;
-}
 
 std::string result_line(const RunRecord& record) {
     return fmt::format(

@@ -4,7 +4,7 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
@@ -18,7 +18,8 @@ constexpr std::size_t kExportedRecordLimitBytes = std::size_t{16} << 20;
 std::int64_t iterations_of(const std::filesystem::path& directory) {
     const auto path = directory / "record.json";
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kExportedRecordLimitBytes);
-    return report::group_from_json(storage::text_of(bytes), path.string()).record.iterations;
+    return records::from_json<GroupResult>(storage::text_of(bytes), path.string())
+        .record.iterations;
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/samples_digest.hpp>
-#include <hpcai/report/launch.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/storage/file.hpp>
@@ -32,13 +32,13 @@ LaunchRecord launch_record(const context::RunContext& context,
 }
 
 void write_launch_file(const std::filesystem::path& output, const LaunchRecord& launch) {
-    storage::write_file_durably(output / report::kLaunchName, report::to_json(launch));
+    storage::write_file_durably(output / kLaunchName, records::to_json(launch));
 }
 
 LaunchRecord read_launch_file(const std::filesystem::path& output) {
-    const std::string name = (output / report::kLaunchName).string();
+    const std::string name = (output / kLaunchName).string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(name, kLimitBytes);
-    return report::launch_from_json(storage::text_of(bytes), name);
+    return records::from_json<LaunchRecord>(storage::text_of(bytes), name);
 }
 
 void require_same_config(const std::filesystem::path& output, const config::Config& config,

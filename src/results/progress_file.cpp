@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/results/progress_file.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -43,12 +44,13 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
     constexpr std::size_t kLimitBytes = std::size_t{64} << 10;
     GroupProgress found{group, std::nullopt, ""};
     const auto folder = group_directory(output, group);
-    const auto path = folder / report::kProgressName;
+    const auto path = folder / kProgressName;
     std::error_code error;
     try {
         if (std::filesystem::exists(path, error)) {
             const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLimitBytes);
-            found.progress = report::progress_from_json(storage::text_of(bytes), path.string());
+            found.progress =
+                records::from_json<ProgressRecord>(storage::text_of(bytes), path.string());
         } else if (std::filesystem::exists(folder / "record.json", error)) {
             found.progress = progress_of_record(folder / "record.json");
         }
@@ -61,8 +63,8 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     progress.written_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-    const auto path = group_directory(output, group) / report::kProgressName;
-    const std::string text = report::to_json(progress);
+    const auto path = group_directory(output, group) / kProgressName;
+    const std::string text = records::to_json(progress);
     try {
         storage::replace_file(path, text);
     } catch (const Error&) {
@@ -74,7 +76,7 @@ void remove_progress(const std::filesystem::path& output) {
     std::error_code error;
     for (std::filesystem::directory_iterator group(output / "groups", error), end; group != end;
          group.increment(error)) {
-        std::filesystem::remove(group->path() / report::kProgressName, error);
+        std::filesystem::remove(group->path() / kProgressName, error);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/results/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
@@ -25,7 +26,7 @@ std::string reason_of(const context::RunContext& context, bool all_answer) {
 /// `out`, unless null, gets the table.
 void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
            std::ostream* out) {
-    const std::string text = report::to_json(record);
+    const std::string text = records::to_json(record);
     storage::write_file_durably(folder / verification::kRepetitionsName, text);
     if (out == nullptr) return;
     *out << report::repetitions_table(record, storage::sha256_hex(storage::bytes_of(text)))

@@ -8,8 +8,8 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/html.hpp>
-#include <hpcai/report/json.hpp>
 #include <hpcai/report/mllog.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/results/report_files.hpp>
@@ -124,7 +124,7 @@ RunRecord read_result(const fs::path& directory) {
                 ? fmt::format("; it has repetitions, such as {}",
                               (directory / verification::repetition_name(1)).string())
                 : "");
-    return report::from_json(text_of_file(path, kResultLimitBytes), path.string());
+    return records::from_json<RunRecord>(text_of_file(path, kResultLimitBytes), path.string());
 }
 
 void renew_report_files(const fs::path& directory) {

@@ -4,8 +4,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/report/json.hpp>
-#include <hpcai/report/launch.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/progress_file.hpp>
@@ -37,7 +36,7 @@ void make_output(const context::RunContext& context, const LaunchRecord& launch)
         write_launch_file(wanted, launch);
         storage::write_file_durably(wanted / kConfig, config::to_yaml(context.config));
     } catch (const std::exception& failure) {
-        for (const char* name : {kConfig, report::kLaunchName, "evaluation", "groups"}) {
+        for (const char* name : {kConfig, kLaunchName, "evaluation", "groups"}) {
             fs::remove(wanted / name, error);
         }
         if (!exists) fs::remove(wanted, error);

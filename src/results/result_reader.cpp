@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
-#include <hpcai/report/json.hpp>
 #include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
@@ -49,7 +49,7 @@ std::optional<bool> has_failed(const std::filesystem::path& record) {
 
 GroupResult read_record(const std::filesystem::path& path) {
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
-    return report::group_from_json(storage::text_of(bytes), path.string());
+    return records::from_json<GroupResult>(storage::text_of(bytes), path.string());
 }
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
@@ -117,7 +117,7 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
     try {
         const auto bytes = storage::read_file_bytes(file, kFlightLimitBytes);
-        return report::flight_from_json(storage::text_of(bytes), file.string());
+        return records::from_json<FlightRecord>(storage::text_of(bytes), file.string());
     } catch (const Error&) {
         return std::nullopt;
     }

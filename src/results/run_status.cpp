@@ -7,7 +7,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
-#include <hpcai/report/launch.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
@@ -62,7 +62,7 @@ std::set<int> groups_of(const fs::path& directory) {
 /// When the last program that took the run up wrote so; 0 where that is not there.
 std::int64_t begun_unix_seconds(const fs::path& directory) {
     std::error_code error;
-    const auto written = fs::last_write_time(directory / report::kLaunchName, error);
+    const auto written = fs::last_write_time(directory / kLaunchName, error);
     if (error) return 0;
     const auto since = std::chrono::file_clock::to_sys(written).time_since_epoch();
     return std::chrono::duration_cast<std::chrono::seconds>(since).count();

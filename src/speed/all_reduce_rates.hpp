@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 #include "operation_rates.hpp"
 

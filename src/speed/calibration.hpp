@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 #include "operation_rates.hpp"
 

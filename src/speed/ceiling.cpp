@@ -7,7 +7,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/speed/ceiling.hpp>
 #include <hpcai/storage/file.hpp>
 
@@ -68,7 +68,7 @@ CeilingRecord read(const context::RunContext& context, const context::Resources&
         if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
     });
     comm::broadcast_bytes(everyone, bytes, 0);  // any rank may come to write the record
-    const RooflineRecord record = report::roofline_from_json(storage::text_of(bytes), path);
+    const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));
     ceiling.source = path;

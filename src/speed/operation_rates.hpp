@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 

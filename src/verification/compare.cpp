@@ -9,7 +9,7 @@
 #include <hpcai/base/shell.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
@@ -39,7 +39,7 @@ StoredResult read_run(const fs::path& directory) {
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
             "{}: expected the directory of a result, with its result.json", directory.string());
-    StoredResult result{directory, report::from_json(text_of(path), path.string()), {}};
+    StoredResult result{directory, records::from_json<RunRecord>(text_of(path), path.string()), {}};
     result.config = config::parse(result.record.config, path.string() + ": config", {});
     return result;
 }

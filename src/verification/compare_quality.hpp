@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/comparison.hpp>
 
 namespace hpcai::verification {

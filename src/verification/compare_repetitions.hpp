@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <hpcai/base/repetitions_record.hpp>
+#include <hpcai/records/repetitions_record.hpp>
 #include <hpcai/verification/comparison.hpp>
 
 namespace hpcai::verification {

@@ -6,7 +6,7 @@
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/data_sampler.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -40,11 +40,11 @@ public:
         const bool voted = listed.failure.empty();
         if (!voted && !inspector_.has(name)) return lost(listed);
         const auto text = inspector_.text_of(name);
-        const auto stored =
-            !text ? std::nullopt
-                  : inspector_.attempt(name, [&] { return report::group_from_json(*text, name); });
+        const auto stored = !text ? std::nullopt : inspector_.attempt(name, [&] {
+            return records::from_json<GroupResult>(*text, name);
+        });
         if (!stored) return lost(listed);
-        inspector_.compare_lines(name, *text, report::to_json(*stored));
+        inspector_.compare_lines(name, *text, records::to_json(*stored));
         GroupResult expected = *stored;
         describe(expected.record);
         if (expected.record.failure.empty()) {
@@ -58,7 +58,7 @@ public:
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             take_weights(expected);
         }
-        inspector_.compare_keys(name, report::to_json(*stored), report::to_json(expected),
+        inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
         // Of a group that finished too late for the vote.
         if (expected.record.failure.empty()) expected.record.failure = listed.failure;

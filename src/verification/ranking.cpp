@@ -42,7 +42,7 @@ RankingRow row_of(const Submission& submission) {
     row.run = record.name;
     row.system = record.submission.system_name;
     row.organization = record.submission.organization;
-    row.verdict = report::word_of(record.verdict.status);
+    row.verdict = word_of(record.verdict.status);
     row.vflops = record.scores.vflops;
     row.minutes = record.time.training_seconds;
     if (row.minutes.value) *row.minutes.value /= 60;

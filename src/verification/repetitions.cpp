@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/median.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -95,7 +96,7 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     const auto path = directory / kRepetitionsName;
     const auto bytes = storage::read_file_bytes(path, kRepetitionsLimitBytes);
     RepetitionsRecord record =
-        report::repetitions_from_json(storage::text_of(bytes), path.string());
+        records::from_json<RepetitionsRecord>(storage::text_of(bytes), path.string());
     require(!record.repetitions.empty(), ExitCode::data, "'{}': has no run", path.string());
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;

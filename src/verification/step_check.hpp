@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/step_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 #include "checks.hpp"
 

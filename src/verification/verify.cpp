@@ -4,8 +4,7 @@
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/config/reader.hpp>
-#include <hpcai/report/json.hpp>
-#include <hpcai/report/launch.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/verification/judge.hpp>
@@ -20,22 +19,23 @@ constexpr const char* kResult = "result.json";
 
 /// Of a run that has not come to its end, by what it has from the start.
 bool is_unfinished(const Inspector& inspector) {
-    return inspector.has(report::kLaunchName) && !inspector.has(kResult) &&
+    return inspector.has(kLaunchName) && !inspector.has(kResult) &&
            !inspector.has(storage::kManifestName);
 }
 
 std::optional<RunRecord> read_result(Inspector& inspector) {
     const auto text = inspector.text_of(kResult);
     if (!text) return std::nullopt;
-    auto record = inspector.attempt(kResult, [&] { return report::from_json(*text, kResult); });
-    if (record) inspector.compare_lines(kResult, *text, report::to_json(*record));
+    auto record =
+        inspector.attempt(kResult, [&] { return records::from_json<RunRecord>(*text, kResult); });
+    if (record) inspector.compare_lines(kResult, *text, records::to_json(*record));
     return record;
 }
 
 void check_environment(const RunRecord& record, Inspector& inspector) {
     constexpr const char* kName = "environment.json";
     if (const auto text = inspector.text_of(kName)) {
-        inspector.compare_lines(kName, *text, report::environment_to_json(record.environment));
+        inspector.compare_lines(kName, *text, records::environment_to_json(record.environment));
     }
 }
 
@@ -129,8 +129,8 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
     QualityRecord quality = has_votes ? record.quality : no_quality("no group finished");
     if (has_votes) predictions->finish(quality);
-    inspector.compare_keys(kResult, report::to_json(record),
-                           report::to_json(recompute(claim, groups, quality)),
+    inspector.compare_keys(kResult, records::to_json(record),
+                           records::to_json(recompute(claim, groups, quality)),
                            [&](const std::string& key) { return source_of(key, config); });
 }
 

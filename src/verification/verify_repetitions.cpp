@@ -5,6 +5,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
@@ -96,11 +97,11 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
     }
     if (series.record) {
         const RepetitionsRecord& record = *series.record;
-        inspector.compare_lines(kRepetitionsName, *text, report::to_json(record));
+        inspector.compare_lines(kRepetitionsName, *text, records::to_json(record));
         check_entries(directory, record, inspector);
         check_runs(directory, verify_run, series, inspector);
-        inspector.compare_keys(kRepetitionsName, report::to_json(record),
-                               report::to_json(expected_of(record, series)),
+        inspector.compare_keys(kRepetitionsName, records::to_json(record),
+                               records::to_json(expected_of(record, series)),
                                [](const std::string&) { return "by the runs' result.json"; });
     }
     series.findings = inspector.take();

@@ -5,7 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 
 #include "child_process.hpp"
@@ -28,7 +28,7 @@ protected:
         ProgressRecord progress;
         progress.state = state;
         progress.reason = reason;
-        write("run/groups/" + std::to_string(group) + "/progress.json", report::to_json(progress));
+        write("run/groups/" + std::to_string(group) + "/progress.json", records::to_json(progress));
     }
 
     Outcome status(const std::string& directory = "run") const {
@@ -47,7 +47,7 @@ TEST_F(Status, RefusesADirectoryWithoutARun) {
 
 TEST_F(Status, ExitsAsTheVerdictDoes) {
     RunRecord record = report::partial_record();
-    write("run/result.json", report::to_json(record));
+    write("run/result.json", records::to_json(record));
     write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
     EXPECT_EQ(status().exit_code, 6) << "the manifest is written last";
 
@@ -101,7 +101,7 @@ TEST_F(Status, TakesARunThatTheLauncherEndedBesideADeadRankForNoStop) {
 }
 
 TEST_F(Status, SaysThatAResultIsBeingTakenUpAgain) {
-    write("run/result.json", report::to_json(report::partial_record()));
+    write("run/result.json", records::to_json(report::partial_record()));
     write("run/config.yaml", "bagging: {M: 2, P_degree: 1}\n");
     write("run/manifest.sha256", "");
     const fs::path locked = folder_ / "run/config.yaml";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <regex>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "launch.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -21,7 +21,7 @@ namespace hpcai::end_to_end {
 /// The record in `result`, unless somebody has made it unreadable.
 inline std::optional<RunRecord> record_of(const fs::path& result) {
     try {
-        return report::from_json(text_of(result / "result.json"), "result.json");
+        return records::from_json<RunRecord>(text_of(result / "result.json"), "result.json");
     } catch (const Error&) {
         return std::nullopt;
     }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 
 #include "launch.hpp"
@@ -120,7 +121,7 @@ TEST_F(ScoredRun, NamesTheGroupsThatHaveNotFinishedAndVotesWithoutThemWhereItMay
     progress.step = 5;
     progress.steps = 12;
     progress.written_unix_seconds = 1'700'000'000;
-    write(folder_ / "result/groups/1/progress.json", report::to_json(progress));
+    write(folder_ / "result/groups/1/progress.json", records::to_json(progress));
     const Outcome refused = score();
     EXPECT_EQ(refused.exit_code, 7);
     EXPECT_THAT(messages(refused),

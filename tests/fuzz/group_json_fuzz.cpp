@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "outcome.hpp"
 
@@ -7,10 +7,10 @@ using namespace hpcai;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::refusing([&] {
-        const GroupResult group = report::group_from_json(fuzz::text_of(data, size));
-        const std::string written = report::to_json(group);
-        fuzz::expect(report::to_json(fuzz::accepting(
-                         [&] { return report::group_from_json(written); })) == written);
+        const GroupResult group = records::from_json<GroupResult>(fuzz::text_of(data, size));
+        const std::string written = records::to_json(group);
+        fuzz::expect(records::to_json(fuzz::accepting(
+                         [&] { return records::from_json<GroupResult>(written); })) == written);
     });
     return 0;
 }

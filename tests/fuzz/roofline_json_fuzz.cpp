@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/roofline.hpp>
 
 #include "outcome.hpp"
@@ -9,11 +9,11 @@ using namespace hpcai;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::refusing([&] {
         const RooflineRecord record =
-            report::roofline_from_json(fuzz::text_of(data, size), "roofline.json");
-        const std::string written = report::to_json(record);
+            records::from_json<RooflineRecord>(fuzz::text_of(data, size), "roofline.json");
+        const std::string written = records::to_json(record);
         const auto again =
-            fuzz::accepting([&] { return report::roofline_from_json(written, "again"); });
-        fuzz::expect(report::to_json(again) == written);
+            fuzz::accepting([&] { return records::from_json<RooflineRecord>(written, "again"); });
+        fuzz::expect(records::to_json(again) == written);
         fuzz::expect(fuzz::is_plain(report::roofline_text(record)));
     });
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::report {
 

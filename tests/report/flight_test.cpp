@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
 
 namespace hpcai::report {
@@ -29,12 +30,12 @@ FlightRecord rank_at(int group_rank, std::int64_t steps_done, std::int64_t sums_
 
 TEST(FlightJson, GivesBackWhatWasWritten) {
     const FlightRecord record = rank_at(1, 12, 30, "sum 2");
-    EXPECT_EQ(flight_from_json(to_json(record), "rank-1.json"), record);
+    EXPECT_EQ(records::from_json<FlightRecord>(records::to_json(record), "rank-1.json"), record);
 }
 
 TEST(FlightJson, OfAnotherSchemaIsRefusedByName) {
     try {
-        flight_from_json(R"({"schema": "hpcai500-progress/1"})", "rank-1.json");
+        records::from_json<FlightRecord>(R"({"schema": "hpcai500-progress/1"})", "rank-1.json");
         FAIL() << "it was read";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);

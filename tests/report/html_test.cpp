@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/html.hpp>
-#include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "example_record.hpp"
@@ -113,7 +113,8 @@ std::vector<std::string> printed_numbers(const nlohmann::json& json) {
 TEST(Html, HasEveryScoreAndQualityOfTheRecord) {
     for (const RunRecord& record : {example_record(), partial_record(), diverged_record()}) {
         const ReadPage page = read_page(html(example_content(record)));
-        for (const std::string& number : printed_numbers(nlohmann::json::parse(to_json(record)))) {
+        for (const std::string& number :
+             printed_numbers(nlohmann::json::parse(records::to_json(record)))) {
             EXPECT_TRUE(has(page, number)) << number;
         }
         for (const std::string& reason : record.verdict.reasons) {
@@ -294,8 +295,8 @@ nlohmann::json without_numbers(const nlohmann::json& json) {
 
 TEST(Html, OfARecordWithoutAnyNumberHasNoNan) {
     const nlohmann::json nothing =
-        without_numbers(nlohmann::json::parse(to_json(example_record())));
-    const RunRecord record = from_json(nothing.dump());
+        without_numbers(nlohmann::json::parse(records::to_json(example_record())));
+    const RunRecord record = records::from_json<RunRecord>(nothing.dump());
     ASSERT_FALSE(record.quality.ensemble.value.has_value());
     ASSERT_TRUE(std::isnan(record.quality.target));
     PageContent content = example_content(record);

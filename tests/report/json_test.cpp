@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "example_record.hpp"
@@ -21,7 +21,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::string refusal_of(const std::string& text) {
     try {
-        from_json(text, "r.json");
+        records::from_json<RunRecord>(text, "r.json");
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);
         return error.what();
@@ -32,30 +32,32 @@ std::string refusal_of(const std::string& text) {
 
 /// What from_json says when `change` was done to the example.
 std::string refusal_after(const std::function<void(json&)>& change) {
-    json in = json::parse(to_json(example_record()));
+    json in = json::parse(records::to_json(example_record()));
     change(in);
     return refusal_of(in.dump());
 }
 
 TEST(ResultJson, OfTheExamplesIsAsAgreed) {
-    expect_golden("valid.json", to_json(example_record()));
-    expect_golden("partial.json", to_json(partial_record()));
-    expect_golden("diverged.json", to_json(diverged_record()));
+    expect_golden("valid.json", records::to_json(example_record()));
+    expect_golden("partial.json", records::to_json(partial_record()));
+    expect_golden("diverged.json", records::to_json(diverged_record()));
 }
 
 TEST(ResultJson, ComesBackAsTheSameRecord) {
-    EXPECT_EQ(from_json(to_json(example_record())), example_record());
-    const std::string partial = to_json(partial_record());
-    EXPECT_EQ(to_json(from_json(partial)), partial);
-    EXPECT_EQ(from_json(to_json(diverged_record())).work.groups[1].audit,
-              diverged_record().work.groups[1].audit);
-    const std::string lost = to_json(lost_record());
-    EXPECT_EQ(to_json(from_json(lost)), lost);
-    EXPECT_EQ(from_json(partial).quality.members[1].reason, "group 1 failed: rank 3 ended");
+    EXPECT_EQ(records::from_json<RunRecord>(records::to_json(example_record())), example_record());
+    const std::string partial = records::to_json(partial_record());
+    EXPECT_EQ(records::to_json(records::from_json<RunRecord>(partial)), partial);
+    EXPECT_EQ(
+        records::from_json<RunRecord>(records::to_json(diverged_record())).work.groups[1].audit,
+        diverged_record().work.groups[1].audit);
+    const std::string lost = records::to_json(lost_record());
+    EXPECT_EQ(records::to_json(records::from_json<RunRecord>(lost)), lost);
+    EXPECT_EQ(records::from_json<RunRecord>(partial).quality.members[1].reason,
+              "group 1 failed: rank 3 ended");
 }
 
 TEST(ResultJson, HasTheKeysOthersRelyOn) {
-    const json in = json::parse(to_json(example_record()));
+    const json in = json::parse(records::to_json(example_record()));
     for (const char* pointer : {"/schema",
                                 "/verdict/status",
                                 "/verdict/reasons",
@@ -110,7 +112,7 @@ TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
     record.scores.penalty_coefficient = {};
     record.quality.target = kNan;
     record.time.epoch_seconds[1] = kNan;
-    const std::string text = to_json(record);
+    const std::string text = records::to_json(record);
     const json in = json::parse(text);
     EXPECT_TRUE(in["scores"]["flops"].is_null());
     EXPECT_EQ(in["scores"]["flops_reason"], "not a finite number");
@@ -120,7 +122,7 @@ TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
     EXPECT_TRUE(in["quality"]["target"].is_null());
     EXPECT_TRUE(in["time"]["epoch_seconds"][1].is_null());
     EXPECT_EQ(text.find("nan"), std::string::npos);
-    const RunRecord back = from_json(text);
+    const RunRecord back = records::from_json<RunRecord>(text);
     EXPECT_TRUE(std::isnan(back.quality.target));
     EXPECT_EQ(back.scores.flops.value, std::nullopt);
 }
@@ -128,9 +130,10 @@ TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
 TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
     RunRecord record = example_record();
     record.name = "a\"b\\c\n\t\x01 \xc3\xa9";
-    EXPECT_EQ(from_json(to_json(record)).name, record.name);
+    EXPECT_EQ(records::from_json<RunRecord>(records::to_json(record)).name, record.name);
     record.name = "not \xff UTF-8";
-    EXPECT_EQ(from_json(to_json(record)).name, "not \xef\xbf\xbd UTF-8");
+    EXPECT_EQ(records::from_json<RunRecord>(records::to_json(record)).name,
+              "not \xef\xbf\xbd UTF-8");
 }
 
 TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
@@ -145,7 +148,7 @@ TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
 TEST(ResultJson, QuotesLittleOfATextThatWasCut) {
     RunRecord record = example_record();
     record.config = std::string(5000, 'c');
-    std::string text = to_json(record);
+    std::string text = records::to_json(record);
     text.resize(text.find("cccc") + 4000);
     const std::string refusal = refusal_of(text);
     EXPECT_TRUE(refusal.starts_with("'r.json' is not valid JSON: ")) << refusal;
@@ -183,7 +186,7 @@ TEST(ResultJson, NamesTheKeyThatIsWrong) {
 }
 
 TEST(ResultJson, SurvivesMutations) {
-    const std::string text = to_json(partial_record());
+    const std::string text = records::to_json(partial_record());
     std::uint64_t state = 3;
     int refused = 0;
     for (int round = 0; round < 500; ++round) {
@@ -191,7 +194,7 @@ TEST(ResultJson, SurvivesMutations) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
         hostile[(state >> 40) % hostile.size()] = static_cast<char>(state >> 33);
         try {
-            summary(from_json(hostile), "none");
+            summary(records::from_json<RunRecord>(hostile), "none");
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::data);
             ++refused;
@@ -205,17 +208,17 @@ TEST(GroupJson, HasTheReadingsOfItsCountersAndTakesThemBack) {
     result.counters = {
         {"node1", "nvml:GPU-1", "J", "", {{1667656989.25, 1e6}, {1667656990.5, 2e6}}},
         {"node1", "rapl", "J", "no powercap", {}}};
-    EXPECT_EQ(group_from_json(to_json(result)).counters, result.counters);
+    EXPECT_EQ(records::from_json<GroupResult>(records::to_json(result)).counters, result.counters);
 }
 
 TEST(GroupJson, IsRefusedWhereReadingsAreNoneOrGoBack) {
     GroupResult result;
     result.counters = {{"node1", "nvml:GPU-1", "J", "", {{10, 5}, {11, 6}}}};
     const auto refusal_after = [&](const char* pointer, const json& value) -> std::string {
-        json in = json::parse(to_json(result));
+        json in = json::parse(records::to_json(result));
         in[json::json_pointer(pointer)] = value;
         try {
-            group_from_json(in.dump(), "r.json");
+            records::from_json<GroupResult>(in.dump(), "r.json");
         } catch (const Error& error) {
             return error.what();
         }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/report/launch.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "example_record.hpp"
 
@@ -30,7 +30,7 @@ LaunchRecord example() {
 
 std::string message_of(const LaunchRecord& launch) {
     try {
-        launch_from_json(to_json(launch), "launch.json");
+        records::from_json<LaunchRecord>(records::to_json(launch), "launch.json");
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);
         return error.what();
@@ -39,7 +39,8 @@ std::string message_of(const LaunchRecord& launch) {
 }
 
 TEST(LaunchJson, GivesBackWhatWasWritten) {
-    EXPECT_EQ(launch_from_json(to_json(example()), "launch.json"), example());
+    EXPECT_EQ(records::from_json<LaunchRecord>(records::to_json(example()), "launch.json"),
+              example());
 }
 
 TEST(LaunchJson, IsRefusedWhereItsPlacesDoNotFit) {

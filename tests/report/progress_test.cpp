@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 
 namespace hpcai::report {
@@ -44,7 +45,7 @@ std::vector<std::string> status_lines(const RunProgress& run) {
 
 std::string message_of(const std::string& text) {
     try {
-        progress_from_json(text, "progress.json");
+        records::from_json<ProgressRecord>(text, "progress.json");
     } catch (const Error& error) {
         return error.code() == ExitCode::data ? error.what() : "another code";
     }
@@ -59,17 +60,17 @@ TEST(ProgressJson, GivesBackWhatWasWritten) {
         ProgressRecord progress = training_progress();
         progress.state = state;
         progress.loss = {std::nullopt, "not known yet"};
-        EXPECT_EQ(progress_from_json(to_json(progress), "a"), progress);
+        EXPECT_EQ(records::from_json<ProgressRecord>(records::to_json(progress), "a"), progress);
     }
 }
 
 TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
-    std::string text = to_json(training_progress());
+    std::string text = records::to_json(training_progress());
     text.replace(text.find("\"training\""), 10, "\"dancing\"");
     EXPECT_NE(message_of(text).find("state"), std::string::npos) << message_of(text);
     ProgressRecord late = training_progress();
     late.written_unix_seconds = std::int64_t{1} << 60;  // of no date that can be printed
-    EXPECT_NE(message_of(to_json(late)).find("written_unix_seconds"), std::string::npos);
+    EXPECT_NE(message_of(records::to_json(late)).find("written_unix_seconds"), std::string::npos);
     EXPECT_NE(message_of("{}").find("schema"), std::string::npos);
     EXPECT_NE(message_of("[").find("progress.json"), std::string::npos);
 }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/report/roofline.hpp>
 
@@ -18,13 +18,15 @@ namespace {
 using nlohmann::json;
 
 std::string refusal_of_roofline(const std::function<void(json&)>& change) {
-    json in = json::parse(to_json(example_roofline()));
+    json in = json::parse(records::to_json(example_roofline()));
     change(in);
-    return storage::error_of(ExitCode::data, [&] { roofline_from_json(in.dump(), "r.json"); });
+    return storage::error_of(ExitCode::data,
+                             [&] { records::from_json<RooflineRecord>(in.dump(), "r.json"); });
 }
 
 TEST(RooflineJson, ComesBackAsItWas) {
-    EXPECT_EQ(roofline_from_json(to_json(example_roofline()), "r.json"), example_roofline());
+    EXPECT_EQ(records::from_json<RooflineRecord>(records::to_json(example_roofline()), "r.json"),
+              example_roofline());
 }
 
 TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/html.hpp>
-#include <hpcai/report/json.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "example_record.hpp"
@@ -23,7 +23,7 @@ RunRecord segmented() {
 }
 
 TEST(Segments, ComeBackFromJson) {
-    EXPECT_EQ(from_json(to_json(segmented())), segmented());
+    EXPECT_EQ(records::from_json<RunRecord>(records::to_json(segmented())), segmented());
 }
 
 TEST(Segments, AreATableOfTheSummary) {

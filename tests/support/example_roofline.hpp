@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/base/roofline_record.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai {
 

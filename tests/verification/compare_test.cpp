@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/config/writer.hpp>
-#include <hpcai/report/json.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/steps_csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
@@ -44,7 +44,7 @@ protected:
         record.scores.flops.value = 480 * 3e9 / (30 * seconds);
         record.scores.vflops.value = *record.scores.flops.value * right / 40;
         if (change) change(record);
-        storage::write_file_durably(folder / "result.json", report::to_json(record));
+        storage::write_file_durably(folder / "result.json", records::to_json(record));
         std::vector<StepRecord> steps;
         for (int step = 0; step < 30; ++step) {
             steps.push_back({.step = step, .samples = 8, .end_seconds = seconds * (step + 1)});

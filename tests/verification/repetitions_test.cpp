@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -86,15 +87,15 @@ TEST(Repetitions, ComeBackFromTheirFile) {
     derive_repetitions(record);
     const storage::TemporaryFolder folder;
     EXPECT_FALSE(has_repetitions(folder.path()));
-    storage::write_file_durably(folder / kRepetitionsName, report::to_json(record));
+    storage::write_file_durably(folder / kRepetitionsName, records::to_json(record));
     EXPECT_TRUE(has_repetitions(folder.path()));
     EXPECT_EQ(read_repetitions(folder.path()), record);
     record.repetitions[1].directory = "../../etc";
-    storage::write_file_durably(folder / kRepetitionsName, report::to_json(record));
+    storage::write_file_durably(folder / kRepetitionsName, records::to_json(record));
     const std::string message = error_of(ExitCode::data, [&] { read_repetitions(folder.path()); });
     EXPECT_NE(message.find("repetitions[1].directory"), std::string::npos) << message;
     record.repetitions.clear();
-    storage::write_file_durably(folder / kRepetitionsName, report::to_json(record));
+    storage::write_file_durably(folder / kRepetitionsName, records::to_json(record));
     EXPECT_NE(error_of(ExitCode::data, [&] { read_repetitions(folder.path()); }).find("has no run"),
               std::string::npos);
 }

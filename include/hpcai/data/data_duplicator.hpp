@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/local_stage.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/staged_pictures.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
 

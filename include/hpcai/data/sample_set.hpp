@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <hpcai/base/philox.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/box.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transforms.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {

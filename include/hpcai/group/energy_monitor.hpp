@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/meters/sampler.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::group {
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include <hpcai/base/progress_record.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/evaluation/detection.hpp>
+#include <hpcai/records/progress_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/predict.hpp>
 
 namespace hpcai::group {

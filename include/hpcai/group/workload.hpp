@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/group/group_outcome.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/training/predict.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/judge.hpp>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/energy_record.hpp>
 #include <hpcai/meters/counter.hpp>
+#include <hpcai/records/energy_record.hpp>
 
 namespace hpcai::meters {
 

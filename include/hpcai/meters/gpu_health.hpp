@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/meters/repeater.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// What the driver of a GPU tells of its health.
 namespace hpcai::meters {

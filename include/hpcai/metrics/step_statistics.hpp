@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
-#include <hpcai/base/step_record.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 namespace hpcai::metrics {
 

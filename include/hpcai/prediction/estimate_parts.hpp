@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/config/interconnect.hpp>
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// What `hpcai500 plan` is asked, and each part of its answer.
 namespace hpcai::prediction {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <hpcai/base/sweep_record.hpp>
 #include <hpcai/prediction/estimate.hpp>
+#include <hpcai/records/sweep_record.hpp>
 
 namespace hpcai::prediction {
 

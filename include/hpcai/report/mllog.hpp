@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::report {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
-#include <hpcai/base/sweep_record.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/sweep_record.hpp>
 
 /// Drawings as SVG of one element, with colors for a light and for a dark page. The same numbers
 /// give the same text.

@@ -6,22 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include <hpcai/base/progress_record.hpp>
+#include <hpcai/records/progress_record.hpp>
 
 namespace hpcai::report {
-
-/// Where a group says how far it is, in its directory.
-inline constexpr const char* kProgressName = "progress.json";
-
-/// The text of `groups/<m>/progress.json`; as to_json of a RunRecord.
-std::string to_json(const ProgressRecord& progress);
-
-/// The record in such a text; `name` stands in messages. Throws Error(data) as from_json of a
-/// RunRecord does.
-ProgressRecord progress_from_json(std::string_view text, std::string_view name);
-
-/// "training", "evaluating", "finished", "failed", "stopped", "terminated", "unsaved".
-std::string_view word_of(ProgressState state);
 
 /// What `hpcai500 status` exits with: stopped where groups have stopped and the others ended,
 /// internal where one of these could not save its checkpoint, all_groups_failed where all have

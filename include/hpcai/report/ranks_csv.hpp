@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <hpcai/base/step_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 namespace hpcai::report {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <hpcai/base/roofline_record.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::report {
 

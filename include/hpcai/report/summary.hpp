@@ -4,16 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::report {
 
 /// Where a result directory keeps summary(). Its last line has the SHA-256 of the manifest, which
 /// therefore does not list it.
 inline constexpr const char* kSummaryName = "summary.txt";
-
-/// "VALID", "INVALID", "PARTIAL", "CUSTOM".
-std::string_view word_of(Status status);
 
 /// The result in a line, without a line break; stable, tools parse it:
 /// RESULT VALID  workload=... M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 quality=0.7583 target=0.7630

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <hpcai/base/trace_record.hpp>
+#include <hpcai/records/trace_record.hpp>
 
 namespace hpcai::report {
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include <hpcai/base/launch_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/launch_record.hpp>
 
 namespace hpcai::results {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <hpcai/base/progress_record.hpp>
+#include <hpcai/records/progress_record.hpp>
 
 namespace hpcai::results {
 

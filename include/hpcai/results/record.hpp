@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include <hpcai/base/launch_record.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/judge.hpp>
 
 namespace hpcai::results {

@@ -5,8 +5,8 @@
 #include <iosfwd>
 #include <string>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::results {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/verify.hpp>
 
 namespace hpcai::results {
@@ -21,7 +21,7 @@ std::map<std::string, std::string> render_report_files(const std::filesystem::pa
 void write_report_files(const std::filesystem::path& directory, const RunRecord& record);
 
 /// Reads `directory`/result.json. Throws Error(usage) if there is none, Error(data) as
-/// report::from_json.
+/// records::from_json.
 RunRecord read_result(const std::filesystem::path& directory);
 
 /// Renders the files of a finished result again from its record. Throws Error(usage) and writes

@@ -5,9 +5,9 @@
 #include <memory>
 #include <set>
 
-#include <hpcai/base/launch_record.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/launch_record.hpp>
 #include <hpcai/storage/file_lock.hpp>
 
 namespace hpcai::results {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include <hpcai/base/flight_record.hpp>
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/records/flight_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// Readers of the files that groups store in a result directory.
 namespace hpcai::results {

@@ -17,7 +17,7 @@ struct RunStatus {
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks the files only
 /// as far as it uses them. Throws Error(usage) if there was no run, Error(data) as
-/// report::from_json and repetitions_from_json.
+/// records::from_json and records::from_json.
 RunStatus read_status(const std::filesystem::path& directory);
 
 }  // namespace hpcai::results

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/roofline_record.hpp>
 #include <hpcai/context/run_context.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 

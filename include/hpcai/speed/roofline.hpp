@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/roofline_record.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <mutex>
 
-#include <hpcai/base/flight_record.hpp>
+#include <hpcai/records/flight_record.hpp>
 
 namespace hpcai::training {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include <hpcai/base/step_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 namespace hpcai::training {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/base/step_record.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/training/flight_recorder.hpp>
 #include <hpcai/training/phase_clock.hpp>
 #include <hpcai/training/snapshot.hpp>

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <optional>
 
-#include <hpcai/base/step_record.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/data/batch_source.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/training/snapshot.hpp>
 
 namespace hpcai::training {

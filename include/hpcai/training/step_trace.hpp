@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/trace_record.hpp>
 #include <hpcai/graph/network.hpp>
+#include <hpcai/records/trace_record.hpp>
 #include <hpcai/training/phase_clock.hpp>
 
 namespace hpcai::training {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
 
 namespace hpcai::verification {
 

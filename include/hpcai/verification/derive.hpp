@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
-#include <hpcai/base/step_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 /// What in a result follows from the rest of it: a run fills its record with these, and `verify`

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// What the counters of all groups say of the run. Formulas are those of docs/METRICS.md.
 namespace hpcai::verification {

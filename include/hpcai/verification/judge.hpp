@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/tensor/shape.hpp>
 
 /// What predictions are worth: the workload's quality of one member and of the ensemble, as

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/run_record.hpp>
 
 /// The ranking table: that of the benchmark's page of 2020 (rank, source, VFLOPS, time, quality,
 /// accelerators, framework) with the level.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/repetitions_record.hpp>
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/repetitions_record.hpp>
+#include <hpcai/records/run_record.hpp>
 #include <hpcai/verification/verify.hpp>
 
 /// Several runs of one invocation (run.repeat). Formulas are those of docs/METRICS.md
@@ -34,7 +34,7 @@ void derive_repetitions(RepetitionsRecord& record);
 /// the first where none is counted or has VFLOPS. `record` has a run.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
-/// As stored in `directory`. Throws Error(data) as report::repetitions_from_json does, and for a
+/// As stored in `directory`. Throws Error(data) as records::from_json does, and for a
 /// list of no run or of directories that are not called as above.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 

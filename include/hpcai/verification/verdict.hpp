@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/run_record.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::verification {
 

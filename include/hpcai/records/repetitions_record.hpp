@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
-#include <hpcai/base/verdict_record.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/verdict_record.hpp>
 
 /// What several runs in one invocation (run.repeat) leave behind: `repetitions.json`, key by key.
-/// Plain data; `report` writes and reads it.
+/// Plain data.
 namespace hpcai {
 
 /// One of the runs; its own result is in `directory`.
@@ -24,7 +25,8 @@ struct RepetitionRecord {
     Quantity quality;      // of the ensemble
     Quantity training_seconds;
     std::string manifest;  // SHA-256 of its manifest
-    bool operator==(const RepetitionRecord&) const = default;
+    HPCAI_RECORD(RepetitionRecord, directory, seed, status, exit_code, counted, flops, vflops,
+                 quality, training_seconds, manifest);
 };
 
 /// One number over the runs that are counted.
@@ -33,7 +35,7 @@ struct RepetitionSpreadRecord {
     Quantity minimum;
     Quantity maximum;
     Quantity median_absolute_deviation;  // from the median
-    bool operator==(const RepetitionSpreadRecord&) const = default;
+    HPCAI_RECORD(RepetitionSpreadRecord, median, minimum, maximum, median_absolute_deviation);
 };
 
 struct RepetitionsRecord {
@@ -48,7 +50,8 @@ struct RepetitionsRecord {
     RepetitionSpreadRecord vflops;
     RepetitionSpreadRecord quality;
     RepetitionSpreadRecord training_seconds;
-    bool operator==(const RepetitionsRecord&) const = default;
+    HPCAI_RECORD(RepetitionsRecord, schema, program_version, name, requested, stopped, exit_code,
+                 repetitions, flops, vflops, quality, training_seconds);
 };
 
 }  // namespace hpcai

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 /// What meters and counters of the nodes say of a run. Plain data; part of the RunRecord.
 namespace hpcai {
@@ -14,7 +15,7 @@ namespace hpcai {
 struct CounterReading {
     double utc_seconds = 0;  // since 1970
     double value = 0;        // joules or bytes, as the counter has them
-    bool operator==(const CounterReading&) const = default;
+    HPCAI_RECORD(CounterReading, utc_seconds, value);
 };
 
 /// What one group read of one counter of one node while it trained.
@@ -24,7 +25,7 @@ struct CounterRecord {
     std::string unit;                      // "J", "B"
     std::string failure;                   // why there are no readings; empty: there are
     std::vector<CounterReading> readings;  // in order of time
-    bool operator==(const CounterRecord&) const = default;
+    HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
 };
 
 /// What one meter measured of the core phase, from the readings of all groups on its node.
@@ -32,7 +33,7 @@ struct MeterRecord {
     std::string host;
     std::string name;
     Quantity joules;
-    bool operator==(const MeterRecord&) const = default;
+    HPCAI_RECORD(MeterRecord, host, name, joules);
 };
 
 struct EnergyRecord {
@@ -44,7 +45,8 @@ struct EnergyRecord {
     std::string core_begin_utc;  // ISO 8601: the first group's first step ...
     std::string core_end_utc;    // ... and the last group's last one, for an external meter
     std::vector<MeterRecord> meters;
-    bool operator==(const EnergyRecord&) const = default;
+    HPCAI_RECORD(EnergyRecord, source, method, level, joules, average_watts, core_begin_utc,
+                 core_end_utc, meters);
 };
 
 /// Bytes that one node's network interfaces counted in the core phase, of all programs on it.
@@ -53,7 +55,7 @@ struct InterfaceRecord {
     std::string name;
     Quantity sent_bytes;
     Quantity received_bytes;
-    bool operator==(const InterfaceRecord&) const = default;
+    HPCAI_RECORD(InterfaceRecord, host, name, sent_bytes, received_bytes);
 };
 
 }  // namespace hpcai

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 /// How fast a machine can be, as `hpcai500 roofline` measures it, and what of that a run is judged
-/// by. Plain data; `report` writes and reads it.
+/// by. Plain data.
 namespace hpcai {
 
 /// One operation in one pass, run by itself over and over.
@@ -24,7 +25,8 @@ struct OperationRate {
     double bytes = 0;           // that it must read and write
     Quantity seconds;           // median of a rank's runs; mean over the ranks
     Quantity flops_per_second;  // flops / seconds, of one rank
-    bool operator==(const OperationRate&) const = default;
+    HPCAI_RECORD(OperationRate, name, operation, precision, pass, shape, of_model, nodes, flops,
+                 bytes, seconds, flops_per_second);
 };
 
 /// A way for bytes, measured with more of them than caches hold.
@@ -34,7 +36,7 @@ struct BandwidthRate {
     double bytes = 0;    // of one run
     Quantity seconds;    // median; mean over the ranks
     Quantity bytes_per_second;
-    bool operator==(const BandwidthRate&) const = default;
+    HPCAI_RECORD(BandwidthRate, name, method, bytes, seconds, bytes_per_second);
 };
 
 /// A sum of gradients over ranks, by what a run sums with.
@@ -44,7 +46,7 @@ struct AllReduceRate {
     double bytes = 0;             // payload of one rank
     double seconds = 0;           // median; of the slowest rank
     double bytes_per_second = 0;  // bytes / seconds: algorithm bandwidth
-    bool operator==(const AllReduceRate&) const = default;
+    HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
 
 /// seconds = latency + bytes / bandwidth, through the fewest and the most bytes measured.
@@ -54,7 +56,7 @@ struct AllReduceFit {
     int ranks = 0;
     Quantity latency_seconds;
     Quantity bytes_per_second;
-    bool operator==(const AllReduceFit&) const = default;
+    HPCAI_RECORD(AllReduceFit, scope, backend, ranks, latency_seconds, bytes_per_second);
 };
 
 /// Whole training steps with so many samples on each rank.
@@ -62,7 +64,7 @@ struct CalibrationPoint {
     int samples = 0;
     double step_seconds = 0;       // median, ranks not summing; the slowest rank's
     Quantity summed_step_seconds;  // the same while they sum gradients
-    bool operator==(const CalibrationPoint&) const = default;
+    HPCAI_RECORD(CalibrationPoint, samples, step_seconds, summed_step_seconds);
 };
 
 /// Training steps of the configured model on every rank at once, on data in memory.
@@ -77,7 +79,8 @@ struct CalibrationRecord {
     std::string sums;                      // description of what summed; empty: nothing
     std::vector<CalibrationPoint> points;  // by samples, ascending
     std::string reason;                    // why there are none; empty where there are
-    bool operator==(const CalibrationRecord&) const = default;
+    HPCAI_RECORD(CalibrationRecord, model, precision, optimizer, image_size, image_width,
+                 training_flops_per_sample, gradient_bytes, sums, points, reason);
 };
 
 /// What `hpcai500 roofline` leaves behind.
@@ -98,7 +101,9 @@ struct RooflineRecord {
     std::vector<AllReduceRate> all_reduce;
     std::vector<AllReduceFit> all_reduce_fits;
     CalibrationRecord calibration;
-    bool operator==(const RooflineRecord&) const = default;
+    HPCAI_RECORD(RooflineRecord, schema, program_version, measured_utc, device, is_gpu, ranks,
+                 nodes, ranks_of_fullest_node, threads, cores, measured_seconds, operations,
+                 bandwidths, all_reduce, all_reduce_fits, calibration);
 };
 
 /// What one rank of a run can do, in the precision in force.
@@ -110,14 +115,15 @@ struct CeilingRecord {
     Quantity ceiling_flops;            // the larger of these
     std::string ceiling;               // which it was, with its pass
     Quantity measuring_seconds;        // before any clock of the run started
-    bool operator==(const CeilingRecord&) const = default;
+    HPCAI_RECORD(CeilingRecord, source, precision, gemm_flops, model_convolution_flops,
+                 ceiling_flops, ceiling, measuring_seconds);
 };
 
 /// What a run made of it.
 struct UtilizationRecord {
     Quantity flops_per_rank;  // FLOP/s, scores.flops / ranks
     Quantity fraction;        // of roofline.ceiling_flops
-    bool operator==(const UtilizationRecord&) const = default;
+    HPCAI_RECORD(UtilizationRecord, flops_per_rank, fraction);
 };
 
 }  // namespace hpcai

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/energy_record.hpp>
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/energy_record.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 /// What a group leaves behind of its base model: the part of a RunRecord that it fills alone.
 namespace hpcai {
@@ -16,7 +17,7 @@ struct DivergedRankRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    bool operator==(const DivergedRankRecord&) const = default;
+    HPCAI_RECORD(DivergedRankRecord, group_rank, world_rank, host);
 };
 
 /// Comparisons of what the ranks of a group must hold alike, bit for bit.
@@ -25,7 +26,7 @@ struct AuditRecord {
     std::int64_t diverged_at_step = 0;      // steps done when they did not; 0: they always did
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
     std::vector<DivergedRankRecord> ranks;  // against the majority, or all where there is none
-    bool operator==(const AuditRecord&) const = default;
+    HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
 /// Seconds a step of one thing: each rank's mean, over the ranks of a group.
@@ -34,7 +35,7 @@ struct SpreadRecord {
     Quantity median;
     Quantity p99;  // nearest rank
     Quantity maximum;
-    bool operator==(const SpreadRecord&) const = default;
+    HPCAI_RECORD(SpreadRecord, minimum, median, p99, maximum);
 };
 
 /// A rank whose own work takes long, so that others wait for it.
@@ -45,7 +46,7 @@ struct StragglerRecord {
     std::string host;
     std::string phase;  // of its work, that which takes longer than others' by most
     double ratio = 0;   // of its work's seconds to the median of the ranks beside it
-    bool operator==(const StragglerRecord&) const = default;
+    HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
 
 /// Where the time of a training step goes.
@@ -59,7 +60,8 @@ struct TimeBreakdownRecord {
     SpreadRecord other;
     SpreadRecord hidden_communication;  // sums of gradients under way behind computation
     std::vector<StragglerRecord> stragglers;
-    bool operator==(const TimeBreakdownRecord&) const = default;
+    HPCAI_RECORD(TimeBreakdownRecord, step_seconds, input_wait, forward, backward, communication,
+                 optimizer, other, hidden_communication, stragglers);
 };
 
 /// What a base model was worth in the course of its training.
@@ -67,14 +69,14 @@ struct EpochQualityRecord {
     int epoch = 0;                // epochs done
     double training_seconds = 0;  // until then, without evaluation
     double quality = 0;
-    bool operator==(const EpochQualityRecord&) const = default;
+    HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
 /// A training that was taken up again from a checkpoint.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first that was taken anew
     std::string started_utc;  // of the program that took it
-    bool operator==(const ContinuationRecord&) const = default;
+    HPCAI_RECORD(ContinuationRecord, step, started_utc);
 };
 
 /// What a GPU's driver told while its rank trained.
@@ -87,7 +89,8 @@ struct DeviceHealthRecord {
     Quantity corrected_ecc_errors;       // in that time, as the next two
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // errors of the driver, in order
-    bool operator==(const DeviceHealthRecord&) const = default;
+    HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
+                 corrected_ecc_errors, uncorrected_ecc_errors, xids);
 };
 
 /// One base model: what its group did. Its quality is quality.members[group].
@@ -114,7 +117,11 @@ struct GroupRecord {
     std::vector<EpochQualityRecord> quality_by_epoch;  // run.evaluate_epochs
     std::vector<ContinuationRecord> continuations;     // empty: trained in one go
     std::vector<DeviceHealthRecord> device_health;     // by rank; empty: on CPUs
-    bool operator==(const GroupRecord&) const = default;
+    HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
+                 iterations, skipped_steps, training_seconds, images_per_second, flops,
+                 input_wait_seconds, communication_seconds, evaluation_seconds, final_training_loss,
+                 epoch_seconds, audit, predictions_sha256, time_breakdown, quality_by_epoch,
+                 continuations, device_health);
 };
 
 /// What one group leaves behind by itself, before any vote: `groups/<m>/record.json`.
@@ -141,7 +148,12 @@ struct GroupResult {
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
     std::vector<CounterRecord> counters;  // meters and interfaces of its nodes
-    bool operator==(const GroupResult&) const = default;
+    HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
+                 communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
+                 sum_backend, sent_bytes_per_step, between_nodes_bytes_per_step,
+                 out_of_node_bytes_per_step, message_bytes_per_step, message_wait_seconds,
+                 part_bytes_per_step, part_wait_seconds, statistics_sums_per_step,
+                 statistics_bytes_per_step, statistics_seconds, counters);
 };
 
 }  // namespace hpcai

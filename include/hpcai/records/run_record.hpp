@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/energy_record.hpp>
-#include <hpcai/base/group_record.hpp>
-#include <hpcai/base/quantity.hpp>
-#include <hpcai/base/roofline_record.hpp>
-#include <hpcai/base/verdict_record.hpp>
+#include <hpcai/records/energy_record.hpp>
+#include <hpcai/records/group_record.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/roofline_record.hpp>
+#include <hpcai/records/verdict_record.hpp>
 
 /// What one run of the benchmark leaves behind: the structs mirror `result.json` key by key, and
-/// every printer works from a RunRecord alone. Plain data; `report` writes and reads it.
+/// every printer works from a RunRecord alone. Plain data.
 namespace hpcai {
 
 /// One line of the echo above the table: a setting in force, and what it means.
@@ -21,7 +22,7 @@ struct ParameterRecord {
     std::string key;  // as in the configuration, or a fact found out, e.g. "bagging.M"
     std::string value;
     std::string meaning;
-    bool operator==(const ParameterRecord&) const = default;
+    HPCAI_RECORD(ParameterRecord, key, value, meaning);
 };
 
 /// Where one rank ran.
@@ -34,7 +35,8 @@ struct PlaceRecord {
     int threads = 0;
     std::string host;
     std::string device;  // e.g. "cpu"
-    bool operator==(const PlaceRecord&) const = default;
+    HPCAI_RECORD(PlaceRecord, world_rank, group, group_rank, node, local_rank, threads, host,
+                 device);
 };
 
 struct TopologyRecord {
@@ -43,7 +45,7 @@ struct TopologyRecord {
     int degree = 0;  // P_degree, ranks a group
     int nodes = 0;
     std::vector<PlaceRecord> map;  // by world rank
-    bool operator==(const TopologyRecord&) const = default;
+    HPCAI_RECORD(TopologyRecord, ranks, groups, degree, nodes, map);
 };
 
 struct WorkloadRecord {
@@ -64,7 +66,9 @@ struct WorkloadRecord {
     std::int64_t training_samples = 0;  // in the data set, before the bootstrap
     std::int64_t validation_samples = 0;
     std::vector<std::string> data_objections;  // why the data are not those of the rules
-    bool operator==(const WorkloadRecord&) const = default;
+    HPCAI_RECORD(WorkloadRecord, kind, model, level, classes, image_size, image_width, channels,
+                 epochs, batch_size, precision, sampler, aggregation, seed, data_kind,
+                 training_samples, validation_samples, data_objections);
 };
 
 /// FLOPs of one sample under one convention.
@@ -72,7 +76,7 @@ struct LedgerRecord {
     std::string convention;  // "table3", "two_mac", "aiperf"
     std::int64_t forward_per_sample = 0;
     std::int64_t training_per_sample = 0;  // forward and backward
-    bool operator==(const LedgerRecord&) const = default;
+    HPCAI_RECORD(LedgerRecord, convention, forward_per_sample, training_per_sample);
 };
 
 struct FlopsRecord {
@@ -80,14 +84,14 @@ struct FlopsRecord {
     std::int64_t forward_per_sample = 0;
     std::int64_t training_per_sample = 0;
     std::vector<LedgerRecord> ledgers;
-    bool operator==(const FlopsRecord&) const = default;
+    HPCAI_RECORD(FlopsRecord, forward_per_sample, training_per_sample, convention, ledgers);
 };
 
 struct WorkRecord {
     std::int64_t samples_trained = 0;  // all groups that finished
     std::int64_t iterations = 0;       // likewise
     std::vector<GroupRecord> groups;   // in order, all M
-    bool operator==(const WorkRecord&) const = default;
+    HPCAI_RECORD(WorkRecord, samples_trained, iterations, groups);
 };
 
 /// What the data duplicator did, on all nodes together.
@@ -98,7 +102,8 @@ struct StagingRecord {
     std::int64_t reused_bytes = 0;        // found on the nodes, and checked
     std::int64_t fullest_node_bytes = 0;  // of copies on the node that has most
     std::int64_t left_files = 0;          // needed, but no readable files: read where they lie
-    bool operator==(const StagingRecord&) const = default;
+    HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
+                 left_files);
 };
 
 struct TimeRecord {
@@ -110,13 +115,14 @@ struct TimeRecord {
     Quantity time_to_quality_seconds;   // of training, until every group's model had the target
     Quantity vote_seconds;
     Quantity total_seconds;
-    bool operator==(const TimeRecord&) const = default;
+    HPCAI_RECORD(TimeRecord, started_utc, startup_seconds, staging_seconds, training_seconds,
+                 epoch_seconds, time_to_quality_seconds, vote_seconds, total_seconds);
 };
 
 struct ThroughputRecord {
     Quantity images_per_second;  // all groups' samples / the longest training time
     Quantity per_rank;           // images_per_second / ranks
-    bool operator==(const ThroughputRecord&) const = default;
+    HPCAI_RECORD(ThroughputRecord, images_per_second, per_rank);
 };
 
 struct IntervalRecord {
@@ -124,7 +130,7 @@ struct IntervalRecord {
     Quantity high;
     double level = 0.95;
     std::string method;  // e.g. "wilson"
-    bool operator==(const IntervalRecord&) const = default;
+    HPCAI_RECORD(IntervalRecord, low, high, level, method);
 };
 
 struct ScoresRecord {
@@ -133,7 +139,8 @@ struct ScoresRecord {
     Quantity penalty_coefficient;  // eq. 8
     Quantity vflops_per_watt;
     IntervalRecord vflops_interval;  // from those of the quality
-    bool operator==(const ScoresRecord&) const = default;
+    HPCAI_RECORD(ScoresRecord, flops, vflops, penalty_coefficient, vflops_per_watt,
+                 vflops_interval);
 };
 
 /// One kind of object that detectors look for, in the ensemble's detections.
@@ -145,7 +152,7 @@ struct CategoryRecord {
     Quantity ap50;                // average precision at 0.5, COCO's 101 points
     Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
     Quantity ap10;                // at 0.1, COCO's 101 points
-    bool operator==(const CategoryRecord&) const = default;
+    HPCAI_RECORD(CategoryRecord, name, boxes, detections, hits, ap50, voc_ap50, ap10);
 };
 
 /// One class of a segmentation, in what the ensemble says of the test samples' cells.
@@ -155,7 +162,7 @@ struct SegmentRecord {
     std::int64_t predicted = 0;  // to be of it
     std::int64_t hits = 0;       // of these, rightly
     Quantity iou;                // intersection over union
-    bool operator==(const SegmentRecord&) const = default;
+    HPCAI_RECORD(SegmentRecord, name, cells, predicted, hits, iou);
 };
 
 struct QualityRecord {
@@ -179,7 +186,11 @@ struct QualityRecord {
     std::vector<SegmentRecord> segments;     // of segmentation, the background first
     std::string ensemble_sha256;             // of the file of the ensemble's predictions
     std::string labels_sha256;               // of the file of labels or boxes they were judged by
-    bool operator==(const QualityRecord&) const = default;
+    HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, ensemble_top_5,
+                 ensemble_majority, members, members_mean, ensemble_gain, out_of_bag,
+                 out_of_bag_samples, confidence_interval, members_interval, ensemble_voc_ap50,
+                 ensemble_ap10, categories, ensemble_pixel_accuracy, segments, ensemble_sha256,
+                 labels_sha256);
 };
 
 struct CommunicationRecord {
@@ -205,7 +216,11 @@ struct CommunicationRecord {
     // Of all programs on the nodes in the core phase, by the interfaces' own counters
     Quantity counted_sent_bytes;
     std::vector<InterfaceRecord> interfaces;
-    bool operator==(const CommunicationRecord&) const = default;
+    HPCAI_RECORD(CommunicationRecord, backend, algorithm, precision, torus_columns, ranks_per_node,
+                 gradient_bytes, buckets, exposed_seconds, bandwidth_bytes_per_second,
+                 sent_bytes_per_step, between_nodes_bytes_per_step, out_of_node_bytes_per_step,
+                 exposed_seconds_per_step, statistics_ranks, statistics_sums_per_step,
+                 statistics_bytes_per_step, statistics_seconds, counted_sent_bytes, interfaces);
 };
 
 /// How the ranks of a group split a step.
@@ -222,7 +237,9 @@ struct ParallelRecord {
                                     // groups
     std::int64_t part_bytes_per_step = 0;  // between parts, by the rank that sends most
     Quantity part_wait_seconds;            // a rank's, for other parts; likewise
-    bool operator==(const ParallelRecord&) const = default;
+    HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
+                 schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,
+                 part_bytes_per_step, part_wait_seconds);
 };
 
 /// What the devices promised of the bits of this run's results.
@@ -230,7 +247,7 @@ struct DeterminismRecord {
     bool requested = false;  // run.deterministic
     std::string guarantee;   // what is promised, or why nothing is
     std::string conditions;  // what has to be the same for that; empty where nothing is promised
-    bool operator==(const DeterminismRecord&) const = default;
+    HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);
 };
 
 struct RunRecord {
@@ -261,7 +278,10 @@ struct RunRecord {
     // SHA-256 of the final parameters, by group; empty if there are none
     std::vector<std::string> training_digest;
     std::string summary_sha256;  // of summary.txt with nothing behind "manifest="
-    bool operator==(const RunRecord&) const = default;
+    HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,
+                 utilization, quality, topology, workload, parameters, flops, work, time, staging,
+                 throughput, communication, parallel, time_breakdown, energy, determinism,
+                 environment, training_digest, summary_sha256, config);
 };
 
 }  // namespace hpcai

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
-/// What a rank did last. Plain data; `report` writes and reads it.
+/// What a rank did last. Plain data.
 namespace hpcai {
 
 /// A phase of a step, or a sum over ranks.
@@ -17,7 +18,7 @@ struct FlightEvent {
     std::int64_t bytes = 0;    // of a sum, one rank's
     double begin_seconds = 0;  // on the group's clock
     Quantity end_seconds;      // likewise
-    bool operator==(const FlightEvent&) const = default;
+    HPCAI_RECORD(FlightEvent, step, what, bytes, begin_seconds, end_seconds);
 };
 
 /// `groups/<m>/flight/rank-<r>.json`, which each rank of a group writes that still can, when one of
@@ -36,7 +37,8 @@ struct FlightRecord {
     std::int64_t sums_ended = 0;
     double silent_seconds = 0;        // since the last step was done
     std::vector<FlightEvent> events;  // the last 256, oldest first
-    bool operator==(const FlightRecord&) const = default;
+    HPCAI_RECORD(FlightRecord, schema, group, group_rank, world_rank, host, process, reason,
+                 answers, steps_done, sums_begun, sums_ended, silent_seconds, events);
 };
 
 }  // namespace hpcai

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/words.hpp>
 
 /// What a run is worth and who hands it in. Plain data; part of the RunRecord.
 namespace hpcai {
 
 enum class Status { valid, invalid, partial, custom };
+
+/// The words of all statuses; word_of(status) returns one.
+constexpr std::array<Word<Status>, 4> words_of(Status /*status*/) {
+    return {{{Status::valid, "VALID"},
+             {Status::invalid, "INVALID"},
+             {Status::partial, "PARTIAL"},
+             {Status::custom, "CUSTOM"}}};
+}
 
 /// One condition of a rule of docs/RULES.md, as the run had it.
 struct RuleRecord {
@@ -18,7 +29,7 @@ struct RuleRecord {
     std::string required;  // "90"
     std::string found;     // "6"
     bool kept = false;
-    bool operator==(const RuleRecord&) const = default;
+    HPCAI_RECORD(RuleRecord, number, what, required, found, kept);
 };
 
 struct VerdictRecord {
@@ -27,7 +38,7 @@ struct VerdictRecord {
     ExitCode exit_code = ExitCode::invalid;
     bool rankable = false;
     std::vector<RuleRecord> rules;  // those that run.level has, kept or broken
-    bool operator==(const VerdictRecord&) const = default;
+    HPCAI_RECORD(VerdictRecord, status, reasons, exit_code, rankable, rules);
 };
 
 /// The configuration's section `submission`, and what a ranking would miss in it.
@@ -45,7 +56,9 @@ struct SubmissionRecord {
     std::string hyper_parameters;         // 8
     std::string problem;                  // 9
     std::vector<std::string> missing;     // keys that are to be filled in; empty: complete
-    bool operator==(const SubmissionRecord&) const = default;
+    HPCAI_RECORD(SubmissionRecord, system_name, organization, contact, hardware, operating_system,
+                 communication_libraries, acceleration_libraries, framework, parallel_mode,
+                 algorithm, hyper_parameters, problem, missing);
 };
 
 }  // namespace hpcai

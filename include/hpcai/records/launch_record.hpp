@@ -4,9 +4,13 @@
 #include <map>
 #include <string>
 
-#include <hpcai/base/run_record.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/run_record.hpp>
 
 namespace hpcai {
+
+/// The file of a LaunchRecord in a result directory.
+inline constexpr const char* kLaunchName = "launch.json";
 
 /// What a program knows when the ranks of a run are about to part into groups, for programs that
 /// take the run up again or score it without them: `launch.json`. Plain data; `report` writes and
@@ -23,7 +27,8 @@ struct LaunchRecord {
     CeilingRecord roofline;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;
-    bool operator==(const LaunchRecord&) const = default;
+    HPCAI_RECORD(LaunchRecord, schema, started_utc, config_sha256, samples_sha256, precision,
+                 topology, staging, staging_seconds, roofline, determinism, environment);
 };
 
 }  // namespace hpcai

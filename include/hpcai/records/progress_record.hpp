@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/quantity.hpp>
+#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/records/words.hpp>
 
 /// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
 namespace hpcai {
@@ -15,6 +18,20 @@ namespace hpcai {
 /// `terminated`: stopped by SIGTERM where any exit ends the job, as launchers end the other ranks
 /// of one that has died; `unsaved`: stopped, but the checkpoint of that step could not be written.
 enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
+
+/// The words of all states; word_of(state) returns one.
+constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
+    return {{{ProgressState::training, "training"},
+             {ProgressState::evaluating, "evaluating"},
+             {ProgressState::finished, "finished"},
+             {ProgressState::failed, "failed"},
+             {ProgressState::stopped, "stopped"},
+             {ProgressState::terminated, "terminated"},
+             {ProgressState::unsaved, "unsaved"}}};
+}
+
+/// The file of a ProgressRecord in the directory of its group.
+inline constexpr const char* kProgressName = "progress.json";
 
 /// How far one group is, as its leader, or who has missed it, says in `groups/<m>/progress.json`
 /// from time to time. The file is removed when the run has its result.
@@ -31,7 +48,8 @@ struct ProgressRecord {
     Quantity images_per_second;
     Quantity seconds_left;
     std::int64_t written_unix_seconds = 0;  // by the leader's clock
-    bool operator==(const ProgressRecord&) const = default;
+    HPCAI_RECORD(ProgressRecord, schema, state, reason, host, epoch, epochs, step, steps, loss,
+                 images_per_second, seconds_left, written_unix_seconds);
 };
 
 /// What the files of one group say.

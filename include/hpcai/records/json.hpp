@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+/// The JSON text of stored records. `Record` is one of the types that a file of the result
+/// directory has as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord, FlightRecord,
+/// RepetitionsRecord or RooflineRecord.
+namespace hpcai::records {
+
+/// Returns the text of a record: its keys in the order of HPCAI_RECORD, indented by two spaces. A
+/// number that is missing or not finite is null, and its reason is in "<key>_reason".
+template <typename Record>
+std::string to_json(const Record& record);
+
+/// Returns the record in `text`; error messages call it `name`. Ignores unknown keys. Throws
+/// Error(data) naming the key, what came and what is legal: for another schema, a key that is
+/// missing, of another type or out of range, and for values that contradict each other.
+template <typename Record>
+Record from_json(std::string_view text, std::string_view name = "record");
+
+/// Returns the text of `environment.json`.
+std::string environment_to_json(const std::map<std::string, std::string>& environment);
+
+}  // namespace hpcai::records

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record_checks.hpp"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace hpcai::records {
+namespace {
+
+void require_positive(double value, const Place& place) {
+    if (!(std::isfinite(value) && value > 0)) place.fail("a number above 0", value);
+}
+
+void require_positive(const Quantity& quantity, const Place& place) {
+    if (quantity.value) require_positive(*quantity.value, place);
+}
+
+/// Energy is formed by differences of neighbours.
+void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
+    constexpr double kYear10000 = 253402300800.0;
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+        CounterReading before;
+        for (std::size_t j = 0; j < counters[i].readings.size(); ++j) {
+            const CounterReading& reading = counters[i].readings[j];
+            const Place at = place.index(i).key("readings").index(j);
+            if (!(reading.utc_seconds >= before.utc_seconds && reading.utc_seconds < kYear10000)) {
+                at.key("utc_seconds").fail("a time not before the last one", reading.utc_seconds);
+            }
+            if (!(reading.value >= before.value && std::isfinite(reading.value))) {
+                at.key("value").fail("a number not below the last one", reading.value);
+            }
+            before = reading;
+        }
+    }
+}
+
+}  // namespace
+
+void check(const RunRecord& record, const Place& place) {
+    const VerdictRecord& verdict = record.verdict;
+    const bool invalid = verdict.status == Status::invalid;
+    const ExitCode usual_code =
+        verdict.status == Status::partial ? ExitCode::partial : ExitCode::ok;
+    const bool failure =
+        verdict.exit_code != ExitCode::ok && verdict.exit_code != ExitCode::partial;
+    if (invalid ? !failure : verdict.exit_code != usual_code) {
+        place.key("verdict.exit_code")
+            .fail(fmt::format("one that {} has", word_of(verdict.status)),
+                  static_cast<int>(verdict.exit_code));
+    }
+    const std::size_t groups = record.work.groups.size();
+    const std::string expected = fmt::format("a list of {} groups, as in work.groups", groups);
+    if (record.quality.members.size() != groups) {
+        place.key("quality.members").fail(expected, record.quality.members.size());
+    }
+    if (record.training_digest.size() != groups) {
+        place.key("training_digest").fail(expected, record.training_digest.size());
+    }
+}
+
+void check(const LaunchRecord& launch, const Place& file) {
+    const TopologyRecord& topology = launch.topology;
+    const Place place = file.key("topology");
+    const std::int64_t ranks = topology.ranks;
+    if (ranks < 1 || std::cmp_not_equal(ranks, topology.map.size())) {
+        place.key("ranks").fail(fmt::format("as many as map has, {}", topology.map.size()), ranks);
+    }
+    if (topology.groups < 1 || topology.degree < 1 ||
+        std::int64_t{topology.groups} * topology.degree != ranks) {
+        place.key("groups").fail("ranks / degree", topology.groups);
+    }
+    for (std::size_t rank = 0; rank < topology.map.size(); ++rank) {
+        const int node = topology.map[rank].node;
+        if (node >= 0 && node < ranks) continue;
+        place.key("map").index(rank).key("node").fail(fmt::format("0 to {}", ranks - 1), node);
+    }
+}
+
+void check(const GroupResult& result, const Place& place) {
+    check_counters(result.counters, place.key("counters"));
+    // A negative count would hide another group's in a sum over groups.
+    const GroupRecord& record = result.record;
+    for (const auto& [key, count] :
+         {std::pair{"bad_samples", result.bad_samples},
+          {"record.samples_drawn", record.samples_drawn},
+          {"record.samples_trained", record.samples_trained},
+          {"record.iterations", record.iterations},
+          {"record.skipped_steps", record.skipped_steps},
+          {"record.audit.passed", record.audit.passed},
+          {"record.audit.diverged_at_step", record.audit.diverged_at_step}}) {
+        if (count < 0) place.key(key).fail("0 or more", count);
+    }
+}
+
+/// Predictions divide by these numbers.
+void check(const RooflineRecord& record, const Place& place) {
+    for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
+                                     {"nodes", record.nodes},
+                                     {"ranks_of_fullest_node", record.ranks_of_fullest_node},
+                                     {"threads", record.threads},
+                                     {"cores", record.cores}}) {
+        require_positive(value, place.key(key));
+    }
+    for (std::size_t i = 0; i < record.operations.size(); ++i) {
+        const Place at = place.key("operations").index(i);
+        require_positive(record.operations[i].flops, at.key("flops"));
+        require_positive(record.operations[i].bytes, at.key("bytes"));
+        require_positive(record.operations[i].flops_per_second, at.key("flops_per_second"));
+    }
+    for (std::size_t i = 0; i < record.bandwidths.size(); ++i) {
+        require_positive(record.bandwidths[i].bytes_per_second,
+                         place.key("bandwidths").index(i).key("bytes_per_second"));
+    }
+    for (std::size_t i = 0; i < record.all_reduce_fits.size(); ++i) {
+        const Place at = place.key("all_reduce_fits").index(i);
+        require_positive(record.all_reduce_fits[i].ranks, at.key("ranks"));
+        require_positive(record.all_reduce_fits[i].bytes_per_second, at.key("bytes_per_second"));
+        const Quantity& latency = record.all_reduce_fits[i].latency_seconds;
+        if (latency.value && !(*latency.value >= 0)) {
+            at.key("latency_seconds").fail("a number from 0 on", *latency.value);
+        }
+    }
+    int samples = 0;
+    for (std::size_t i = 0; i < record.calibration.points.size(); ++i) {
+        const CalibrationPoint& point = record.calibration.points[i];
+        const Place at = place.key("calibration.points").index(i);
+        if (point.samples <= samples) {
+            at.key("samples").fail(fmt::format("more than {}", samples), point.samples);
+        }
+        samples = point.samples;
+        require_positive(point.step_seconds, at.key("step_seconds"));
+        require_positive(point.summed_step_seconds, at.key("summed_step_seconds"));
+    }
+}
+
+void check(const ProgressRecord& progress, const Place& place) {
+    constexpr std::int64_t kEndOfYear9999 = 253'402'300'799;
+    const std::int64_t written = progress.written_unix_seconds;
+    if (written < 0 || written > kEndOfYear9999) {
+        place.key("written_unix_seconds")
+            .fail(fmt::format("an integer from 0 to {}", kEndOfYear9999), written);
+    }
+}
+
+}  // namespace hpcai::records

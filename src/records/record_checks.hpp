@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/records/launch_record.hpp>
+#include <hpcai/records/progress_record.hpp>
+#include <hpcai/storage/strict_json.hpp>
+
+namespace hpcai::records {
+
+using Place = storage::JsonPlace;
+
+/// Throws Error(data), naming the key, if values of a record that was read contradict each other.
+void check(const RunRecord& record, const Place& place);
+void check(const LaunchRecord& launch, const Place& place);
+void check(const GroupResult& result, const Place& place);
+void check(const RooflineRecord& record, const Place& place);
+void check(const ProgressRecord& progress, const Place& place);
+void check(const auto& /*record*/, const Place& /*place*/) {}  // others have single values only
+
+}  // namespace hpcai::records
