@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/agreement.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
 
 namespace hpcai::comm {
 

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
-
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/all_reduce_schedule.hpp"
+#include <hpcai/comm/all_reduce_schedule.hpp>
 
 namespace hpcai::comm {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "hpcai/comm/all_reduce_traffic.hpp"
+#include <hpcai/comm/all_reduce_traffic.hpp>
 
 namespace hpcai::comm {
 

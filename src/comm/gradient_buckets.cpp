@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/gradient_buckets.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/gradient_buckets.hpp>
 
 namespace hpcai::comm {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/launch.hpp"
-
 #include <array>
 #include <charconv>
 #include <string_view>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/launch.hpp>
 
 namespace hpcai::comm {
 

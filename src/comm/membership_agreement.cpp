@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "hpcai/comm/membership_agreement.hpp"
+#include <hpcai/comm/membership_agreement.hpp>
 
 namespace hpcai::comm {
 

@@ -7,9 +7,9 @@
 
 #include <fmt/core.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/error_feedback.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/error_feedback.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
 

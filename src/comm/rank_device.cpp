@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/rank_device.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,6 +9,8 @@
 #include <utility>
 
 #include <fmt/core.h>
+
+#include <hpcai/comm/rank_device.hpp>
 
 namespace hpcai::comm {
 

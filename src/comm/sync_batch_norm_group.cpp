@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "hpcai/base/clock.hpp"
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/sync_batch_norm_group.hpp"
+#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 
 namespace hpcai::comm {
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/wire_format.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
-
-#include "hpcai/base/error.hpp"
-#include "hpcai/tensor/half.hpp"
+#include <hpcai/comm/wire_format.hpp>
+#include <hpcai/tensor/half.hpp>
 
 namespace hpcai::comm {
 

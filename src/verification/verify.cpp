@@ -5,6 +5,7 @@
 #include <hpcai/base/shell.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/records/launch_record.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/verification/judge.hpp>

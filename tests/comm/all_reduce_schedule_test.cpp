@@ -8,10 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/base/philox.hpp"
-#include "hpcai/comm/all_reduce_schedule.hpp"
-#include "hpcai/comm/all_reduce_traffic.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
+
 #include "support/lockstep_sum.hpp"
 
 namespace hpcai::comm {

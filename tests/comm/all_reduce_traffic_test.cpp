@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/comm/all_reduce_traffic.hpp"
-#include "hpcai/comm/sync_batch_norm_group.hpp"
+#include <hpcai/comm/all_reduce_traffic.hpp>
+#include <hpcai/comm/sync_batch_norm_group.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/gradient_buckets.hpp"
-
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -11,7 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/gradient_buckets.hpp>
 
 namespace hpcai::comm {
 namespace {

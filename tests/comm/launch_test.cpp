@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/launch.hpp"
-
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/launch.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/comm/membership_agreement.hpp"
+#include <hpcai/comm/membership_agreement.hpp>
 
 namespace hpcai::comm {
 

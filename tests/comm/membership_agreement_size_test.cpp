@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/comm/membership_agreement.hpp"
+#include <hpcai/comm/membership_agreement.hpp>
 
 /// What grows with the number of groups: time, memory and messages.
 namespace hpcai::comm {

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/comm/membership_agreement.hpp"
+#include <hpcai/comm/membership_agreement.hpp>
+
 #include "leaders.hpp"
 
 namespace hpcai::comm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/rank_device.hpp"
-
 #include <gtest/gtest.h>
+
+#include <hpcai/comm/rank_device.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/agreement.hpp"
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/wire_format.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,9 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/base/philox.hpp"
-#include "hpcai/tensor/half.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/comm/wire_format.hpp>
+#include <hpcai/tensor/half.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "comm/nccl/all_reduce_times.hpp"
+
 #include <gtest/gtest.h>
 
-#include "comm/nccl/all_reduce_times.hpp"
+#include <hpcai/base/error.hpp>
+
 #include "device/cuda/owned.hpp"
 #include "device/cuda/recording.hpp"
-#include "hpcai/base/error.hpp"
 #include "simt/streams.hpp"
 
 namespace hpcai::comm {

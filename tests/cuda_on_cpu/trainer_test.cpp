@@ -6,8 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/tensor/half.hpp>
+
 #include "device/cuda/cuda_device.hpp"
-#include "hpcai/tensor/half.hpp"
 #include "storage/temporary_folder.hpp"
 #include "training/networks.hpp"
 

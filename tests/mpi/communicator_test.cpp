@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/communicator.hpp"
-
 #include <array>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
+
 #include "world.hpp"
 
 namespace hpcai::comm {

@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/agreement.hpp"
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/communicator.hpp>
+
 #include "world.hpp"
 
 namespace hpcai::comm {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/gradient_buckets.hpp"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/device/cpu_device.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
 #include "world.hpp"
 
 namespace hpcai::comm {

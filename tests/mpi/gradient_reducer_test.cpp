@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/gradient_reducer.hpp"
-
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/rank_device.hpp"
-#include "hpcai/device/cpu_device.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/comm/rank_device.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
 #include "world.hpp"
 
 namespace hpcai::comm {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/mpi_world.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -9,6 +7,8 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <hpcai/comm/mpi_world.hpp>
 
 #include "world.hpp"
 

@@ -8,12 +8,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/base/philox.hpp"
-#include "hpcai/comm/all_reduce_traffic.hpp"
-#include "hpcai/comm/gradient_buckets.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/device/cpu_device.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
+#include <hpcai/comm/gradient_buckets.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
 #include "support/lockstep_sum.hpp"
 #include "world.hpp"
 

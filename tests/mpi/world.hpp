@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/mpi_world.hpp"
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/mpi_world.hpp>
 
 /// What tests/mpi/main.cpp prepared before the first test: one MPI world for the whole program.
 namespace hpcai::mpi_tests {

@@ -5,11 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
+
 #include "cuda_on_cpu/array.hpp"
 #include "device/cuda/context.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/nccl_reducer.hpp"
 #include "mpi/world.hpp"
 #include "stand_in/nccl_failures.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/nccl_reducer.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,12 +7,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
+#include <hpcai/comm/all_reduce_traffic.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
+
 #include "cuda_on_cpu/array.hpp"
 #include "device/cuda/context.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "hpcai/base/error.hpp"
-#include "hpcai/base/philox.hpp"
-#include "hpcai/comm/all_reduce_traffic.hpp"
 #include "mpi/world.hpp"
 #include "simt/streams.hpp"
 #include "support/lockstep_sum.hpp"

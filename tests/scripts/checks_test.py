@@ -33,10 +33,10 @@ class Layers(unittest.TestCase):
         self.assertIn(message, output)
 
     def test_a_module_may_include_what_stands_right_of_its_colon(self):
-        self.accepts({"src/ops/a.cpp": '#include "hpcai/base/error.hpp"\n#include <hpcai/ops/a.hpp>\n'})
+        self.accepts({"src/ops/a.cpp": '#include <hpcai/base/error.hpp>\n#include <hpcai/ops/a.hpp>\n'})
 
     def test_a_lower_module_may_not_see_a_higher_one(self):
-        self.refuses({"src/base/a.cpp": '\n#include "hpcai/ops/a.hpp"\n'},
+        self.refuses({"src/base/a.cpp": '\n#include <hpcai/ops/a.hpp>\n'},
                      "src/base/a.cpp:2: base may not include ops")
 
     def test_a_library_stays_in_its_corner_and_out_of_public_headers(self):
@@ -59,7 +59,7 @@ class Layers(unittest.TestCase):
     def test_a_circle_of_includes_is_refused(self):
         ring = {f"src/ops/r{i}.hpp": f'#include "r{(i + 1) % 5}.hpp"\n' for i in range(5)}
         self.refuses(ring, "these 5 include each other in a circle: ops/r0 ops/r1 ops/r2 ops/r3 ops/r4")
-        public = {f"include/hpcai/ops/r{i}.hpp": f'#include "hpcai/ops/r{(i + 1) % 5}.hpp"\n' for i in range(5)}
+        public = {f"include/hpcai/ops/r{i}.hpp": f'#include <hpcai/ops/r{(i + 1) % 5}.hpp>\n' for i in range(5)}
         self.refuses(public, "these 5 include each other")
         self.accepts({**ring, "src/ops/r4.hpp": ""})
         self.accepts({"src/ops/a.hpp": "", "src/ops/a.cpp": '#include "a.hpp"\n'})

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hpcai/comm/range.hpp"
-#include "hpcai/comm/wire_format.hpp"
+#include <hpcai/comm/range.hpp>
+#include <hpcai/comm/wire_format.hpp>
 
 namespace hpcai::comm {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "hpcai/comm/all_reduce_schedule.hpp"
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::comm {
 

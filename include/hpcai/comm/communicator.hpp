@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::comm {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::comm {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "hpcai/comm/gradient_reducer.hpp"
+#include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
 

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "hpcai/base/clock.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/comm/range.hpp"
+#include <hpcai/base/clock.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/comm/range.hpp>
 
 namespace hpcai::comm {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "hpcai/comm/all_reduce_schedule.hpp"
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/device/device.hpp"
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/device/device.hpp>
 
 namespace hpcai::comm {
 

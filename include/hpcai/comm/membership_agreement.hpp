@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hpcai/base/error.hpp"
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::comm {
 

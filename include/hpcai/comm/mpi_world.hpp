@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/membership_agreement.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/membership_agreement.hpp>
 
 namespace hpcai::comm {
 

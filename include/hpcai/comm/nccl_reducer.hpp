@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/device/device.hpp"
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/device/device.hpp>
 
 /// Sums of gradients among GPUs by NCCL: entry points of libhpcai_cuda.so, for
 /// device::CudaLibrary::symbol().

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 

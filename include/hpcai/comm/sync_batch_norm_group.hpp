@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "hpcai/comm/communicator.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/device/sync_batch_norm_reducer.hpp"
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/device/sync_batch_norm_reducer.hpp>
 
 namespace hpcai::comm {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "hpcai/comm/announced_error.hpp"
+#include <hpcai/comm/announced_error.hpp>
 
 namespace hpcai::comm {
 

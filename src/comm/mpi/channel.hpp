@@ -12,8 +12,8 @@
 
 #include <mpi.h>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/mpi_world.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/mpi_world.hpp>
 
 namespace hpcai::comm {
 

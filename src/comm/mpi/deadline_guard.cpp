@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/deadline_guard.hpp"
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include <hpcai/comm/deadline_guard.hpp>
 
 namespace hpcai::comm {
 

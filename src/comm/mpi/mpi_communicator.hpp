@@ -5,8 +5,9 @@
 
 #include <mpi.h>
 
+#include <hpcai/comm/communicator.hpp>
+
 #include "channel.hpp"
-#include "hpcai/comm/communicator.hpp"
 
 namespace hpcai::comm {
 

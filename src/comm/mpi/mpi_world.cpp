@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/mpi_world.hpp"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -13,9 +11,11 @@
 
 #include <mpi.h>
 
+#include <hpcai/comm/deadline_guard.hpp>
+#include <hpcai/comm/launch.hpp>
+#include <hpcai/comm/mpi_world.hpp>
+
 #include "channel.hpp"
-#include "hpcai/comm/deadline_guard.hpp"
-#include "hpcai/comm/launch.hpp"
 #include "mpi_communicator.hpp"
 
 namespace hpcai::comm {

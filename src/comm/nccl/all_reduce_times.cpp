@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "all_reduce_times.hpp"
-#include "hpcai/base/error.hpp"
+
+#include <hpcai/base/error.hpp>
 
 namespace hpcai::comm {
 

@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "hpcai/comm/gradient_reducer.hpp"
+#include <hpcai/comm/gradient_reducer.hpp>
 
 namespace hpcai::comm {
 

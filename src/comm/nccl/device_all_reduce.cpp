@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "device_all_reduce.hpp"
+
 #include <set>
 
-#include "kernels/wire_format.hpp"
+#include <hpcai/base/error.hpp>
 
-#include "device_all_reduce.hpp"
-#include "hpcai/base/error.hpp"
+#include "kernels/wire_format.hpp"
 
 namespace hpcai::comm {
 

@@ -10,9 +10,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "hpcai/comm/all_reduce_schedule.hpp"
-#include "hpcai/comm/gradient_reducer.hpp"
-#include "hpcai/device/device.hpp"
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
+#include <hpcai/device/device.hpp>
+
 #include "nccl_group.hpp"
 
 namespace hpcai::comm {

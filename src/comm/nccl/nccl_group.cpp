@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/agreement.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
 
 namespace hpcai::comm {
 

@@ -10,8 +10,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "hpcai/comm/all_reduce_schedule.hpp"
-#include "hpcai/comm/nccl_reducer.hpp"
+#include <hpcai/comm/all_reduce_schedule.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
 
 namespace hpcai::comm {
 

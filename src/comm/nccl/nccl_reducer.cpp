@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/nccl_reducer.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,11 +7,13 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/error_feedback.hpp>
+#include <hpcai/comm/nccl_reducer.hpp>
+
 #include "all_reduce_times.hpp"
 #include "device_all_reduce.hpp"
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/agreement.hpp"
-#include "hpcai/comm/error_feedback.hpp"
 #include "nccl_group.hpp"
 
 /// The cudaStream_t on which a device of the CUDA engine works.

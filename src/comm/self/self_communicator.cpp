@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "hpcai/base/error.hpp"
-#include "hpcai/comm/communicator.hpp"
+#include <hpcai/base/error.hpp>
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpcai/comm/thread_ranks.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -14,6 +12,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include <hpcai/comm/thread_ranks.hpp>
 
 namespace hpcai::comm {
 namespace {
