@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/records/group_record.hpp>
 #include <hpcai/records/json.hpp>
 
 #include "outcome.hpp"

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include <hpcai/records/json.hpp>
+#include <hpcai/records/launch_record.hpp>
 
 #include "outcome.hpp"
 
