@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "gradient_accumulator.hpp"
+
+#include <algorithm>
 
 namespace hpcai::training {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "worker_pool.hpp"
+
 #include <utility>
 
 #include "pack_copy.hpp"
-#include "worker_pool.hpp"
 
 namespace hpcai::data::staging {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sync_batch_norm_sums.hpp"
+
 #include <algorithm>
 
 #include <hpcai/base/error.hpp>
-
-#include "sync_batch_norm_sums.hpp"
 
 namespace hpcai::device::cuda {
 
