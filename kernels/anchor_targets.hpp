@@ -31,9 +31,4 @@ struct AnchorTargetsArguments {
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream);
 
-namespace reference {
-void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
-                    Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -159,25 +159,4 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
-namespace reference {
-void batch_norm_statistics(const BatchNormShape& shape,
-                           const BatchNormStatisticsArguments& arguments, Stream);
-void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                   const BatchNormSumsArguments& arguments, Stream);
-void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
-                                   const BatchNormStatistics& statistics, Stream);
-void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
-                        Stream);
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& arguments, Stream);
-void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
-                      Stream);
-void batch_norm_gradient_sums(const BatchNormShape& shape,
-                              const BatchNormGradientArguments& arguments, Stream);
-void batch_norm_gradient_coefficients(const BatchNormShape& shape,
-                                      const BatchNormCoefficientsArguments& arguments, Stream);
-void batch_norm_gradient_apply(const BatchNormShape& shape,
-                               const BatchNormGradientArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -44,9 +44,4 @@ struct BiasGradientArguments {
 /// before dx is rounded.
 void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream stream);
 
-namespace reference {
-void bias(const BiasShape& shape, const BiasArguments& arguments, Stream);
-void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

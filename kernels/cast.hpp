@@ -32,11 +32,4 @@ void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream s
 /// The way back: `to` (rows, channels).
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
 
-namespace reference {
-void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count, Stream);
-void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count, Stream);
-void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream);
-void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -42,10 +42,4 @@ struct CellCrossEntropyGradientArguments {
 void cell_cross_entropy_gradient(const CellGrid& grid,
                                  const CellCrossEntropyGradientArguments& arguments, Stream stream);
 
-namespace reference {
-void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& arguments, Stream);
-void cell_cross_entropy_gradient(const CellGrid& grid,
-                                 const CellCrossEntropyGradientArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

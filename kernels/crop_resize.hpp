@@ -17,8 +17,4 @@ using device::ViewBatch;
 /// Error(internal) for a number of rows or a side that does not fit.
 void crop_resize(const ViewBatch& batch, Stream stream);
 
-namespace reference {
-void crop_resize(const ViewBatch& batch, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

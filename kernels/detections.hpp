@@ -34,8 +34,4 @@ struct DetectionsArguments {
 /// beyond the above.
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream);
 
-namespace reference {
-void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -43,12 +43,4 @@ void relu_gradient(const ReluGradientArguments& arguments, Stream stream);
 /// Every element becomes `value`, rounded to `dtype`.
 void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream stream);
 
-namespace reference {
-void add(const AddArguments& arguments, Stream);
-void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Stream);
-void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream);
-void relu_gradient(const ReluGradientArguments& arguments, Stream);
-void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

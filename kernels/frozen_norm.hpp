@@ -19,9 +19,4 @@ struct FrozenNormGradientArguments {
 void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
                           Stream stream);
 
-namespace reference {
-void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
-                          Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

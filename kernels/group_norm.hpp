@@ -46,11 +46,4 @@ struct GroupNormGradientArguments {
 void group_norm_gradient_sums(const GroupNormShape& shape,
                               const GroupNormGradientArguments& arguments, Stream stream);
 
-namespace reference {
-void group_norm_statistics(const GroupNormShape& shape,
-                           const GroupNormStatisticsArguments& arguments, Stream);
-void group_norm_gradient_sums(const GroupNormShape& shape,
-                              const GroupNormGradientArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -11,8 +11,4 @@ namespace hpcai::kernels {
 /// bytes. Overwrites *sum, which lies in device memory.
 void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
 
-namespace reference {
-void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -39,9 +39,4 @@ struct StoreNumbersArguments {
 /// bytes. Throws Error(internal) for a number of channels that does not fit.
 void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
 
-namespace reference {
-void input_normalize(const NormalizeArguments& arguments, Stream);
-void store_numbers(const StoreNumbersArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -17,9 +17,4 @@ void check_finite(const float* gradients, std::int64_t count, StepScalars* numbe
 /// scale halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.
 void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream stream);
 
-namespace reference {
-void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream);
-void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -77,18 +77,4 @@ void lars_ratios(const UpdateArguments& arguments, const device::Lars& rule,
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 
-namespace reference {
-void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream);
-void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream);
-void adam_step(const UpdateArguments& arguments, const device::Adam& rule, Stream);
-void adagrad_step(const UpdateArguments& arguments, const device::AdaGrad& rule, Stream);
-void lamb_step(const UpdateArguments& arguments, const device::Lamb& rule, Stream);
-void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream);
-void lamb_moments(const UpdateArguments& arguments, const device::Lamb& rule,
-                  const UpdateParts& parts, Stream);
-void lars_ratios(const UpdateArguments& arguments, const device::Lars& rule,
-                 const UpdateParts& parts, float* ratios, Stream);
-void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -52,11 +52,4 @@ void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, S
 void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
                                   Stream stream);
 
-namespace reference {
-void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream);
-void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments, Stream);
-void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream);
-void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -29,8 +29,4 @@ struct ProposalsArguments {
 /// beyond the above.
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream);
 
-namespace reference {
-void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -86,10 +86,4 @@ struct RoiAlignGradientArguments {
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 
-namespace reference {
-void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream);
-void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
-                        Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

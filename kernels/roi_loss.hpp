@@ -33,9 +33,4 @@ void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stre
 /// Overwrites the gradients with those of the losses times the loss scale.
 void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);
 
-namespace reference {
-void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream);
-void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

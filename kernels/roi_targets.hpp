@@ -34,8 +34,4 @@ struct RoiTargetsArguments {
 /// for sizes beyond the above.
 void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream stream);
 
-namespace reference {
-void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -32,10 +32,4 @@ struct RpnLossGradientArguments {
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
                        Stream stream);
 
-namespace reference {
-void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream);
-void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
-                       Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -42,11 +42,4 @@ void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
 /// total += the sum of losses (rows), in an order that never changes.
 void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
 
-namespace reference {
-void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments, Stream);
-void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
-                                    const SoftmaxGradientArguments& arguments, Stream);
-void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -30,8 +30,4 @@ void suppress(const RankedLists& lists, Stream stream);
 /// the other.
 float rounded_down(double limit);
 
-namespace reference {
-void suppress(const RankedLists& lists, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

@@ -36,11 +36,4 @@ struct UpsampleAddGradientArguments {
 void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream);
 
-namespace reference {
-void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
-                  Stream);
-void upsample_add_gradient(const UpsampleShape& shape,
-                           const UpsampleAddGradientArguments& arguments, Stream);
-}  // namespace reference
-
 }  // namespace hpcai::kernels

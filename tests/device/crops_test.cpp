@@ -7,7 +7,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
 
-#include "kernels/crop_resize.hpp"
+#include "kernels/reference/crop_resize.hpp"
 
 #include "device/device_rows.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <batch_norm.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+#include "kernels/reference/batch_norm.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <vector>
 
-#include <batch_norm.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+#include "kernels/reference/batch_norm.hpp"
 
 namespace hpcai::kernels {
 namespace {

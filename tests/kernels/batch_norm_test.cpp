@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/batch_norm.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include <batch_norm.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
-
-#include "support/naive_ops.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <bias.hpp>
+#include "kernels/reference/bias.hpp"
+
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/cast.hpp"
+
 #include <bit>
 #include <cmath>
 
-#include <cast.hpp>
 #include <gtest/gtest.h>
 #include <vector.cuh>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cell_cross_entropy.hpp>
+#include "kernels/reference/cell_cross_entropy.hpp"
+
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>

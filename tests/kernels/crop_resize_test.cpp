@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/crop_resize.hpp"
+
 #include <algorithm>
 
-#include <crop_resize.hpp>
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>

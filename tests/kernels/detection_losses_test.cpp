@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <roi_align.hpp>
-#include <roi_loss.hpp>
-#include <rpn_loss.hpp>
 
 #include <hpcai/base/error.hpp>
 
 #include "kernels/detection_cases.hpp"
+#include "kernels/reference/roi_align.hpp"
+#include "kernels/reference/roi_loss.hpp"
+#include "kernels/reference/rpn_loss.hpp"
 
 /// The features of regions and the losses of detection, against naive twins.
 namespace hpcai::kernels {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <anchor_targets.hpp>
-#include <detections.hpp>
 #include <gtest/gtest.h>
-#include <proposals.hpp>
-#include <roi_targets.hpp>
-#include <suppression.hpp>
 
 #include <hpcai/base/error.hpp>
 
 #include "kernels/detection_cases.hpp"
+#include "kernels/reference/anchor_targets.hpp"
+#include "kernels/reference/detections.hpp"
+#include "kernels/reference/proposals.hpp"
+#include "kernels/reference/roi_targets.hpp"
+#include "kernels/reference/suppression.hpp"
 
 /// What picks anchors, regions and boxes, against naive twins.
 namespace hpcai::kernels {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/elementwise.hpp"
+
 #include <cmath>
 
-#include <elementwise.hpp>
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/frozen_norm.hpp"
+
 #include <array>
 
-#include <frozen_norm.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"

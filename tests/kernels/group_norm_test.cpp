@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/group_norm.hpp"
+
 #include <array>
 
-#include <group_norm.hpp>
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/hash.hpp"
+
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <hash.hpp>
 
 #include <hpcai/device/cpu_device.hpp>
 

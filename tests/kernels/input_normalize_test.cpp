@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/input_normalize.hpp"
+
 #include <algorithm>
 
 #include <gtest/gtest.h>
-#include <input_normalize.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>

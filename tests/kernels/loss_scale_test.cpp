@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/loss_scale.hpp"
+
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <loss_scale.hpp>
 
 #include "kernels/buffer.hpp"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/optimizer.hpp"
+
 #include <functional>
 
 #include <gtest/gtest.h>
-#include <optimizer.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/reference/trust_ratio.hpp"
 
 namespace hpcai::kernels {
 namespace {

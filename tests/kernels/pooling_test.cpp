@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/pooling.hpp"
+
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <pooling.hpp>
 
 #include <hpcai/base/error.hpp>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/softmax_cross_entropy.hpp"
+
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <softmax_cross_entropy.hpp>
 
 #include "kernels/buffer.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/upsample_add.hpp"
+
 #include <gtest/gtest.h>
-#include <upsample_add.hpp>
 
 #include <hpcai/base/error.hpp>
 

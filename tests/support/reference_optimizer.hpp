@@ -6,7 +6,8 @@
 
 #include <hpcai/device/device.hpp>
 
-#include "kernels/optimizer.hpp"
+#include "kernels/reference/optimizer.hpp"
+#include "kernels/reference/trust_ratio.hpp"
 
 namespace hpcai::device {
 
@@ -16,7 +17,8 @@ struct OptimizerValues {
     std::array<std::vector<float>, 2> states;
 };
 
-/// An optimizer's steps by the kernels' naive twins, which compute in double; `values` are changed.
+/// An optimizer's steps by the references of the kernels, which compute in double; `values` are
+/// changed.
 inline void take_reference_step(const Optimizer& optimizer, const StepScalars& numbers,
                                 OptimizerValues& values) {
     std::vector<kernels::UpdateRange> ranges;

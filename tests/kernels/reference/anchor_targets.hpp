@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <vector>
 
-#include "anchor_targets.hpp"
-#include "draw_reference.hpp"
+#include "kernels/anchor_targets.hpp"
+#include "kernels/reference/draw.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// IoU of every anchor with every box of an image, 0 where it is none or they are apart.
-std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape, const float* boxes) {
+inline std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape,
+                                                const float* boxes) {
     std::vector<std::vector<float>> all(static_cast<std::size_t>(shape.grid.count));
     for (int number = 0; number < shape.grid.count; ++number) {
         for (int g = 0; g < shape.boxes; ++g) {
@@ -20,7 +22,7 @@ std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape, const 
     return all;
 }
 
-void write_row(float* row, int number, const ops::BoxDeltas* target) {
+inline void write_row(float* row, int number, const ops::BoxDeltas* target) {
     row[0] = static_cast<float>(number);
     row[1] = target != nullptr ? 1.0f : 0.0f;
     row[2] = target != nullptr ? target->x : 0.0f;
@@ -29,8 +31,8 @@ void write_row(float* row, int number, const ops::BoxDeltas* target) {
     row[5] = target != nullptr ? target->h : 0.0f;
 }
 
-void targets_of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t key,
-                      float* targets) {
+inline void targets_of_image(const AnchorTargetsShape& shape, const float* boxes, std::int32_t key,
+                             float* targets) {
     const auto iou = overlaps(shape, boxes);
     std::vector<float> highest(static_cast<std::size_t>(shape.boxes), 0.0f);
     for (const auto& of_anchor : iou) {
@@ -69,10 +71,8 @@ void targets_of_image(const AnchorTargetsShape& shape, const float* boxes, std::
     for (; row < targets + shape.samples * 6; row += 6) write_row(row, -1, nullptr);
 }
 
-}  // namespace
-
-void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
-                    Stream) {
+inline void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
+                           Stream) {
     for (std::int64_t image = 0; image < shape.images; ++image) {
         targets_of_image(shape, arguments.boxes + image * shape.boxes * 5, arguments.keys[image],
                          arguments.targets + image * shape.samples * 6);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <vector>
 
-#include "host_numbers.hpp"
-#include "upsample_add.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/upsample_add.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// Calls body(fine element, coarse element that it reads) for every fine element.
 template <typename Body>
@@ -26,17 +27,15 @@ void for_each_element(const UpsampleShape& shape, const Body& body) {
     }
 }
 
-}  // namespace
-
-void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
-                  Stream) {
+inline void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
+                         Stream) {
     for_each_element(shape, [&](std::int64_t at, std::int64_t from) {
         put(shape.dtype, y, at, get(shape.dtype, fine, at) + get(shape.dtype, coarse, from));
     });
 }
 
-void upsample_add_gradient(const UpsampleShape& shape,
-                           const UpsampleAddGradientArguments& arguments, Stream) {
+inline void upsample_add_gradient(const UpsampleShape& shape,
+                                  const UpsampleAddGradientArguments& arguments, Stream) {
     const std::int64_t elements =
         shape.images * shape.coarse_height * shape.coarse_width * shape.channels;
     std::vector<double> sums(static_cast<std::size_t>(elements));

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cmath>
 
-#include "boxes.hpp"
-#include "rank_key.hpp"
-#include "suppression.hpp"
+#include "kernels/boxes.hpp"
+#include "kernels/rank_key.hpp"
+#include "kernels/suppression.hpp"
 
 namespace hpcai::kernels {
 
-float rounded_down(double limit) {
+inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
 namespace reference {
 
-void suppress(const RankedLists& lists, Stream) {
+inline void suppress(const RankedLists& lists, Stream) {
     for (std::int64_t list = 0; list < lists.lists; ++list) {
         const float* boxes = lists.boxes + list * lists.length * 4;
         std::uint64_t* keys = lists.keys + list * lists.length;

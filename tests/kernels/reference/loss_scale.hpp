@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
-#include "loss_scale.hpp"
+#include "kernels/loss_scale.hpp"
 
 namespace hpcai::kernels::reference {
 
-void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream) {
+inline void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream) {
     const bool all =
         std::all_of(gradients, gradients + count, [](float value) { return std::isfinite(value); });
     if (!all) numbers->finite = 0;
 }
 
-void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream) {
+inline void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream) {
     const bool good = numbers->finite != 0;
     numbers->good_steps = good ? numbers->good_steps + 1 : 0;
     numbers->skipped_steps += good ? 0 : 1;

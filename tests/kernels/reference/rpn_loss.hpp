@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
-#include "host_numbers.hpp"
-#include "rpn_loss.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/rpn_loss.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// Calls body(row of the targets, anchor) for an image's sampled anchors. Gives how many they are.
 template <typename Body>
@@ -21,14 +22,15 @@ int for_each_sample(const RpnLossShape& shape, const float* targets, int image, 
     return count;
 }
 
-double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbers, int image, int number) {
+inline double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
+                       int number) {
     return get(numbers.dtype, numbers.logits[shape.grid.level_of(number)],
                anchor_index(shape.grid, image, number, 1, numbers.logit_stride));
 }
 
 /// How far delta `which` is from its target.
-float difference(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
-                 const float* row, int which) {
+inline float difference(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
+                        const float* row, int which) {
     const int number = static_cast<int>(row[0]);
     const std::int64_t at = anchor_index(shape.grid, image, number, 4, numbers.delta_stride);
     return static_cast<float>(
@@ -36,9 +38,7 @@ float difference(const RpnLossShape& shape, const AnchorNumbers& numbers, int im
         row[2 + which]);
 }
 
-}  // namespace
-
-void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream) {
+inline void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream) {
     for (int image = 0; image < shape.images; ++image) {
         double objectness = 0, boxes = 0;
         const int count =
@@ -56,8 +56,8 @@ void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stre
     }
 }
 
-void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
-                       Stream) {
+inline void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,
+                              Stream) {
     const AnchorNumbers& numbers = arguments.numbers;
     for (int level = 0; level < shape.grid.levels; ++level) {
         const std::int64_t pixels =

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <utility>
 #include <vector>
 
-#include "host_numbers.hpp"
-#include "roi_align.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/roi_align.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// Calls body(pixel of the level, bin, weight) for all that the bins of a region are made of.
 template <typename Body>
@@ -30,13 +31,11 @@ void for_each_share(const RoiAlignShape& shape, const RoiPlace& place, const Bod
     }
 }
 
-std::int64_t pixels_of(const RoiAlignShape& shape, int level) {
+inline std::int64_t pixels_of(const RoiAlignShape& shape, int level) {
     return std::int64_t{shape.height[level]} * shape.width[level];
 }
 
-}  // namespace
-
-void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream) {
+inline void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream) {
     const std::int64_t bins = std::int64_t{shape.pooled} * shape.pooled, channels = shape.channels;
     for (std::int64_t region = 0; region < std::int64_t{shape.images} * shape.regions; ++region) {
         const RoiPlace place = roi_place(shape, arguments.regions + region * shape.region_columns);
@@ -58,8 +57,8 @@ void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, S
     }
 }
 
-void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
-                        Stream) {
+inline void roi_align_gradient(const RoiAlignShape& shape,
+                               const RoiAlignGradientArguments& arguments, Stream) {
     const std::int64_t bins = std::int64_t{shape.pooled} * shape.pooled, channels = shape.channels;
     const std::int64_t stored = shape.stored_channels;
     for (int level = 0; level < RoiAlignShape::kLevels; ++level) {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "crop_resize.hpp"
+#include "kernels/crop_resize.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
-constexpr int kOne = 1 << 22;
+inline constexpr int kOne = 1 << 22;
 
 /// The weights of all pixels of a line of `size` for place `index` of `side` places.
-std::vector<std::int32_t> line_weights(int size, int side, int index) {
+inline std::vector<std::int32_t> line_weights(int size, int side, int index) {
     const double scale = static_cast<double>(size) / side;
     const double support = std::max(scale, 1.0);
     const double center = (index + 0.5) * scale;
@@ -33,12 +34,12 @@ std::vector<std::int32_t> line_weights(int size, int side, int index) {
     return weights;
 }
 
-int rounded(std::int64_t sum) {
+inline int rounded(std::int64_t sum) {
     return static_cast<int>(std::clamp<std::int64_t>((sum + kOne / 2) / kOne, 0, 255));
 }
 
 /// One channel of one pixel of the crop, resized and not yet mirrored.
-int resized(const ViewBatch& batch, const PictureView& view, int x, int y, int channel) {
+inline int resized(const ViewBatch& batch, const PictureView& view, int x, int y, int channel) {
     const std::vector<std::int32_t> across = line_weights(view.width, batch.side, x);
     const std::vector<std::int32_t> down = line_weights(view.height, batch.side, y);
     std::int64_t sum = 0;
@@ -56,9 +57,7 @@ int resized(const ViewBatch& batch, const PictureView& view, int x, int y, int c
     return rounded(sum);
 }
 
-}  // namespace
-
-void crop_resize(const ViewBatch& batch, Stream) {
+inline void crop_resize(const ViewBatch& batch, Stream) {
     const int side = batch.side;
     for (std::int64_t row = 0; row < batch.rows; ++row) {
         const PictureView& view = batch.views[row];

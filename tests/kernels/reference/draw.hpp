@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rank_key.hpp"
+#include "kernels/rank_key.hpp"
 
 namespace hpcai::kernels::reference {
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "host_numbers.hpp"
-#include "proposals.hpp"
-#include "rank_key.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/proposals.hpp"
+#include "kernels/rank_key.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 struct ProposedBox {
     float logit;
@@ -16,11 +17,12 @@ struct ProposedBox {
     Box box;
 };
 
-bool is_better(const ProposedBox& a, const ProposedBox& b) {
+inline bool is_better_proposal(const ProposedBox& a, const ProposedBox& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.number < b.number;
 }
 
-Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int image, int number) {
+inline Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int image,
+                        int number) {
     const int level = shape.grid.level_of(number);
     const std::int64_t at = anchor_index(shape.grid, image, number, 4, numbers.delta_stride);
     float delta[4];
@@ -31,8 +33,8 @@ Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int 
 }
 
 /// The best boxes of a level that remain beside one another.
-std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbers& numbers,
-                                  int image, int level) {
+inline std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbers& numbers,
+                                         int image, int level) {
     std::vector<ProposedBox> all, kept;
     const int first = shape.grid.level[level].first;
     for (int number = first; number < first + shape.grid.count_of(level); ++number) {
@@ -40,7 +42,7 @@ std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbe
         const auto logit = static_cast<float>(get(numbers.dtype, numbers.logits[level], at));
         if (!std::isnan(logit)) all.push_back({logit, number, {}});
     }
-    std::sort(all.begin(), all.end(), is_better);
+    std::sort(all.begin(), all.end(), is_better_proposal);
     all.resize(std::min(all.size(), static_cast<std::size_t>(shape.per_level)));
     for (ProposedBox& at : all) {
         at.box = moved_anchor(shape, numbers, image, at.number);
@@ -53,9 +55,7 @@ std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbe
     return kept;
 }
 
-}  // namespace
-
-void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream) {
+inline void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream) {
     float* row = arguments.proposals;
     for (int image = 0; image < shape.images; ++image) {
         std::vector<ProposedBox> all;
@@ -63,7 +63,7 @@ void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments,
             const auto some = of_level(shape, arguments.numbers, image, level);
             all.insert(all.end(), some.begin(), some.end());
         }
-        std::sort(all.begin(), all.end(), is_better);
+        std::sort(all.begin(), all.end(), is_better_proposal);
         for (std::size_t i = 0; i < static_cast<std::size_t>(shape.limit); ++i, row += 5) {
             const bool used = i < all.size();
             const Box box = used ? all[i].box : Box{};

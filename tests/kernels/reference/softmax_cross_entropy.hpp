@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
-#include "host_numbers.hpp"
-#include "softmax_cross_entropy.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
-double target(const SoftmaxShape& shape, std::int64_t index, std::int32_t label) {
+inline double target(const SoftmaxShape& shape, std::int64_t index, std::int32_t label) {
     return shape.label_smoothing / static_cast<double>(shape.classes) +
            (index == label ? 1 - shape.label_smoothing : 0);
 }
 
-}  // namespace
-
-void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments, Stream) {
+inline void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments,
+                                  Stream) {
     for (std::int64_t row = 0; row < shape.rows; ++row) {
         const float* logits = arguments.logits + row * shape.classes;
         const double highest = *std::max_element(logits, logits + shape.classes);
@@ -31,8 +31,8 @@ void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& ar
     }
 }
 
-void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
-                                    const SoftmaxGradientArguments& arguments, Stream) {
+inline void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
+                                           const SoftmaxGradientArguments& arguments, Stream) {
     for (std::int64_t i = 0; i < shape.rows * shape.classes; ++i) {
         const std::int32_t label = arguments.labels[i / shape.classes];
         const double excess = arguments.probabilities[i] - target(shape, i % shape.classes, label);
@@ -40,7 +40,7 @@ void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
     }
 }
 
-void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream) {
+inline void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream) {
     double sum = 0;
     for (std::int64_t row = 0; row < rows; ++row) sum += losses[row];
     *total += sum;

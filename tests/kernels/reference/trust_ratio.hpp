@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cmath>
 
-#include "moments_reference.hpp"
-#include "optimizer.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/reference/moments.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// The sums of a part's squares: `other(i)` is what stands beside parameter i.
 template <typename Other>
@@ -42,16 +43,14 @@ void set_ratios(const UpdateArguments& of, const UpdateParts& parts, float* rati
     }
 }
 
-}  // namespace
-
-void square_sums(const UpdateArguments& of, const UpdateParts& parts, Stream) {
+inline void square_sums(const UpdateArguments& of, const UpdateParts& parts, Stream) {
     for (std::int64_t part = 0; part < parts.count; ++part) {
         sum_squares(of, parts, part, [&](std::int64_t i) { return of.gradients[i]; });
     }
 }
 
-void lamb_moments(const UpdateArguments& of, const device::Lamb& rule, const UpdateParts& parts,
-                  Stream) {
+inline void lamb_moments(const UpdateArguments& of, const device::Lamb& rule,
+                         const UpdateParts& parts, Stream) {
     if (of.numbers->finite == 0) return;
     const Moments moments(rule, *of.numbers);
     for (std::int64_t part = 0; part < parts.count; ++part) {
@@ -68,8 +67,8 @@ void lamb_moments(const UpdateArguments& of, const device::Lamb& rule, const Upd
     }
 }
 
-void lars_ratios(const UpdateArguments& of, const device::Lars& rule, const UpdateParts& parts,
-                 float* ratios, Stream) {
+inline void lars_ratios(const UpdateArguments& of, const device::Lars& rule,
+                        const UpdateParts& parts, float* ratios, Stream) {
     set_ratios(of, parts, ratios, rule.trust_coefficient,
                [&](const UpdateRange& range, double parameters, double gradients) {
                    const double weight_decay = range.decays ? of.weight_decay : 0;
@@ -78,7 +77,8 @@ void lars_ratios(const UpdateArguments& of, const device::Lars& rule, const Upda
                });
 }
 
-void lamb_ratios(const UpdateArguments& of, const UpdateParts& parts, float* ratios, Stream) {
+inline void lamb_ratios(const UpdateArguments& of, const UpdateParts& parts, float* ratios,
+                        Stream) {
     set_ratios(of, parts, ratios, 1,
                [](const UpdateRange&, double, double moves) { return moves; });
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frozen_norm.hpp"
-#include "host_numbers.hpp"
+#pragma once
+
+#include "kernels/frozen_norm.hpp"
+#include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels::reference {
 
-void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
-                          Stream) {
+inline void frozen_norm_gradient(const BatchNormShape& shape,
+                                 const FrozenNormGradientArguments& arguments, Stream) {
     for (std::int64_t i = 0; i < shape.pixels * shape.channels; ++i) {
         double gradient = get(shape.dtype, arguments.dy0, i);
         if (arguments.dy1 != nullptr) gradient += get(shape.dtype, arguments.dy1, i);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cmath>
 #include <vector>
 
-#include "host_numbers.hpp"
-#include "pooling.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/pooling.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// One channel of one window.
 struct Window {
@@ -14,7 +15,7 @@ struct Window {
     int p, q, c;
 };
 
-std::int64_t output_index(const PoolShape& shape, const Window& at) {
+inline std::int64_t output_index(const PoolShape& shape, const Window& at) {
     return ((at.n * shape.output_height + at.p) * shape.output_width + at.q) * shape.channels +
            at.c;
 }
@@ -40,9 +41,7 @@ void for_each_window(const PoolShape& shape, const Body& body) {
                 for (int c = 0; c < shape.channels; ++c) body(Window{n, p, q, c});
 }
 
-}  // namespace
-
-void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream) {
+inline void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream) {
     for_each_window(shape, [&](const Window& window) {
         double best = 0;
         int place = -1;
@@ -58,7 +57,8 @@ void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winn
     });
 }
 
-void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments, Stream) {
+inline void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
+                              Stream) {
     const std::int64_t elements = shape.images * shape.height * shape.width * shape.channels;
     std::vector<double> dx(static_cast<std::size_t>(elements), 0.0);
     for_each_window(shape, [&](const Window& window) {
@@ -76,7 +76,7 @@ void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& a
     }
 }
 
-void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream) {
+inline void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, Stream) {
     for (std::int64_t n = 0; n < shape.images; ++n) {
         for (int c = 0; c < shape.channels; ++c) {
             double sum = 0;
@@ -88,7 +88,8 @@ void global_average_pool(const GlobalPoolShape& shape, const void* x, void* y, S
     }
 }
 
-void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx, Stream) {
+inline void global_average_pool_gradient(const GlobalPoolShape& shape, const void* dy, void* dx,
+                                         Stream) {
     const std::int64_t per_image = shape.pixels * shape.channels;
     for (std::int64_t i = 0; i < shape.images * per_image; ++i) {
         const std::int64_t from = i / per_image * shape.channels + i % shape.channels;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
-#include "batch_norm.hpp"
-#include "host_numbers.hpp"
+#include "kernels/batch_norm.hpp"
+#include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// Calls body(element) for every pixel of a channel in one span.
 template <typename Body>
@@ -28,12 +29,13 @@ void for_each_channel(const BatchNormShape& shape, const Body& body) {
     }
 }
 
-struct Moments {
+struct ChannelMoments {
     double mean = 0, variance = 0;  // biased
 };
 
-void write_affine(const BatchNormParameters& parameters, const BatchNormStatistics& statistics,
-                  std::int64_t channel, std::int64_t index, const Moments& moments) {
+inline void write_affine(const BatchNormParameters& parameters,
+                         const BatchNormStatistics& statistics, std::int64_t channel,
+                         std::int64_t index, const ChannelMoments& moments) {
     const auto& [mean, variance] = moments;
     const double inverse = 1 / std::sqrt(variance + parameters.epsilon);
     const double scale = parameters.gamma[channel] * inverse;
@@ -57,7 +59,7 @@ void write_statistics(const BatchNormShape& shape, const BatchNormParameters& pa
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
         double mean_sum = 0, variance_sum = 0;
         for (std::int64_t span = 0; span < shape.spans; ++span) {
-            const Moments of_span = moments(span, channel);
+            const ChannelMoments of_span = moments(span, channel);
             write_affine(parameters, statistics, channel, span * shape.channels + channel, of_span);
             mean_sum += of_span.mean;
             variance_sum += of_span.variance * count / std::max(count - 1, 1.0);
@@ -67,10 +69,10 @@ void write_statistics(const BatchNormShape& shape, const BatchNormParameters& pa
     }
 }
 
-Moments moments_of(const BatchNormShape& shape, const void* x, std::int64_t span,
-                   std::int64_t channel) {
+inline ChannelMoments moments_of(const BatchNormShape& shape, const void* x, std::int64_t span,
+                                 std::int64_t channel) {
     const double count = static_cast<double>(shape.pixels);
-    Moments moments;
+    ChannelMoments moments;
     for_each_pixel(shape, span, channel, [&](std::int64_t element) {
         moments.mean += get(shape.dtype, x, element) / count;
     });
@@ -82,8 +84,8 @@ Moments moments_of(const BatchNormShape& shape, const void* x, std::int64_t span
 }
 
 /// The output's gradient behind ReLU.
-double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments& of,
-                   std::int64_t element, std::int64_t index) {
+inline double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments& of,
+                          std::int64_t element, std::int64_t index) {
     double gradient = get(shape.dtype, of.dy0, element);
     if (of.dy1 != nullptr) gradient += get(shape.dtype, of.dy1, element);
     if (of.mask != nullptr) {
@@ -95,22 +97,21 @@ double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments
 }
 
 /// The coefficients a, b and c of dx = a g + b x + c lie one behind the other, (spans, C) each.
-float& coefficient(const BatchNormShape& shape, const BatchNormGradientArguments& of, int which,
-                   std::int64_t index) {
+inline float& coefficient(const BatchNormShape& shape, const BatchNormGradientArguments& of,
+                          int which, std::int64_t index) {
     return static_cast<float*>(of.workspace)[which * shape.spans * shape.channels + index];
 }
 
-}  // namespace
-
-void batch_norm_statistics(const BatchNormShape& shape, const BatchNormStatisticsArguments& of,
-                           Stream) {
+inline void batch_norm_statistics(const BatchNormShape& shape,
+                                  const BatchNormStatisticsArguments& of, Stream) {
     const auto moments = [&](std::int64_t span, std::int64_t channel) {
         return moments_of(shape, of.x, span, channel);
     };
     write_statistics(shape, of.parameters, of.statistics, moments);
 }
 
-void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& of, Stream) {
+inline void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& of,
+                               Stream) {
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
         const auto [mean, variance] = moments_of(shape, of.x, 0, channel);
         of.moments[channel] = mean;
@@ -118,31 +119,32 @@ void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArgum
     }
 }
 
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& of, Stream) {
+inline void batch_norm_statistics_of_moments(const BatchNormShape& shape,
+                                             const BatchNormSharedMomentsArguments& of, Stream) {
     BatchNormShape all = shape;
     all.pixels *= of.ranks;
     const auto moments = [&](std::int64_t, std::int64_t channel) {
         const double mean = of.moments[channel] / of.ranks;
         const double square = of.moments[shape.channels + channel] / of.ranks;
-        return Moments{mean, std::max(square - mean * mean, 0.0)};
+        return ChannelMoments{mean, std::max(square - mean * mean, 0.0)};
     };
     write_statistics(all, of.parameters, of.statistics, moments);
 }
 
-void batch_norm_statistics_of_sums(const BatchNormShape& shape, const BatchNormSumsArguments& of,
-                                   Stream) {
+inline void batch_norm_statistics_of_sums(const BatchNormShape& shape,
+                                          const BatchNormSumsArguments& of, Stream) {
     const double count = static_cast<double>(shape.pixels);
     const auto moments = [&](std::int64_t span, std::int64_t channel) {
         const std::int64_t index = span * shape.channels + channel;
         const double mean = of.sum[index] / count;
-        return Moments{mean, std::max(of.squares[index] / count - mean * mean, 0.0)};
+        return ChannelMoments{mean, std::max(of.squares[index] / count - mean * mean, 0.0)};
     };
     write_statistics(shape, of.parameters, of.statistics, moments);
 }
 
-void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
-                                   const BatchNormStatistics& statistics, Stream) {
+inline void batch_norm_running_statistics(std::int64_t channels,
+                                          const BatchNormParameters& parameters,
+                                          const BatchNormStatistics& statistics, Stream) {
     for (std::int64_t channel = 0; channel < channels; ++channel) {
         write_affine(parameters, {nullptr, nullptr, statistics.scale, statistics.shift}, channel,
                      channel,
@@ -150,7 +152,8 @@ void batch_norm_running_statistics(std::int64_t channels, const BatchNormParamet
     }
 }
 
-void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& of, Stream) {
+inline void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& of,
+                             Stream) {
     if (of.mask != nullptr) std::fill_n(of.mask, batch_norm_mask_bytes(shape) / 4, 0u);
     for_each_channel(shape, [&](std::int64_t span, std::int64_t channel, std::int64_t index) {
         for_each_pixel(shape, span, channel, [&](std::int64_t element) {
@@ -167,8 +170,8 @@ void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments
     });
 }
 
-void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormGradientArguments& of,
-                              Stream) {
+inline void batch_norm_gradient_sums(const BatchNormShape& shape,
+                                     const BatchNormGradientArguments& of, Stream) {
     const double count = static_cast<double>(shape.pixels);
     std::fill_n(of.gamma_gradient, shape.channels, 0.0f);
     std::fill_n(of.beta_gradient, shape.channels, 0.0f);
@@ -194,8 +197,8 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormGradie
     });
 }
 
-void batch_norm_gradient_coefficients(const BatchNormShape& shape,
-                                      const BatchNormCoefficientsArguments& of, Stream) {
+inline void batch_norm_gradient_coefficients(const BatchNormShape& shape,
+                                             const BatchNormCoefficientsArguments& of, Stream) {
     const double count = static_cast<double>(of.ranks) * static_cast<double>(shape.pixels);
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
         const double products = of.sums[channel], sum = of.sums[shape.channels + channel];
@@ -208,8 +211,8 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
     }
 }
 
-void batch_norm_gradient_apply(const BatchNormShape& shape, const BatchNormGradientArguments& of,
-                               Stream) {
+inline void batch_norm_gradient_apply(const BatchNormShape& shape,
+                                      const BatchNormGradientArguments& of, Stream) {
     const auto given = [&](int which, std::int64_t index) {
         return of.coefficients != nullptr
                    ? of.coefficients[which * shape.spans * shape.channels + index]

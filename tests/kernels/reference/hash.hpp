@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <bit>
 
-#include "hash.hpp"
+#include "kernels/hash.hpp"
 
 namespace hpcai::kernels::reference {
 
-void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream) {
+inline void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream) {
     *sum = static_cast<std::uint64_t>(count);
     for (std::int64_t i = 0; 2 * i < count; ++i) {
         std::uint64_t z = std::bit_cast<std::uint32_t>(values[2 * i]);

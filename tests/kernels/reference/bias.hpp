@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <vector>
 
-#include "bias.hpp"
-#include "host_numbers.hpp"
+#include "kernels/bias.hpp"
+#include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels::reference {
 
-void bias(const BiasShape& shape, const BiasArguments& arguments, Stream) {
+inline void bias(const BiasShape& shape, const BiasArguments& arguments, Stream) {
     for (std::int64_t i = 0; i < shape.pixels * shape.stored_channels; ++i) {
         const std::int64_t channel = i % shape.stored_channels;
         double value = get(shape.dtype, arguments.x, i);
@@ -15,7 +17,7 @@ void bias(const BiasShape& shape, const BiasArguments& arguments, Stream) {
     }
 }
 
-void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream) {
+inline void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream) {
     std::vector<double> sums(static_cast<std::size_t>(shape.stored_channels));
     for (std::int64_t i = 0; i < shape.pixels * shape.stored_channels; ++i) {
         double gradient = get(shape.dtype, arguments.dy0, i);

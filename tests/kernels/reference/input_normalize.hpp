@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host_numbers.hpp"
-#include "input_normalize.hpp"
+#pragma once
+
+#include "kernels/host_numbers.hpp"
+#include "kernels/input_normalize.hpp"
 
 namespace hpcai::kernels::reference {
 
-void input_normalize(const NormalizeArguments& arguments, Stream) {
+inline void input_normalize(const NormalizeArguments& arguments, Stream) {
     for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
         for (int c = 0; c < arguments.padded_channels; ++c) {
             double value = 0;
@@ -19,7 +21,7 @@ void input_normalize(const NormalizeArguments& arguments, Stream) {
     }
 }
 
-void store_numbers(const StoreNumbersArguments& arguments, Stream) {
+inline void store_numbers(const StoreNumbersArguments& arguments, Stream) {
     for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
         for (int c = 0; c < arguments.padded_channels; ++c) {
             const std::int64_t from = pixel * arguments.channels + c;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "step_scalars.hpp"
+#include "kernels/step_scalars.hpp"
 
 namespace hpcai::kernels::reference {
 

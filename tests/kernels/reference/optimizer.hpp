@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cmath>
 
-#include "host_numbers.hpp"
-#include "moments_reference.hpp"
-#include "optimizer.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/reference/moments.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// One element's numbers in double.
 struct Element {
@@ -61,17 +62,15 @@ void momentum_step(const UpdateArguments& of, const Rule& rule) {
     });
 }
 
-}  // namespace
-
-void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream) {
+inline void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream) {
     momentum_step(arguments, rule);
 }
 
-void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream) {
+inline void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream) {
     momentum_step(arguments, rule);
 }
 
-void adam_step(const UpdateArguments& of, const device::Adam& rule, Stream) {
+inline void adam_step(const UpdateArguments& of, const device::Adam& rule, Stream) {
     const double rate = of.numbers->learning_rate;
     const Moments moments(rule, *of.numbers);
     over_elements(of, [&](Element& at) {
@@ -85,7 +84,7 @@ void adam_step(const UpdateArguments& of, const device::Adam& rule, Stream) {
     });
 }
 
-void adagrad_step(const UpdateArguments& of, const device::AdaGrad& rule, Stream) {
+inline void adagrad_step(const UpdateArguments& of, const device::AdaGrad& rule, Stream) {
     over_elements(of, [&](Element& at) {
         at.gradient += at.weight_decay * at.weight;
         at.states[0] += at.gradient * at.gradient;
@@ -94,7 +93,7 @@ void adagrad_step(const UpdateArguments& of, const device::AdaGrad& rule, Stream
     });
 }
 
-void lamb_step(const UpdateArguments& of, const device::Lamb& rule, Stream) {
+inline void lamb_step(const UpdateArguments& of, const device::Lamb& rule, Stream) {
     const Moments moments(rule, *of.numbers);
     over_elements(of, [&](Element& at) {
         const double move =

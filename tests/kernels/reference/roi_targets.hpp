@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <vector>
 
-#include "draw_reference.hpp"
-#include "roi_targets.hpp"
+#include "kernels/reference/draw.hpp"
+#include "kernels/roi_targets.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 struct MatchedBox {
     const float* row;
@@ -13,7 +14,7 @@ struct MatchedBox {
 };
 
 /// The box with which the region has the highest IoU; null where that is too low.
-const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& region) {
+inline const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& region) {
     float best = 0;
     const float* found = nullptr;
     for (const float* box = boxes; box < boxes + shape.boxes * 5; box += 5) {
@@ -26,8 +27,8 @@ const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& 
     return best >= shape.foreground_iou ? found : nullptr;
 }
 
-void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of,
-                      std::int64_t image) {
+inline void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& of,
+                             std::int64_t image) {
     const float* boxes = of.boxes + image * shape.boxes * 5;
     std::vector<MatchedBox> candidates;
     std::vector<int> foreground, background;
@@ -58,9 +59,8 @@ void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArguments& o
     }
 }
 
-}  // namespace
-
-void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream) {
+inline void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments,
+                        Stream) {
     for (std::int64_t image = 0; image < shape.images; ++image)
         targets_of_image(shape, arguments, image);
 }

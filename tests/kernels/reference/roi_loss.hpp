@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
 #include <hpcai/ops/box_math.hpp>
 
-#include "host_numbers.hpp"
-#include "roi_loss.hpp"
+#include "kernels/host_numbers.hpp"
+#include "kernels/roi_loss.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
-int label_of(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t row) {
+inline int label_of(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t row) {
     const float number = of.targets[row * 9 + 4];
     return number >= 0 && number < static_cast<float>(shape.classes) ? static_cast<int>(number)
                                                                      : -1;
 }
 
-int count_of(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t image) {
+inline int count_of(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t image) {
     int count = 0;
     for (int i = 0; i < shape.samples; ++i) {
         count += label_of(shape, of, image * shape.samples + i) >= 0 ? 1 : 0;
@@ -25,21 +26,19 @@ int count_of(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t
 }
 
 /// The softmax of a row's logits at class k.
-double probability(const RoiLossShape& shape, const float* logits, int k) {
+inline double probability(const RoiLossShape& shape, const float* logits, int k) {
     const double highest = *std::max_element(logits, logits + shape.classes);
     double sum = 0;
     for (int i = 0; i < shape.classes; ++i) sum += std::exp(logits[i] - highest);
     return std::exp(logits[k] - highest - std::log(sum));
 }
 
-float difference(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t row, int label,
-                 int which) {
+inline float difference(const RoiLossShape& shape, const RoiLossArguments& of, std::int64_t row,
+                        int label, int which) {
     return of.deltas[(row * shape.classes + label) * 4 + which] - of.targets[row * 9 + 5 + which];
 }
 
-}  // namespace
-
-void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream) {
+inline void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream) {
     for (std::int64_t image = 0; image < shape.images; ++image) {
         double classes = 0, boxes = 0;
         for (int i = 0; i < shape.samples; ++i) {
@@ -58,7 +57,8 @@ void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stre
     }
 }
 
-void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream) {
+inline void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments,
+                              Stream) {
     for (std::int64_t row = 0; row < std::int64_t{shape.images} * shape.samples; ++row) {
         const int label = label_of(shape, arguments, row);
         const double scale =

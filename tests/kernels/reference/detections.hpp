@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "detections.hpp"
+#include "kernels/detections.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 struct ScoredBox {
     float score;
@@ -14,12 +15,12 @@ struct ScoredBox {
     Box box;
 };
 
-bool is_better(const ScoredBox& a, const ScoredBox& b) {
+inline bool is_better(const ScoredBox& a, const ScoredBox& b) {
     if (a.score != b.score) return a.score > b.score;
     return a.label != b.label ? a.label < b.label : a.region < b.region;
 }
 
-float score_of(const DetectionsShape& shape, const float* logits, int label) {
+inline float score_of(const DetectionsShape& shape, const float* logits, int label) {
     const float highest = *std::max_element(logits, logits + shape.classes);
     double sum = 0;
     for (int k = 0; k < shape.classes; ++k) sum += std::exp(logits[k] - highest);
@@ -27,8 +28,8 @@ float score_of(const DetectionsShape& shape, const float* logits, int label) {
 }
 
 /// The boxes of a class that remain beside one another.
-std::vector<ScoredBox> of_class(const DetectionsShape& shape, const DetectionsArguments& of,
-                                std::int64_t image, int label) {
+inline std::vector<ScoredBox> of_class(const DetectionsShape& shape, const DetectionsArguments& of,
+                                       std::int64_t image, int label) {
     std::vector<ScoredBox> all, kept;
     for (int region = 0; region < shape.regions; ++region) {
         const std::int64_t row = image * shape.regions + region;
@@ -49,9 +50,7 @@ std::vector<ScoredBox> of_class(const DetectionsShape& shape, const DetectionsAr
     return kept;
 }
 
-}  // namespace
-
-void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream) {
+inline void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream) {
     float* row = arguments.detections;
     for (std::int64_t image = 0; image < shape.images; ++image) {
         std::vector<ScoredBox> all;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <hpcai/ops/cell_class.hpp>
 
-#include "cell_cross_entropy.hpp"
-#include "host_numbers.hpp"
+#include "kernels/cell_cross_entropy.hpp"
+#include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
-int label_of(const CellGrid& grid, const float* boxes, std::int64_t index) {
+inline int label_of(const CellGrid& grid, const float* boxes, std::int64_t index) {
     const std::int64_t cells = grid.height * grid.width;
     const std::int64_t image = index / cells, pixel = index % cells;
     return ops::cell_class({boxes + image * grid.boxes * 5, grid.boxes, grid.classes}, grid.stride,
                            pixel / grid.width, pixel % grid.width);
 }
 
-double weight_of(const CellGrid& grid, int label) {
+inline double weight_of(const CellGrid& grid, int label) {
     return label == 0 ? grid.background_weight : 1;
 }
 
-}  // namespace
-
-void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& arguments, Stream) {
+inline void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& arguments,
+                               Stream) {
     const std::int64_t cells = grid.height * grid.width;
     std::vector<double> sums(static_cast<std::size_t>(grid.images), 0.0);
     for (std::int64_t index = 0; index < grid.images * cells; ++index) {
@@ -48,8 +48,9 @@ void cell_cross_entropy(const CellGrid& grid, const CellCrossEntropyArguments& a
     }
 }
 
-void cell_cross_entropy_gradient(const CellGrid& grid,
-                                 const CellCrossEntropyGradientArguments& arguments, Stream) {
+inline void cell_cross_entropy_gradient(const CellGrid& grid,
+                                        const CellCrossEntropyGradientArguments& arguments,
+                                        Stream) {
     const std::int64_t cells = grid.height * grid.width;
     for (std::int64_t index = 0; index < grid.images * cells; ++index) {
         const int label = label_of(grid, arguments.boxes, index);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cmath>
 #include <vector>
 
-#include "group_norm.hpp"
-#include "host_numbers.hpp"
+#include "kernels/group_norm.hpp"
+#include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 /// Channels [first, end) of a sample that share their statistics.
 struct Group {
@@ -36,14 +37,12 @@ void for_each_element(const BatchNormShape& spans, const Group& group, const Bod
     }
 }
 
-double count_of(const BatchNormShape& spans, const Group& group) {
+inline double count_of(const BatchNormShape& spans, const Group& group) {
     return static_cast<double>(spans.pixels * (group.end - group.first));
 }
 
-}  // namespace
-
-void group_norm_statistics(const GroupNormShape& shape,
-                           const GroupNormStatisticsArguments& arguments, Stream) {
+inline void group_norm_statistics(const GroupNormShape& shape,
+                                  const GroupNormStatisticsArguments& arguments, Stream) {
     const BatchNormShape& spans = shape.spans;
     for_each_group(shape, [&](const Group& group) {
         double mean = 0, variance = 0;
@@ -69,8 +68,8 @@ void group_norm_statistics(const GroupNormShape& shape,
     });
 }
 
-void group_norm_gradient_sums(const GroupNormShape& shape,
-                              const GroupNormGradientArguments& arguments, Stream) {
+inline void group_norm_gradient_sums(const GroupNormShape& shape,
+                                     const GroupNormGradientArguments& arguments, Stream) {
     const BatchNormShape& spans = shape.spans;
     const BatchNormStatistics& statistics = arguments.statistics;
     const std::int64_t all = spans.spans * spans.channels;
