@@ -59,8 +59,7 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 set(HPCAI_CUDA_FOUND ON)
 message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp
-  kernels/*.cpp)
+file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cpp src/comm/nccl/*.cpp)
 file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/*.cu)
 # Kernels have names of their own within a file. From CMake 3.31 on a unity build would join these files, too.
 set_source_files_properties(${cuda_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

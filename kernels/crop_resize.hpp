@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/device/picture_view.hpp>
+#include <hpcai/ops/picture_view.hpp>
 
 #include "stream.hpp"
 
 namespace hpcai::kernels {
 
-using device::PictureView;
-using device::ViewBatch;
+using ops::PictureView;
+using ops::ViewBatch;
 
 /// Each row of images that has a view = its crop, resized to side x side and then mirrored. The
 /// resize is antialiased bilinear, bit by bit that of Image.resize(BILINEAR) of Pillow up to 12

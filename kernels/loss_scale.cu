@@ -10,7 +10,7 @@ __host__ __device__ inline bool finite(std::uint32_t bits) {
 }
 
 __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t count,
-                                    StepScalars* numbers) {
+                                    ops::StepScalars* numbers) {
     constexpr int kInFlight = 4;
     const std::int64_t quads = count / 4, stride = item_stride();
     bool good = true;
@@ -32,7 +32,8 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
 }
 
 /// The numbers of the next step.
-__host__ __device__ inline StepScalars next(const LossScalePolicy& policy, StepScalars numbers) {
+__host__ __device__ inline ops::StepScalars next(const ops::LossScalePolicy& policy,
+                                                 ops::StepScalars numbers) {
     if (numbers.finite != 0) {
         ++numbers.good_steps;
         ++numbers.taken_steps;
@@ -54,18 +55,20 @@ __host__ __device__ inline StepScalars next(const LossScalePolicy& policy, StepS
     return numbers;
 }
 
-__global__ void update_kernel(LossScalePolicy policy, StepScalars* numbers) {
+__global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* numbers) {
     *numbers = next(policy, *numbers);
 }
 
 }  // namespace
 
-void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream stream) {
+void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+                  Stream stream) {
     launch(check_finite_kernel, grid_over(divide_up(count, 4), stream),
            reinterpret_cast<const std::uint32_t*>(gradients), count, numbers);
 }
 
-void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream stream) {
+void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+                       Stream stream) {
     launch(update_kernel, {.threads = 1, .stream = stream}, policy, numbers);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <hpcai/ops/step_scalars.hpp>
+
 #include "elements.cuh"
-#include "optimizer.hpp"
 
 namespace hpcai::kernels {
 
@@ -17,7 +18,7 @@ struct Moments {
 
     /// fp32 could not hold 1 - beta^t of the first steps well.
     template <typename Rule>
-    __device__ void set(const Rule& rule, const StepScalars& numbers) {
+    __device__ void set(const Rule& rule, const ops::StepScalars& numbers) {
         const double step = static_cast<double>(numbers.taken_steps) + 1;
         gradient_factor = numbers.gradient_factor;
         beta1 = static_cast<float>(rule.beta1);

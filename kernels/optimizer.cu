@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "moments.cuh"
+#include "optimizer.hpp"
 
 namespace hpcai::kernels {
 namespace {
@@ -27,7 +28,7 @@ struct MomentumRule {
         float share;  // of the gradient that enters the velocity
         float rate;   // of the velocity that enters the step
     };
-    __device__ void read(const StepScalars& from, Numbers& numbers) const {
+    __device__ void read(const ops::StepScalars& from, Numbers& numbers) const {
         numbers.gradient_factor = from.gradient_factor;
         numbers.share = momentum_correction ? 1.0f : from.learning_rate;
         numbers.rate = momentum_correction ? from.learning_rate : 1.0f;
@@ -44,13 +45,13 @@ struct MomentumRule {
 
 struct AdamRule {
     static constexpr int kStates = 2;
-    device::Adam rule;
+    ops::Adam rule;
 
     struct Numbers {
         Moments moments;
         float rate;
     };
-    __device__ void read(const StepScalars& from, Numbers& numbers) const {
+    __device__ void read(const ops::StepScalars& from, Numbers& numbers) const {
         numbers.moments.set(rule, from);
         numbers.rate = from.learning_rate;
     }
@@ -69,10 +70,10 @@ struct AdamRule {
 
 struct LambRule {
     static constexpr int kStates = 2;
-    device::Lamb rule;
+    ops::Lamb rule;
 
     using Numbers = AdamRule::Numbers;
-    __device__ void read(const StepScalars& from, Numbers& numbers) const {
+    __device__ void read(const ops::StepScalars& from, Numbers& numbers) const {
         numbers.moments.set(rule, from);
         numbers.rate = from.learning_rate;
     }
@@ -92,7 +93,7 @@ struct AdaGradRule {
         float gradient_factor;
         float rate;
     };
-    __device__ void read(const StepScalars& from, Numbers& numbers) const {
+    __device__ void read(const ops::StepScalars& from, Numbers& numbers) const {
         numbers.gradient_factor = from.gradient_factor;
         numbers.rate = from.learning_rate;
     }
@@ -175,23 +176,23 @@ void update(const UpdateArguments& arguments, const Rule& rule, Stream stream) {
 
 }  // namespace
 
-void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream stream) {
+void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream) {
     update(arguments, MomentumRule{rule.momentum, rule.nesterov, rule.momentum_correction}, stream);
 }
 
-void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream stream) {
+void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream stream) {
     update(arguments, MomentumRule{rule.momentum, rule.nesterov, rule.momentum_correction}, stream);
 }
 
-void adam_step(const UpdateArguments& arguments, const device::Adam& rule, Stream stream) {
+void adam_step(const UpdateArguments& arguments, const ops::Adam& rule, Stream stream) {
     update(arguments, AdamRule{rule}, stream);
 }
 
-void adagrad_step(const UpdateArguments& arguments, const device::AdaGrad& rule, Stream stream) {
+void adagrad_step(const UpdateArguments& arguments, const ops::AdaGrad& rule, Stream stream) {
     update(arguments, AdaGradRule{rule.epsilon}, stream);
 }
 
-void lamb_step(const UpdateArguments& arguments, const device::Lamb& rule, Stream stream) {
+void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream stream) {
     update(arguments, LambRule{rule}, stream);
 }
 

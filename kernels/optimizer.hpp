@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include <hpcai/device/optimizer.hpp>
+#include <hpcai/ops/optimizer_rule.hpp>
+#include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
-#include "step_scalars.hpp"
 #include "stream.hpp"
 
-/// Steps of optimizers over flat fp32 buffers; hpcai/device/optimizer.hpp has their formulas.
+/// Steps of optimizers over flat fp32 buffers; hpcai/ops/optimizer_rule.hpp has their formulas.
 namespace hpcai::kernels {
 
 /// Elements [begin, end) of the flat buffers; `begin` is a multiple of 8.
@@ -42,7 +42,7 @@ struct UpdateArguments {
     const float* trust_ratios = nullptr;  // (range_count) in device memory; null: all are 1
 
     float weight_decay = 0;
-    const StepScalars* numbers = nullptr;  // in device memory
+    const ops::StepScalars* numbers = nullptr;  // in device memory
 };
 
 /// The parts of all ranges in device memory, one range's after the other's, and room for sums.
@@ -55,25 +55,25 @@ struct UpdateParts {
 
 /// The following take one step, except of elements in no range and while numbers->finite is 0.
 /// Where w is written, the range's working copy gets it, too, rounded to nearest even.
-void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream stream);
+void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream);
 /// With the trust ratios of `arguments`.
-void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream stream);
-void adam_step(const UpdateArguments& arguments, const device::Adam& rule, Stream stream);
-void adagrad_step(const UpdateArguments& arguments, const device::AdaGrad& rule, Stream stream);
+void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream stream);
+void adam_step(const UpdateArguments& arguments, const ops::Adam& rule, Stream stream);
+void adagrad_step(const UpdateArguments& arguments, const ops::AdaGrad& rule, Stream stream);
 /// The last part of LAMB's step, behind lamb_moments and trust_ratios.
-void lamb_step(const UpdateArguments& arguments, const device::Lamb& rule, Stream stream);
+void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream stream);
 
 /// The sums of the squares of parameters and gradients of each part, in an order that never
 /// changes.
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream);
 /// Moves LAMB's m and v, and sums the squares of parameters and of u likewise. While
 /// numbers->finite is 0 it does nothing.
-void lamb_moments(const UpdateArguments& arguments, const device::Lamb& rule,
-                  const UpdateParts& parts, Stream stream);
+void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
+                  Stream stream);
 
 /// The trust ratios (range_count) of LARS or LAMB from the sums of the parts.
-void lars_ratios(const UpdateArguments& arguments, const device::Lars& rule,
-                 const UpdateParts& parts, float* ratios, Stream stream);
+void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const UpdateParts& parts,
+                 float* ratios, Stream stream);
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 

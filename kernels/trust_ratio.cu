@@ -2,6 +2,7 @@
 #include <reduce.cuh>
 
 #include "moments.cuh"
+#include "optimizer.hpp"
 
 namespace hpcai::kernels {
 namespace {
@@ -82,7 +83,7 @@ struct LambPack {
     }
 };
 
-__global__ void lamb_moments_kernel(UpdateArguments of, device::Lamb rule, UpdateParts parts) {
+__global__ void lamb_moments_kernel(UpdateArguments of, ops::Lamb rule, UpdateParts parts) {
     if (of.numbers->finite == 0) return;
     __shared__ Moments numbers;
     if (threadIdx.x == 0) numbers.set(rule, *of.numbers);
@@ -138,13 +139,13 @@ void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Str
     launch(square_sums_kernel, grid_of_blocks(parts.count, stream), arguments, parts);
 }
 
-void lamb_moments(const UpdateArguments& arguments, const device::Lamb& rule,
-                  const UpdateParts& parts, Stream stream) {
+void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
+                  Stream stream) {
     launch(lamb_moments_kernel, grid_of_blocks(parts.count, stream), arguments, rule, parts);
 }
 
-void lars_ratios(const UpdateArguments& arguments, const device::Lars& rule,
-                 const UpdateParts& parts, float* ratios, Stream stream) {
+void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const UpdateParts& parts,
+                 float* ratios, Stream stream) {
     launch(ratios_kernel, grid_of_blocks(arguments.range_count, stream), arguments, parts,
            Ratio{true, rule.trust_coefficient, rule.epsilon}, ratios);
 }

@@ -6,7 +6,7 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr std::int64_t kBlock = comm::kWireBlock;
+constexpr std::int64_t kBlock = tensor::kWireBlock;
 constexpr int kPerLane = static_cast<int>(kBlock / kWarp);
 constexpr unsigned kInfinity = 0x7f800000u;
 
@@ -75,15 +75,15 @@ struct Int8 {
 };
 
 template <typename Body>
-void with_format(comm::WireFormat format, const Body& body) {
+void with_format(tensor::WireFormat format, const Body& body) {
     switch (format) {
-        case comm::WireFormat::fp32:
+        case tensor::WireFormat::fp32:
             return body.template operator()<Unscaled<float>>();
-        case comm::WireFormat::bf16:
+        case tensor::WireFormat::bf16:
             return body.template operator()<Unscaled<__nv_bfloat16>>();
-        case comm::WireFormat::fp16:
+        case tensor::WireFormat::fp16:
             return body.template operator()<Fp16>();
-        case comm::WireFormat::int8:
+        case tensor::WireFormat::int8:
             return body.template operator()<Int8>();
     }
 }
@@ -141,7 +141,7 @@ std::int64_t count_of(std::span<const float> values) {
 }
 
 template <bool kAdds>
-void decode(comm::WireFormat format, const std::byte* wire, std::span<float> values,
+void decode(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
             Stream stream) {
     const std::int64_t count = count_of(values);
     if (count == 0) return;
@@ -170,7 +170,7 @@ __global__ void forget_kernel(const int* is_left_out, float* residual, std::int6
 
 }  // namespace
 
-void encode_for_wire(comm::WireFormat format, std::span<const float> values, float* residual,
+void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream) {
     const std::int64_t count = count_of(values);
     if (count == 0) return;
@@ -182,12 +182,12 @@ void encode_for_wire(comm::WireFormat format, std::span<const float> values, flo
     });
 }
 
-void decode_from_wire(comm::WireFormat format, const std::byte* wire, std::span<float> values,
+void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                       Stream stream) {
     decode<false>(format, wire, values, stream);
 }
 
-void add_from_wire(comm::WireFormat format, const std::byte* wire, std::span<float> values,
+void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                    Stream stream) {
     decode<true>(format, wire, values, stream);
 }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <hpcai/comm/wire_format.hpp>
+#include <hpcai/tensor/wire_format.hpp>
 
 #include "stream.hpp"
 
@@ -12,13 +12,13 @@ namespace hpcai::kernels {
 
 /// As comm::encode, in device memory: the same bits but for those of NaN. `residual` is as long as
 /// `values`, or null; wire (comm::wire_bytes), at a multiple of 4 bytes.
-void encode_for_wire(comm::WireFormat format, std::span<const float> values, float* residual,
+void encode_for_wire(tensor::WireFormat format, std::span<const float> values, float* residual,
                      std::byte* wire, Stream stream);
 
 /// As comm::decode and comm::add_decoded, with the same bits but for those of NaN.
-void decode_from_wire(comm::WireFormat format, const std::byte* wire, std::span<float> values,
+void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                       Stream stream);
-void add_from_wire(comm::WireFormat format, const std::byte* wire, std::span<float> values,
+void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                    Stream stream);
 
 /// Sets *is_left_out where any of `values` is infinite or NaN.

@@ -5,8 +5,8 @@ when files include each other in a circle.
 
 docs/layers.txt says which modules a module may include. VENDORS says which source folder or file
 may include a library's headers. Those headers never appear in a public header, so that no other
-module is compiled against them. A header and its source are one room; a circle is a set of rooms
-each of which includes all others, directly or not.
+module is compiled against them. The module `kernels` is the folder of that name. A header and its
+source are one room; a circle is a set of rooms each of which includes all others, directly or not.
 """
 import os
 import pathlib
@@ -30,9 +30,10 @@ VENDORS = {
     r"cudnn_frontend.*": ["device/cuda/cudnn_graphs.cpp"],
     r"cudnn(?!_frontend).*": ["device/cuda"],
     r"cublas.*": ["device/cuda"],
-    r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl"],
+    r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl", "kernels"],
 }
 PUBLIC_VENDORS = {"spdlog/.*"}  # a log is not a corner
+TREES = {"include/hpcai": "", "src": "", "kernels": "kernels/"}  # what stands before paths below them
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h"}
 
 
@@ -57,12 +58,13 @@ def is_inside(file, corner):
 
 
 def problem_of(header, file, is_public, may_see):
-    """What is wrong with including `header` from a `file` of src or include; or None."""
+    """What is wrong with including `header` from a `file` of a tree; or None."""
     module = file.split("/")[0]
-    own = re.match(r"hpcai/(\w+)/", header)
+    own = re.match(r"(?:hpcai/(\w+)|(kernels))/", header)
     if own:
-        allowed = own[1] in may_see.get(module, set())
-        return None if allowed else f"{module} may not include {own[1]}"
+        included = own[1] or own[2]
+        allowed = included in may_see.get(module, set())
+        return None if allowed else f"{module} may not include {included}"
     if header.startswith("../"):
         return f"{header}: include across folders by hpcai/<module>/..."
     for pattern, corners in VENDORS.items():
@@ -80,7 +82,7 @@ def problems_of_tree(root, tree, may_see):
     for path in sorted(base.rglob("*")):
         if path.suffix not in SUFFIXES:
             continue
-        file = path.relative_to(base).as_posix()
+        file = TREES[tree] + path.relative_to(base).as_posix()
         place = os.path.relpath(path)
         if file.split("/")[0] not in may_see:
             yield f"{place}: its folder is no module of docs/layers.txt"
@@ -92,17 +94,22 @@ def problems_of_tree(root, tree, may_see):
                 yield f"{place}:{number}: {problem}"
 
 
+def is_from_top(root, name):
+    """Whether an included `name` begins with a module, not in the folder of the file."""
+    return name.startswith("kernels/") or (root / "include/hpcai" / name).exists()
+
+
 def included_rooms(root):
-    """room -> rooms that its files include; a room is a path below include/hpcai or src, without suffix."""
+    """room -> rooms that its files include; a room is a path below a tree, without suffix."""
     found = {}
-    for base in (root / "include/hpcai", root / "src"):
+    for tree, prefix in TREES.items():
+        base = root / tree
         for path in sorted(base.rglob("*")):
             if path.suffix not in SUFFIXES:
                 continue
-            folder = path.relative_to(base).parent
+            folder = pathlib.PurePath(prefix) / path.relative_to(base).parent
             headers = re.findall(r'^\s*#\s*include\s*[<"](?:hpcai/)?([^">]+)', path.read_text(), re.M)
-            places = {name if (root / "include/hpcai" / name).exists() else os.path.normpath(folder / name)
-                      for name in headers}
+            places = {name if is_from_top(root, name) else os.path.normpath(folder / name) for name in headers}
             room = (folder / path.stem).as_posix()
             found.setdefault(room, set()).update(name.rsplit(".", 1)[0] for name in places)
     return {room: seen & found.keys() for room, seen in found.items()}
@@ -125,7 +132,7 @@ def circles(included):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
     may_see = read_layers(root / "docs/layers.txt")
-    problems = [p for tree in ("include/hpcai", "src") for p in problems_of_tree(root, tree, may_see)]
+    problems = [p for tree in TREES for p in problems_of_tree(root, tree, may_see)]
     problems += [f"these {len(circle)} include each other in a circle: " + " ".join(sorted(circle))
                  for circle in circles(included_rooms(root)) if len(circle) > 1]
     if problems:

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/philox.hpp>
+#include <hpcai/comm/wire_format.hpp>
 
 namespace hpcai::kernels {
 namespace {
@@ -89,7 +90,9 @@ TEST_P(WireOnGpu, HasTheBitsOfTheHost) {
 INSTANTIATE_TEST_SUITE_P(, WireOnGpu,
                          testing::Values(WireFormat::fp32, WireFormat::bf16, WireFormat::fp16,
                                          WireFormat::int8),
-                         [](const auto& format) { return std::string(name_of(format.param)); });
+                         [](const auto& format) {
+                             return std::string(comm::name_of(format.param));
+                         });
 
 }  // namespace
 }  // namespace hpcai::kernels

@@ -12,7 +12,7 @@ namespace hpcai::kernels {
 namespace {
 
 bool finite(Buffer& gradients) {
-    StepScalars numbers, twin;
+    ops::StepScalars numbers, twin;
     check_finite(gradients.as<float>(), gradients.count(), &numbers, nullptr);
     reference::check_finite(gradients.as<float>(), gradients.count(), &twin, nullptr);
     EXPECT_EQ(numbers.finite, twin.finite);
@@ -39,7 +39,7 @@ TEST(CheckFinite, FindsOneBadNumberAnywhere) {
 
 TEST(CheckFinite, NeverSetsTheFlag) {
     Buffer gradients(DType::f32, std::vector<double>(100, 1.0));
-    StepScalars numbers{.finite = 0};
+    ops::StepScalars numbers{.finite = 0};
     check_finite(gradients.as<float>(), 100, &numbers, nullptr);
     EXPECT_EQ(numbers.finite, 0u);
 }
@@ -47,11 +47,11 @@ TEST(CheckFinite, NeverSetsTheFlag) {
 /// Kernel and twin through the same steps.
 class LossScale : public testing::Test {
 protected:
-    StepScalars numbers_{.learning_rate = 0.5f, .loss_scale = 1024};
+    ops::StepScalars numbers_{.learning_rate = 0.5f, .loss_scale = 1024};
 
-    void step(const LossScalePolicy& policy, bool good) {
+    void step(const ops::LossScalePolicy& policy, bool good) {
         numbers_.finite = good ? 1 : 0;
-        StepScalars twin = numbers_;
+        ops::StepScalars twin = numbers_;
         update_loss_scale(policy, &numbers_, nullptr);
         reference::update_loss_scale(policy, &twin, nullptr);
         EXPECT_EQ(numbers_.loss_scale, twin.loss_scale);
@@ -66,7 +66,8 @@ protected:
 };
 
 TEST_F(LossScale, DoublesAfterEnoughGoodStepsInARow) {
-    const LossScalePolicy policy{.dynamic = true, .good_steps_to_double = 3, .loss_weight = 0.25f};
+    const ops::LossScalePolicy policy{
+        .dynamic = true, .good_steps_to_double = 3, .loss_weight = 0.25f};
     for (const bool good : {true, true, false, true, true}) step(policy, good);
     EXPECT_EQ(numbers_.loss_scale, 512);
     EXPECT_EQ(numbers_.skipped_steps, 1u);
@@ -76,7 +77,7 @@ TEST_F(LossScale, DoublesAfterEnoughGoodStepsInARow) {
 }
 
 TEST_F(LossScale, StaysWithinItsBounds) {
-    const LossScalePolicy policy{
+    const ops::LossScalePolicy policy{
         .dynamic = true, .good_steps_to_double = 1, .smallest = 300, .largest = 3000};
     for (int i = 0; i < 3; ++i) step(policy, true);
     EXPECT_EQ(numbers_.loss_scale, 2048);
@@ -86,7 +87,7 @@ TEST_F(LossScale, StaysWithinItsBounds) {
 }
 
 TEST_F(LossScale, StaticNeverMoves) {
-    const LossScalePolicy policy{.good_steps_to_double = 1};
+    const ops::LossScalePolicy policy{.good_steps_to_double = 1};
     for (const bool good : {true, true, false, true}) step(policy, good);
     EXPECT_EQ(numbers_.loss_scale, 1024);
     EXPECT_EQ(numbers_.good_steps, 1u);

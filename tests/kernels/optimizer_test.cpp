@@ -18,7 +18,7 @@ struct State {
     Buffer parameters, gradients, first, second, working;
     std::vector<UpdateRange> ranges;
     std::vector<float> ratios;
-    StepScalars numbers{.learning_rate = 0.1f, .gradient_factor = 1.0f / 64, .taken_steps = 2};
+    ops::StepScalars numbers{.learning_rate = 0.1f, .gradient_factor = 1.0f / 64, .taken_steps = 2};
 
     State(DType dtype, std::int64_t count, Contents& contents)
         : parameters(contents.normal(DType::f32, count)),
@@ -91,7 +91,7 @@ Steps steps_of(void (*kernel)(const UpdateArguments&, const Rule&, Stream),
 
 /// Every rule with every setting that changes a formula.
 std::vector<Steps> every_step() {
-    using device::AdaGrad, device::Adam, device::Lamb, device::Lars, device::Sgd;
+    using ops::AdaGrad, ops::Adam, ops::Lamb, ops::Lars, ops::Sgd;
     std::vector<Steps> all;
     for (const bool nesterov : {false, true}) {
         for (const bool corrected : {false, true}) {
@@ -189,7 +189,7 @@ TEST_P(OptimizerKernels, ChangeNothingAfterAnOverflow) {
 
 TEST_P(OptimizerKernels, TakeMoreThanTheirGridAtOnce) {
     State got(GetParam(), 1056 * 256 * 8 + 1029, contents_), twin = got;
-    const device::Sgd rule{0.9f};
+    const ops::Sgd rule{0.9f};
     sgd_step(got.arguments({}), rule, nullptr);
     reference::sgd_step(twin.arguments({}), rule, nullptr);
     expect_agreement(got, twin);
@@ -238,8 +238,8 @@ TEST_F(TrustRatioKernels, OfLarsAgreeWithTheirTwins) {
         State state(DType::f32, ranges.back().end + 15, contents_);
         for (std::int64_t i = 408; i < 416; ++i) state.gradients.set(i, 0);
         UpdateArguments arguments = state.arguments(ranges);
-        for (const device::Lars& rule :
-             {device::Lars{0.9f}, device::Lars{0.9f, false, false, 0.25f, 0.5f}}) {
+        for (const ops::Lars& rule :
+             {ops::Lars{0.9f}, ops::Lars{0.9f, false, false, 0.25f, 0.5f}}) {
             Parts got(ranges, 1 << 13), twin(ranges, 1 << 13);
             square_sums(arguments, got.view(), nullptr);
             lars_ratios(arguments, rule, got.view(), got.ratios.data(), nullptr);
@@ -258,7 +258,7 @@ TEST_F(TrustRatioKernels, OfLarsAgreeWithTheirTwins) {
 TEST_F(TrustRatioKernels, OfLambAgreeWithTheirTwins) {
     const std::vector<UpdateRange> large{{0, 50003, true, true}};
     for (const auto& ranges : {kRanges, large}) {
-        const device::Lamb rule{0.5, 0.75, 0.125};
+        const ops::Lamb rule{0.5, 0.75, 0.125};
         State state(DType::f32, ranges.back().end + 15, contents_), twin_state = state;
         const State before = state;
         Parts got(ranges, 1 << 13), twin(ranges, 1 << 13);
@@ -283,7 +283,7 @@ TEST_F(TrustRatioKernels, AreOneWhereANormIsZero) {
     const UpdateArguments arguments = state.arguments(ranges);
     Parts parts(ranges, 64);
     square_sums(arguments, parts.view(), nullptr);
-    lars_ratios(arguments, device::Lars{0.9f}, parts.view(), parts.ratios.data(), nullptr);
+    lars_ratios(arguments, ops::Lars{0.9f}, parts.view(), parts.ratios.data(), nullptr);
     EXPECT_EQ(parts.ratios, (std::vector<float>{1, 1}));
     lamb_ratios(arguments, parts.view(), parts.ratios.data(), nullptr);
     EXPECT_EQ(parts.ratios, (std::vector<float>{1, 1}));
@@ -294,7 +294,7 @@ TEST_F(TrustRatioKernels, OfLambMoveNothingAfterAnOverflow) {
     state.numbers.finite = 0;
     const State before = state;
     Parts parts(kRanges, 64);
-    lamb_moments(state.arguments(kRanges), device::Lamb{}, parts.view(), nullptr);
+    lamb_moments(state.arguments(kRanges), ops::Lamb{}, parts.view(), nullptr);
     EXPECT_TRUE(same(state.first, before.first));
     EXPECT_TRUE(same(state.second, before.second));
 }

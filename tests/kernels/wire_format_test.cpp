@@ -6,13 +6,15 @@
 #include <gtest/gtest.h>
 #include <wire_format.hpp>
 
+#include <hpcai/comm/wire_format.hpp>
+
 #include "kernels/buffer.hpp"
 
 /// The twins of these kernels are comm::encode and its like, which tests/comm holds against fp64.
 namespace hpcai::kernels {
 namespace {
 
-using comm::WireFormat;
+using tensor::WireFormat;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -82,7 +84,9 @@ TEST_P(WireKernels, KeepTheResidualsOfTheirTwins) {
 INSTANTIATE_TEST_SUITE_P(, WireKernels,
                          testing::Values(WireFormat::fp32, WireFormat::bf16, WireFormat::fp16,
                                          WireFormat::int8),
-                         [](const auto& format) { return std::string(name_of(format.param)); });
+                         [](const auto& format) {
+                             return std::string(comm::name_of(format.param));
+                         });
 
 TEST(ErrorFeedback, IsForgottenAfterAStepWithASumThatIsNotFinite) {
     for (const float last : {1.0F, kInfinity, -kInfinity, std::nanf("")}) {

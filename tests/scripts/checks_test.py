@@ -53,6 +53,17 @@ class Layers(unittest.TestCase):
         self.accepts({"docs/layers.txt": "device:\n", "src/device/cuda/a.cpp": "#include <cudnn_ops.h>\n"})
         self.refuses({"src/ops/a.cpp": "#include <cudnn_ops.h>\n"}, "cudnn_ops.h belongs in device/cuda")
 
+    def test_the_folder_of_kernels_is_a_module(self):
+        layers = {"docs/layers.txt": "ops:\nkernels: ops\ndevice: ops kernels\ncomm: ops device\n"}
+        self.accepts({**layers, "kernels/a.cu": '#include "a.hpp"\n#include <hpcai/ops/a.hpp>\n', "kernels/a.hpp": "",
+                      "src/device/a.cpp": '#include "kernels/a.hpp"\n'})
+        for module in ("device", "comm"):
+            self.refuses({**layers, "kernels/a.cu": f"\n#include <hpcai/{module}/a.hpp>\n"},
+                         f"kernels/a.cu:2: kernels may not include {module}")
+        self.refuses({**layers, "src/comm/a.cpp": '#include "kernels/a.hpp"\n'}, "comm may not include kernels")
+        self.refuses({**layers, "kernels/a.hpp": '#include "b.cuh"\n', "kernels/b.cuh": '#include "a.hpp"\n'},
+                     "these 2 include each other in a circle: kernels/a kernels/b")
+
     def test_a_layer_may_not_name_one_above_it(self):
         self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
 

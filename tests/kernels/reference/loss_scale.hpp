@@ -8,13 +8,15 @@
 
 namespace hpcai::kernels::reference {
 
-inline void check_finite(const float* gradients, std::int64_t count, StepScalars* numbers, Stream) {
+inline void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+                         Stream) {
     const bool all =
         std::all_of(gradients, gradients + count, [](float value) { return std::isfinite(value); });
     if (!all) numbers->finite = 0;
 }
 
-inline void update_loss_scale(const LossScalePolicy& policy, StepScalars* numbers, Stream) {
+inline void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+                              Stream) {
     const bool good = numbers->finite != 0;
     numbers->good_steps = good ? numbers->good_steps + 1 : 0;
     numbers->skipped_steps += good ? 0 : 1;

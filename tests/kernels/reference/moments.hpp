@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/step_scalars.hpp"
+#include <hpcai/ops/step_scalars.hpp>
 
 namespace hpcai::kernels::reference {
 
@@ -11,7 +11,7 @@ namespace hpcai::kernels::reference {
 class Moments {
 public:
     template <typename Rule>
-    Moments(const Rule& rule, const StepScalars& numbers)
+    Moments(const Rule& rule, const ops::StepScalars& numbers)
         : beta1_(rule.beta1),
           beta2_(rule.beta2),
           epsilon_(rule.epsilon),

@@ -62,15 +62,15 @@ void momentum_step(const UpdateArguments& of, const Rule& rule) {
     });
 }
 
-inline void sgd_step(const UpdateArguments& arguments, const device::Sgd& rule, Stream) {
+inline void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream) {
     momentum_step(arguments, rule);
 }
 
-inline void lars_step(const UpdateArguments& arguments, const device::Lars& rule, Stream) {
+inline void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream) {
     momentum_step(arguments, rule);
 }
 
-inline void adam_step(const UpdateArguments& of, const device::Adam& rule, Stream) {
+inline void adam_step(const UpdateArguments& of, const ops::Adam& rule, Stream) {
     const double rate = of.numbers->learning_rate;
     const Moments moments(rule, *of.numbers);
     over_elements(of, [&](Element& at) {
@@ -84,7 +84,7 @@ inline void adam_step(const UpdateArguments& of, const device::Adam& rule, Strea
     });
 }
 
-inline void adagrad_step(const UpdateArguments& of, const device::AdaGrad& rule, Stream) {
+inline void adagrad_step(const UpdateArguments& of, const ops::AdaGrad& rule, Stream) {
     over_elements(of, [&](Element& at) {
         at.gradient += at.weight_decay * at.weight;
         at.states[0] += at.gradient * at.gradient;
@@ -93,7 +93,7 @@ inline void adagrad_step(const UpdateArguments& of, const device::AdaGrad& rule,
     });
 }
 
-inline void lamb_step(const UpdateArguments& of, const device::Lamb& rule, Stream) {
+inline void lamb_step(const UpdateArguments& of, const ops::Lamb& rule, Stream) {
     const Moments moments(rule, *of.numbers);
     over_elements(of, [&](Element& at) {
         const double move =

@@ -49,8 +49,8 @@ inline void square_sums(const UpdateArguments& of, const UpdateParts& parts, Str
     }
 }
 
-inline void lamb_moments(const UpdateArguments& of, const device::Lamb& rule,
-                         const UpdateParts& parts, Stream) {
+inline void lamb_moments(const UpdateArguments& of, const ops::Lamb& rule, const UpdateParts& parts,
+                         Stream) {
     if (of.numbers->finite == 0) return;
     const Moments moments(rule, *of.numbers);
     for (std::int64_t part = 0; part < parts.count; ++part) {
@@ -67,8 +67,8 @@ inline void lamb_moments(const UpdateArguments& of, const device::Lamb& rule,
     }
 }
 
-inline void lars_ratios(const UpdateArguments& of, const device::Lars& rule,
-                        const UpdateParts& parts, float* ratios, Stream) {
+inline void lars_ratios(const UpdateArguments& of, const ops::Lars& rule, const UpdateParts& parts,
+                        float* ratios, Stream) {
     set_ratios(of, parts, ratios, rule.trust_coefficient,
                [&](const UpdateRange& range, double parameters, double gradients) {
                    const double weight_decay = range.decays ? of.weight_decay : 0;
