@@ -2,9 +2,42 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/keys.hpp>
 
-#include "key_builder.hpp"
+#include "section_keys.hpp"
 
 namespace hpcai::config {
+namespace {
+
+/// A section and the functions that make its keys, in the order in which they are printed.
+struct SectionRows {
+    Section section;
+    std::vector<std::vector<Key> (*)()> makers;
+};
+
+std::vector<SectionRows> table_of_sections() {
+    return {
+        {{"run", "What this run is called, where it writes and how it may be ranked."},
+         {run_keys, run_lifecycle_keys}},
+        {{"submission",
+          "Who hands the result in, and the nine layers of the system in words; a ranking needs "
+          "all but contact."},
+         {submission_keys}},
+        {{"workload", "What is trained: model, picture format, target quality and length."},
+         {workload_keys}},
+        {{"detector", "Sizes of the detector, where workload.model is one."}, {detector_keys}},
+        {{"bagging", "How many base models there are, what each is trained on and how they vote."},
+         {bagging_keys}},
+        {{"parallel", "How the ranks of one base model share its training."}, {parallel_keys}},
+        {{"data", "Where the samples come from and how they are prepared."},
+         {data_source_keys, data_preparation_keys, data_feeding_keys}},
+        {{"training", "The recipe: batch, optimizer, learning rate, regularization and precision."},
+         {batch_and_rate_keys, optimizer_keys, engine_keys}},
+        {{"communication", "How the ranks of one base model exchange gradients."},
+         {communication_keys}},
+        {{"device", "What each rank computes on."}, {device_keys}},
+    };
+}
+
+}  // namespace
 
 bool Bounds::contain(double value) const noexcept {
     const bool high_enough = minimum_is_legal ? value >= minimum : value > minimum;
@@ -13,30 +46,24 @@ bool Bounds::contain(double value) const noexcept {
 }
 
 const std::vector<Section>& sections() {
-    static const std::vector<Section> table = {
-        {"run", "What this run is called, where it writes and how it may be ranked."},
-        {"submission",
-         "Who hands the result in, and the nine layers of the system in words; a ranking needs all "
-         "but contact."},
-        {"workload", "What is trained: model, picture format, target quality and length."},
-        {"detector", "Sizes of the detector, where workload.model is one."},
-        {"bagging", "How many base models there are, what each is trained on and how they vote."},
-        {"parallel", "How the ranks of one base model share its training."},
-        {"data", "Where the samples come from and how they are prepared."},
-        {"training", "The recipe: batch, optimizer, learning rate, regularization and precision."},
-        {"communication", "How the ranks of one base model exchange gradients."},
-        {"device", "What each rank computes on."},
-    };
+    static const std::vector<Section> table = [] {
+        std::vector<Section> all;
+        for (const SectionRows& rows : table_of_sections()) all.push_back(rows.section);
+        return all;
+    }();
     return table;
 }
 
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = [] {
         std::vector<Key> all;
-        for (auto make :
-             {run_keys, submission_keys, workload_keys, detector_keys, bagging_keys, parallel_keys,
-              data_keys, training_keys, communication_keys, device_keys}) {
-            for (Key& key : make()) all.push_back(std::move(key));
+        for (const auto& [section, makers] : table_of_sections()) {
+            for (const auto make : makers) {
+                for (Key& key : make()) {
+                    key.section = section.name;
+                    all.push_back(std::move(key));
+                }
+            }
         }
         return all;
     }();

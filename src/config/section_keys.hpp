@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <hpcai/config/key.hpp>
+
+/// The rows of the key table: each binds a name to a member of one section's struct.
+namespace hpcai::config {
+
+inline constexpr double kMaxInt = std::numeric_limits<int>::max();
+
+/// Legal values of a number, or of each number of a list, and their unit.
+struct Range {
+    Bounds bounds;
+    const char* unit = "";
+};
+
+constexpr Range between(double minimum, double maximum, const char* unit = "") {
+    return {{minimum, maximum, true, true}, unit};
+}
+constexpr Range above_up_to(double minimum, double maximum, const char* unit = "") {
+    return {{minimum, maximum, false, true}, unit};
+}
+constexpr Range from_below(double minimum, double maximum, const char* unit = "") {
+    return {{minimum, maximum, true, false}, unit};
+}
+
+/// The type of a key that is bound to a member of type T; std::optional adds `auto`.
+template <typename T>
+inline constexpr KeyType kKeyType = KeyType::integer;
+template <>
+inline constexpr KeyType kKeyType<bool> = KeyType::boolean;
+template <>
+inline constexpr KeyType kKeyType<double> = KeyType::number;
+template <>
+inline constexpr KeyType kKeyType<std::string> = KeyType::text;
+template <>
+inline constexpr KeyType kKeyType<std::vector<int>> = KeyType::integer_list;
+template <>
+inline constexpr KeyType kKeyType<std::vector<double>> = KeyType::number_list;
+template <>
+inline constexpr KeyType kKeyType<std::vector<std::string>> = KeyType::text_list;
+template <typename T>
+inline constexpr KeyType kKeyType<std::optional<T>> = kKeyType<T>;
+
+template <typename T>
+inline constexpr bool kIsOptional = false;
+template <typename T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <typename T>
+Value to_value(const T& member) {
+    if constexpr (kIsOptional<T>) {
+        return member ? to_value(*member) : Automatic{};
+    } else if constexpr (kKeyType<T> == KeyType::integer) {
+        return static_cast<std::int64_t>(member);
+    } else {
+        return member;
+    }
+}
+
+template <typename T>
+void assign(T& member, const Value& value) {
+    if constexpr (kIsOptional<T>) {
+        member.reset();
+        if (!std::holds_alternative<Automatic>(value)) assign(member.emplace(), value);
+    } else if constexpr (kKeyType<T> == KeyType::integer) {
+        member = static_cast<T>(std::get<std::int64_t>(value));
+    } else {
+        member = std::get<T>(value);
+    }
+}
+
+/// Makes the keys of one section, a member of Config. The keys do not have its name yet.
+template <auto kSection>
+class SectionKeys {
+    using Struct = std::remove_reference_t<decltype(std::declval<Config&>().*kSection)>;
+
+public:
+    template <typename T>
+    Key operator()(std::string name, T Struct::*member, std::string meaning) const {
+        return (*this)(std::move(name), member, Range{}, std::move(meaning));
+    }
+
+    template <typename T>
+    Key operator()(std::string name, T Struct::*member, Range range, std::string meaning) const {
+        Key key;
+        key.name = std::move(name);
+        key.type = kKeyType<T>;
+        key.meaning = std::move(meaning);
+        key.unit = range.unit;
+        key.bounds = range.bounds;
+        key.may_be_auto = kIsOptional<T>;
+        key.get = [member](const Config& config) { return to_value(config.*kSection.*member); };
+        key.set = [member](Config& config, const Value& value) {
+            assign(config.*kSection.*member, value);
+        };
+        return key;
+    }
+
+    /// A key whose values are all enumerators of Enum, under their names in YAML.
+    template <typename Enum>
+    Key operator()(std::string name, Enum Struct::*member,
+                   std::initializer_list<std::pair<Enum, std::string>> choices,
+                   std::string meaning) const {
+        using Choice = std::pair<Enum, std::string>;
+        Key key;
+        key.name = std::move(name);
+        key.type = KeyType::choice;
+        key.meaning = std::move(meaning);
+        for (const Choice& choice : choices) key.choices.push_back(choice.second);
+        key.get = [member, table = std::vector(choices)](const Config& config) -> Value {
+            return std::ranges::find(table, config.*kSection.*member, &Choice::first)->second;
+        };
+        key.set = [member, table = std::vector(choices)](Config& config, const Value& value) {
+            const auto& word = std::get<std::string>(value);
+            config.*kSection.*member = std::ranges::find(table, word, &Choice::second)->first;
+        };
+        return key;
+    }
+};
+
+std::vector<Key> run_keys();
+std::vector<Key> run_lifecycle_keys();
+std::vector<Key> submission_keys();
+std::vector<Key> workload_keys();
+std::vector<Key> detector_keys();
+std::vector<Key> bagging_keys();
+std::vector<Key> parallel_keys();
+std::vector<Key> data_source_keys();
+std::vector<Key> data_preparation_keys();
+std::vector<Key> data_feeding_keys();
+std::vector<Key> batch_and_rate_keys();
+std::vector<Key> optimizer_keys();
+std::vector<Key> engine_keys();
+std::vector<Key> communication_keys();
+std::vector<Key> device_keys();
+
+}  // namespace hpcai::config
