@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "faster_rcnn.hpp"
+
 #include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
-
-#include <hpcai/models/faster_rcnn.hpp>
 
 #include "layers.hpp"
 

@@ -6,7 +6,8 @@
 #include <string>
 
 #include <hpcai/graph/graph.hpp>
-#include <hpcai/models/backbone.hpp>
+
+#include "backbone.hpp"
 
 namespace hpcai::models {
 

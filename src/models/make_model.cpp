@@ -2,10 +2,11 @@
 #include <algorithm>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/models/faster_rcnn.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/models/resnet50.hpp>
-#include <hpcai/models/segmentation_net.hpp>
+
+#include "faster_rcnn.hpp"
+#include "resnet50.hpp"
+#include "segmentation_net.hpp"
 
 namespace hpcai::models {
 namespace {

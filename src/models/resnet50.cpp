@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
+#include "resnet50.hpp"
 
-#include <hpcai/models/resnet50.hpp>
+#include <utility>
 
 #include "layers.hpp"
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "segmentation_net.hpp"
+
 #include <array>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/models/segmentation_net.hpp>
 
 #include "layers.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "models/faster_rcnn.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/graph/fuse_for.hpp>
-#include <hpcai/models/faster_rcnn.hpp>
 
 #include "device/device_rows.hpp"
 #include "support/network_runner.hpp"

@@ -7,13 +7,13 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/metrics/ledger.hpp>
-#include <hpcai/models/resnet50.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 #include "launch.hpp"
+#include "models/resnet50.hpp"
 
 /// A run of two groups whose every setting differs from the default, beside the same training put
 /// together here from the modules: which seed, bag, order, initial weights and settings each group

@@ -11,8 +11,8 @@
 #include <hpcai/base/philox.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
-#include <hpcai/models/faster_rcnn.hpp>
 
+#include "models/faster_rcnn.hpp"
 #include "support/optimizer_steps.hpp"
 
 namespace hpcai::models {

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/models/resnet50.hpp>
-
+#include "models/resnet50.hpp"
 #include "support/largest_error.hpp"
 #include "support/network_runner.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "models/resnet50.hpp"
+
 #include <map>
 #include <set>
 #include <string>
@@ -7,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/models/resnet50.hpp>
 
 namespace hpcai::models {
 namespace {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "models/segmentation_net.hpp"
+
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <hpcai/config/reader.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/models/segmentation_net.hpp>
 
 #include "support/network_runner.hpp"
 

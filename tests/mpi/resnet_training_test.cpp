@@ -12,10 +12,10 @@
 #include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/device/cpu_device.hpp>
-#include <hpcai/models/resnet50.hpp>
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/trainer.hpp>
 
+#include "models/resnet50.hpp"
 #include "support/largest_error.hpp"
 #include "world.hpp"
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <hpcai/graph/network.hpp>
-#include <hpcai/models/faster_rcnn.hpp>
 
 #include "device/device_rows.hpp"
 #include "faster_rcnn_formula.hpp"
+#include "models/faster_rcnn.hpp"
 #include "reference_file.hpp"
 
 namespace hpcai::parity {

@@ -14,10 +14,10 @@
 
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
-#include <hpcai/models/resnet50.hpp>
 
 #include "device/device_rows.hpp"
 #include "formula.hpp"
+#include "models/resnet50.hpp"
 
 namespace hpcai::parity {
 

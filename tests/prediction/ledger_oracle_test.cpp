@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/metrics/ledger.hpp>
-#include <hpcai/models/resnet50.hpp>
 
+#include "models/resnet50.hpp"
 #include "support/counting_oracle.hpp"
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"

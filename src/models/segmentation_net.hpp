@@ -5,7 +5,8 @@
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/graph.hpp>
-#include <hpcai/models/backbone.hpp>
+
+#include "backbone.hpp"
 
 namespace hpcai::models {
 
