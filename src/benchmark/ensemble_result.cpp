@@ -2,7 +2,7 @@
 #include "ensemble_result.hpp"
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/records/json.hpp>
 
@@ -12,8 +12,7 @@ EnsembleResult combine_members(const group::Workload& workload, const group::Gro
                                comm::Communicator& leaders) {
     const Stopwatch watch;
     EnsembleResult ensemble;
-    for (const std::string& text :
-         context::gather_strings(leaders, records::to_json(mine.result))) {
+    for (const std::string& text : comm::gather_strings(leaders, records::to_json(mine.result))) {
         ensemble.score.members.push_back(records::from_json<GroupResult>(text, "record.json"));
     }
     ensemble.predictions = workload.combine(mine, leaders, ensemble.score.quality);

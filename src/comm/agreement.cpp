@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -7,6 +6,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
 
@@ -32,17 +32,9 @@ void collective_try(Communicator& ranks, const std::function<void()>& part) {
     if (ranks_from_failure[0] == 0.0) return;
 
     const int lowest = ranks.size() - static_cast<int>(ranks_from_failure[0]);
-    std::array<int, 1> code{mine ? static_cast<int>(mine->code()) : 0};
-    std::vector<std::byte> message;
-    if (mine) {
-        const std::span<const char> text(mine->what(), std::string_view(mine->what()).size());
-        std::ranges::copy(std::as_bytes(text), std::back_inserter(message));
-    }
-    ranks.broadcast(std::as_writable_bytes(std::span(code)), lowest);
-    broadcast_bytes(ranks, message, lowest);
-    std::string text(message.size(), '\0');
-    std::ranges::copy(message, std::as_writable_bytes(std::span(text)).begin());
-    throw Error(static_cast<ExitCode>(code[0]), text);
+    ExitCode code = mine ? mine->code() : ExitCode::ok;
+    ranks.broadcast(std::as_writable_bytes(std::span(&code, 1)), lowest);
+    throw Error(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
 }
 
 void broadcast_bytes(Communicator& ranks, std::vector<std::byte>& bytes, int root) {

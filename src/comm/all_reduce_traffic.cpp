@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <hpcai/comm/all_reduce_traffic.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
 
@@ -144,12 +145,9 @@ AllReduceTraffic gather_traffic(Communicator& group, int node, const SentBytes& 
         std::int64_t node;
         SentBytes sent;
     };
-    const OfRank mine{node, sent};
-    std::vector<OfRank> all(static_cast<std::size_t>(group.size()));
-    group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
     AllReduceTraffic most;
     std::map<std::int64_t, std::int64_t> out_of_node;
-    for (const OfRank& rank : all) {
+    for (const OfRank& rank : all_gather(group, OfRank{node, sent})) {
         most.sent = std::max(most.sent, rank.sent.all);
         most.between_nodes = std::max(most.between_nodes, rank.sent.to_other_nodes);
         out_of_node[rank.node] += rank.sent.to_other_nodes;

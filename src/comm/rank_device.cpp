@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/rank_device.hpp>
 
 namespace hpcai::comm {
@@ -22,7 +22,6 @@ struct Message {
     std::array<char, 64> uuid{};
     std::int32_t nccl_version = 0;
 };
-static_assert(std::is_trivially_copyable_v<Message>);
 
 template <std::size_t N>
 void write(std::array<char, N>& to, std::string_view text) {
@@ -53,11 +52,8 @@ std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevic
     write(message.host, mine.host);
     write(message.uuid, mine.uuid);
     message.nccl_version = mine.nccl_version;
-    std::vector<Message> messages(static_cast<std::size_t>(ranks.size()));
-    ranks.all_gather(std::as_bytes(std::span(&message, 1)),
-                     std::as_writable_bytes(std::span(messages)));
     std::vector<RankDevice> devices;
-    for (const Message& one : messages) {
+    for (const Message& one : all_gather(ranks, message)) {
         devices.push_back({one.host.data(), one.uuid.data(), one.nccl_version});
     }
     return devices;

@@ -3,23 +3,21 @@
 #include <type_traits>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 
 namespace hpcai::evaluation {
 namespace {
 
-constexpr int kReceivingRank = 0;
 constexpr int kExchangeTag = 3;
-constexpr int kResultTag = 4;
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
-static_assert(std::is_trivially_copyable_v<Detection>);
 
-/// One value of every rank.
+/// Returns the values of every rank, one rank after the other. All have equally many.
 template <typename T>
-std::vector<T> gather(comm::Communicator& ranks, std::span<const T> mine) {
+std::vector<T> all_gather(comm::Communicator& ranks, const std::vector<T>& mine) {
     std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks.size()));
-    ranks.all_gather(std::as_bytes(mine), std::as_writable_bytes(std::span(all)));
+    ranks.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     return all;
 }
 
@@ -49,7 +47,7 @@ bool is_legal(const Member& member, std::int64_t images) {
 
 /// Every rank's number of models.
 std::vector<std::int64_t> agree(comm::Communicator& ranks, const Terms& mine) {
-    const std::vector<Terms> all = gather(ranks, std::span(&mine, 1));
+    const std::vector<Terms> all = comm::all_gather(ranks, mine);
     std::vector<std::int64_t> models;
     std::int64_t sum = 0;
     for (const Terms& terms : all) {
@@ -70,7 +68,7 @@ std::vector<double> gather_weights(comm::Communicator& ranks, std::span<const Me
     const auto width = static_cast<std::size_t>(*std::ranges::max_element(models));
     std::vector<double> padded(width);
     std::ranges::transform(mine, padded.begin(), &Member::weight);
-    const std::vector<double> all = gather(ranks, std::span<const double>(padded));
+    const std::vector<double> all = all_gather(ranks, padded);
     std::vector<double> weights;
     for (std::size_t rank = 0; rank < models.size(); ++rank) {
         const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * width);
@@ -86,7 +84,7 @@ public:
         : size_(sent.size()) {
         std::vector<std::int64_t> mine;
         for (const auto& records : sent) mine.push_back(static_cast<std::int64_t>(records.size()));
-        counts_ = gather(ranks, std::span<const std::int64_t>(mine));
+        counts_ = all_gather(ranks, mine);
     }
     std::size_t records(std::size_t from, std::size_t to) const {
         return static_cast<std::size_t>(counts_[from * size_ + to]);
@@ -167,23 +165,6 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
-/// Appends every rank's `mine` to rank 0's `all`, in order.
-void collect(comm::Communicator& ranks, const std::vector<Detection>& mine,
-             std::vector<Detection>& all) {
-    const auto count = static_cast<std::int64_t>(mine.size());
-    const std::vector<std::int64_t> counts = gather(ranks, std::span(&count, 1));
-    if (ranks.rank() != kReceivingRank) {
-        ranks.send(std::as_bytes(std::span(mine)), kReceivingRank, kResultTag);
-        return;
-    }
-    all.insert(all.end(), mine.begin(), mine.end());
-    for (int rank = 1; rank < ranks.size(); ++rank) {
-        const std::size_t before = all.size();
-        all.resize(before + static_cast<std::size_t>(counts[rank]));
-        ranks.receive(std::as_writable_bytes(std::span(all).subspan(before)), rank, kResultTag);
-    }
-}
-
 }  // namespace
 
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
@@ -208,7 +189,9 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
             start += std::min(chunk_images, images - start);
             sent.push_back(deck.take(start));
         }
-        collect(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options), result);
+        const std::vector<Detection> fused =
+            comm::gather(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options));
+        result.insert(result.end(), fused.begin(), fused.end());
     }
     return result;
 }

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 
 #include "votes.hpp"
@@ -113,26 +114,14 @@ std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,
                                                std::span<const std::int32_t> labels,
                                                MemberBootstrap bootstrap) {
-    constexpr int kTag = 3;
     const auto rows = static_cast<std::size_t>(bootstrap.chunk_rows());
     const std::size_t samples = labels.size();
     const std::size_t width = samples == 0 ? 0 : probabilities.size() / samples;
-    std::vector<float> all;
     for (std::size_t first = 0; first < samples; first += rows) {
         const std::size_t count = std::min(rows, samples - first);
         const auto mine = probabilities.subspan(first * width, count * width);
-        if (members.rank() != 0) {
-            members.send(std::as_bytes(mine), 0, kTag);
-            continue;
-        }
-        all.assign(mine.begin(), mine.end());
-        all.resize(mine.size() * static_cast<std::size_t>(members.size()));
-        for (int rank = 1; rank < members.size(); ++rank) {
-            const auto part =
-                std::span(all).subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
-            members.receive(std::as_writable_bytes(part), rank, kTag);
-        }
-        bootstrap.add(all, labels.subspan(first, count));
+        const auto all = comm::gather(members, std::vector<float>(mine.begin(), mine.end()));
+        if (members.rank() == 0) bootstrap.add(all, labels.subspan(first, count));
     }
     return bootstrap.interval();
 }

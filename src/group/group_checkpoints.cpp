@@ -14,7 +14,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/launch_file.hpp>
 
@@ -38,14 +38,6 @@ std::int64_t microseconds_since_1970() {
     return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-template <typename T>
-void broadcast(comm::Communicator& group, std::vector<T>& values) {
-    std::int64_t count = std::ssize(values);
-    group.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
-    values.resize(static_cast<std::size_t>(count));
-    if (count > 0) group.broadcast(std::as_writable_bytes(std::span(values)), 0);
-}
-
 }  // namespace
 
 /// What a rank has found of a checkpoint.
@@ -62,10 +54,9 @@ GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Com
       watch_(watch),
       content_(std::move(content)),
       place_{results::checkpoint_directory(context.output, context.place.group),
-             results::config_digest(context.config), group.rank(), group.size()} {
-    std::vector<std::int64_t> program{microseconds_since_1970()};
-    broadcast(group_, program);
-    program_ = program.front();
+             results::config_digest(context.config), group.rank(), group.size()},
+      program_(microseconds_since_1970()) {
+    group_.broadcast(std::as_writable_bytes(std::span(&program_, 1)), 0);
 }
 
 std::int64_t GroupCheckpoints::sum(std::int64_t mine) {
@@ -107,7 +98,7 @@ bool GroupCheckpoints::was_whole(std::int64_t step) {
 /// In the group's log, of which no other rank has any.
 void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
     constexpr std::size_t kMaxNamed = 4;
-    std::vector<std::string> failures = context::gather_strings(group_, attempt.failure);
+    std::vector<std::string> failures = comm::gather_strings(group_, attempt.failure);
     if (group_.rank() != 0) return;
     std::erase(failures, "");
     if (failures.empty()) failures.emplace_back("it is not whole on all ranks");
@@ -139,7 +130,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     comm::collective_try(group_, [&] {
         if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
     });
-    broadcast(group_, steps);
+    steps = comm::broadcast(group_, std::move(steps));
     training::Snapshot beginning;
     trainer.save(beginning);
     content_.save(beginning);

@@ -91,7 +91,7 @@ private:
     GroupWatch& watch_;
     CheckpointContent content_;
     training::CheckpointPlace place_;
-    std::int64_t program_ = 0;
+    std::int64_t program_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> being_written_, last_whole_;
     std::int64_t next_look_ = 0, last_look_ = 0;

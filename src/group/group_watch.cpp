@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
@@ -39,16 +40,10 @@ std::filesystem::path flights_of(const context::RunContext& context) {
 
 GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& group,
                        training::FlightRecorder& recorder)
-    : context_(context),
-      group_(group),
-      recorder_(recorder),
-      processes_(static_cast<std::size_t>(group.size())),
-      watchdog_(settings()) {
+    : context_(context), group_(group), recorder_(recorder), watchdog_(settings()) {
     std::error_code error;
     std::filesystem::remove(file_of(group.rank()), error);
-    const ProcessId mine = this_process();
-    group.all_gather(std::as_bytes(std::span(&mine, 1)),
-                     std::as_writable_bytes(std::span(processes_)));
+    processes_ = comm::all_gather(group, this_process());
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_here = context.controller.place(world_rank).node == context.place.node;

@@ -2,12 +2,12 @@
 #include "split_by_shard.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <numeric>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 
 namespace hpcai::group {
@@ -38,9 +38,7 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
                                                    comm::Communicator& group) {
     const plan::Layout& layout = context.controller.layout();
     if (layout.slices() == 1) return nullptr;
-    const std::array<std::uint64_t, 1> mine{fingerprint_of_layout(resources)};
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(group.size()));
-    group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+    const auto all = comm::all_gather(group, fingerprint_of_layout(resources));
     require(std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
             "parallel.mode {} needs ranks that keep activations in one layout, and those of "
             "group {} do not; try device.layout: channels_last",

@@ -7,6 +7,7 @@
 #include <span>
 
 #include <hpcai/base/process_memory.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/report/ranks_csv.hpp>
 #include <hpcai/report/steps_csv.hpp>
@@ -16,7 +17,6 @@
 namespace hpcai::group {
 namespace {
 
-constexpr int kTraceTag = 8196;  // beside those of the messages between stages and parts
 constexpr std::size_t kAlignments = 9;
 
 /// A rank's numbers, as one message.
@@ -44,13 +44,6 @@ RankRecord unpack(const Message& message) {
     return record;
 }
 
-template <typename T>
-std::vector<T> gather(comm::Communicator& group, const T& mine) {
-    std::vector<T> all(static_cast<std::size_t>(group.size()));
-    group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-    return all;
-}
-
 int world_rank_of(const context::RunContext& context, int group_rank) {
     return context.controller.world_rank_of(context.place.group, group_rank);
 }
@@ -58,7 +51,7 @@ int world_rank_of(const context::RunContext& context, int group_rank) {
 std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::Communicator& group,
                                      const RankRecord& mine) {
     std::vector<RankRecord> ranks;
-    for (const Message& message : gather(group, pack(mine))) {
+    for (const Message& message : comm::all_gather(group, pack(mine))) {
         RankRecord& rank = ranks.emplace_back(unpack(message));
         rank.group_rank = static_cast<int>(std::ssize(ranks)) - 1;
         rank.world_rank = world_rank_of(context, rank.group_rank);
@@ -88,7 +81,7 @@ double offset_to_leader(comm::Communicator& group, const std::function<double()>
         group.barrier();
         reading = now();
     }
-    const auto leader = gather(group, mine).front();
+    const auto leader = comm::all_gather(group, mine).front();
     std::array<double, kAlignments> offsets{};
     std::ranges::transform(leader, mine, offsets.begin(), std::minus<>());
     std::ranges::sort(offsets);
@@ -105,17 +98,8 @@ std::string gather_trace(const context::RunContext& context, comm::Communicator&
     trace.events = steps.trace().events();
     const std::string mine =
         report::trace_events(trace, offset_to_leader(group, [&] { return steps.now(); }));
-    const std::vector<std::size_t> sizes = gather(group, mine.size());
-    if (group.rank() != 0) {
-        group.send(std::as_bytes(std::span(mine)), 0, kTraceTag);
-        return {};
-    }
-    std::vector<std::string> all{mine};
-    for (int rank = 1; rank < group.size(); ++rank) {
-        std::string& text = all.emplace_back(sizes[rank], ' ');
-        group.receive(std::as_writable_bytes(std::span(text)), rank, kTraceTag);
-    }
-    return report::trace_json(all);
+    const std::vector<std::string> all = comm::gather_strings(group, mine);
+    return group.rank() == 0 ? report::trace_json(all) : "";
 }
 
 }  // namespace

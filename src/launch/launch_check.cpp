@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
 #include <hpcai/launch/environment.hpp>
 
@@ -11,9 +11,9 @@ namespace hpcai::launch {
 
 std::string check_programs(comm::StartUp& start_up) {
     const std::string mine = binary_digest();
-    const auto programs = context::all_gather_strings(start_up.everyone(), mine);
-    const auto libraries =
-        context::all_gather_strings(start_up.everyone(), comm::MpiWorld::library_version());
+    comm::Communicator& everyone = start_up.everyone();
+    const auto programs = comm::all_gather_strings(everyone, mine);
+    const auto libraries = comm::all_gather_strings(everyone, comm::MpiWorld::library_version());
     std::vector<RankHealth> ranks(programs.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         ranks[rank].host = start_up.hostnames()[rank];

@@ -8,9 +8,9 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/context/rank_strings.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/launch/prepare_run.hpp>
@@ -176,14 +176,12 @@ config::Config agree_on_config(const context::RunRequest& request, comm::Communi
         effective = config::to_yaml(
             config::parse(yaml, path.empty() ? "defaults" : path, request.overrides));
     });
-    return config::parse(context::broadcast_string(everyone, effective), request.config_path, {});
+    return config::parse(comm::broadcast(everyone, effective), request.config_path, {});
 }
 
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone) {
-    std::vector<std::uint64_t> sets(node_of_world_rank.size());
-    everyone.all_gather(std::as_bytes(std::span(&cores.allowed_set, 1)),
-                        std::as_writable_bytes(std::span(sets)));
+    const auto sets = comm::all_gather(everyone, cores.allowed_set);
     const int node = node_of_world_rank[everyone.rank()];
     int sharing = 0;
     for (std::size_t rank = 0; rank < sets.size(); ++rank) {
@@ -195,13 +193,13 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
                         context::RepeatedRuns& series) {
     comm::Communicator& everyone = start_up.everyone();
-    const std::string started = context::broadcast_string(everyone, utc_now());
+    const std::string started = comm::broadcast(everyone, utc_now());
     const std::string program_sha256 = check_programs(start_up);
     std::optional<Resumption> resumption;
     if (!request.resume.empty()) resumption = agree_on_resumption(request, everyone);
     if (!series.config) {
         series.config = agree_on_config(request, everyone);
-        series.folder = context::broadcast_string(everyone, output_of(request, series.config->run));
+        series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
     }
     const config::Config config = config_of(series);
     const fs::path output = output_of(series);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rank_facts.hpp"
 
-#include <span>
 #include <string>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::launch {
 namespace {
@@ -34,10 +34,8 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
     ensure(determinism.conditions.size() < sizeof mine.conditions, "conditions of {} letters",
            determinism.conditions.size());
     determinism.conditions.copy(mine.conditions, sizeof mine.conditions - 1);
-    std::vector<PackedFacts> all(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
     std::vector<context::RankFacts> facts;
-    for (const PackedFacts& packed : all) {
+    for (const PackedFacts& packed : comm::all_gather(everyone, mine)) {
         facts.push_back({packed.threads,
                          packed.device,
                          packed.device_uuid,

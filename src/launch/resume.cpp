@@ -7,7 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/context/rank_strings.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -41,7 +41,7 @@ void share_fact(comm::Communicator& everyone, const char* name,
                 std::map<std::string, std::string>& facts) {
     const auto found = facts.find(name);
     const std::string mine = found == facts.end() ? "" : "=" + found->second;
-    const std::string shared = context::broadcast_string(everyone, mine);
+    const std::string shared = comm::broadcast(everyone, mine);
     if (!shared.empty()) facts[name] = shared.substr(1);
 }
 
@@ -78,7 +78,7 @@ Resumption agree_on_resumption(const context::RunRequest& request, comm::Communi
                 "{}: was begun with {} ranks, got {}; start it as `{}`", request.resume, ranks,
                 everyone.size(), results::resume_command(ranks, request.resume));
     });
-    found.begun.started_utc = context::broadcast_string(everyone, found.begun.started_utc);
+    found.begun.started_utc = comm::broadcast(everyone, found.begun.started_utc);
     share_fact(everyone, kFaultsFact, found.begun.environment);
     return found;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/speed/ceiling.hpp>
 #include <hpcai/storage/file.hpp>
@@ -67,7 +69,7 @@ CeilingRecord read(const context::RunContext& context, const context::Resources&
     comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
     });
-    comm::broadcast_bytes(everyone, bytes, 0);  // any rank may come to write the record
+    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may come to write the record
     const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/replica_audit.hpp>
 
 namespace hpcai::training {
@@ -129,8 +130,7 @@ void ReplicaAudit::at_the_end(std::int64_t step) {
 }
 
 void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
-    std::vector<ReplicaHashes> all(static_cast<std::size_t>(group_.size()));
-    group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    const std::vector<ReplicaHashes> all = comm::all_gather(group_, mine);
     if (auto divergence = find_divergence(all, slices_, step)) {
         divergence->passed_before = passed_;
         wait_for_all(group_);

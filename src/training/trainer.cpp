@@ -9,6 +9,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/announced_error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/trainer.hpp>
 
 namespace hpcai::training {
@@ -224,8 +225,7 @@ void Trainer::read_results() {
 /// the cause, and the bits of NaNs may differ between ranks that hold the same.
 Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
-    std::vector<std::int64_t> lost(static_cast<std::size_t>(group_.size()));
-    group_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lost)));
+    const std::vector<std::int64_t> lost = comm::all_gather(group_, mine);
     const int my_slice = slices_[group_.rank()];
     bool by_all_replicas = true;
     for (std::size_t rank = 0; rank < lost.size(); ++rank) {

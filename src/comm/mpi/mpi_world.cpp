@@ -11,6 +11,7 @@
 
 #include <mpi.h>
 
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/comm/mpi_world.hpp>
@@ -45,18 +46,10 @@ MPI_Comm duplicate(MPI_Comm original) {
 }
 
 std::vector<std::string> gather_hostnames(Communicator& everyone) {
-    constexpr std::size_t kLength = MPI_MAX_PROCESSOR_NAME;
-    std::array<char, kLength> mine{};
+    std::array<char, MPI_MAX_PROCESSOR_NAME> mine{};
     int length = 0;
     check_mpi(MPI_Get_processor_name(mine.data(), &length), "MPI_Get_processor_name");
-    std::vector<char> all(kLength * static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-    std::vector<std::string> names;
-    for (std::size_t begin = 0; begin < all.size(); begin += kLength) {
-        const std::string_view padded(all.data() + begin, kLength);
-        names.emplace_back(padded.substr(0, padded.find('\0')));
-    }
-    return names;
+    return all_gather_strings(everyone, mine.data());
 }
 
 std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
@@ -66,11 +59,9 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
                                   MPI_INFO_NULL, &shared),
               "MPI_Comm_split_type");
     MpiCommunicator neighbours(shared, limits, kept);
-    std::array<int, 1> lowest{everyone.rank()};
-    neighbours.broadcast(std::as_writable_bytes(std::span(lowest)), 0);
-
-    std::vector<int> nodes(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(lowest)), std::as_writable_bytes(std::span(nodes)));
+    int lowest = everyone.rank();
+    neighbours.broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
+    std::vector<int> nodes = all_gather(everyone, lowest);
     std::vector<int> lowest_ranks = nodes;
     std::ranges::sort(lowest_ranks);
     const auto repeated = std::ranges::unique(lowest_ranks);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <hpcai/comm/communicator.hpp>
+
+/// Typed forms of the calls of Communicator. All are collective and throw as it does.
+namespace hpcai::comm {
+
+/// Returns `mine` of every rank, by rank.
+template <typename T>
+requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(Communicator& ranks,
+                                                                   const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(ranks.size()));
+    ranks.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+}
+
+/// Returns the values of all ranks, one rank after the other, at rank 0; nothing elsewhere. Ranks
+/// may have different numbers of values.
+template <typename T>
+requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ranks,
+                                                               std::vector<T> mine) {
+    constexpr int kTag = 1;
+    const std::vector<std::size_t> counts = all_gather(ranks, mine.size());
+    if (ranks.rank() != 0) {
+        ranks.send(std::as_bytes(std::span(mine)), 0, kTag);
+        return {};
+    }
+    std::size_t begin = mine.size();
+    mine.resize(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+        const std::span<T> part = std::span(mine).subspan(begin, counts[rank]);
+        ranks.receive(std::as_writable_bytes(part), rank, kTag);
+        begin += part.size();
+    }
+    return mine;
+}
+
+/// Returns the values of `root`, a vector or string, whose number the other ranks need not know.
+template <typename Values>
+Values broadcast(Communicator& ranks, Values mine, int root = 0) {
+    std::uint64_t count = mine.size();
+    ranks.broadcast(std::as_writable_bytes(std::span(&count, 1)), root);
+    mine.resize(count);
+    ranks.broadcast(std::as_writable_bytes(std::span(mine)), root);
+    return mine;
+}
+
+/// Returns the first 255 bytes of every rank's string, by rank.
+std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine);
+
+/// Returns every rank's whole string, by rank, at rank 0; nothing elsewhere.
+std::vector<std::string> gather_strings(Communicator& ranks, std::string_view mine);
+
+}  // namespace hpcai::comm
