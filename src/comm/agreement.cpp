@@ -37,11 +37,4 @@ void collective_try(Communicator& ranks, const std::function<void()>& part) {
     throw Error(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
 }
 
-void broadcast_bytes(Communicator& ranks, std::vector<std::byte>& bytes, int root) {
-    std::array<std::uint64_t, 1> count{bytes.size()};
-    ranks.broadcast(std::as_writable_bytes(std::span(count)), root);
-    bytes.resize(count[0]);
-    ranks.broadcast(bytes, root);
-}
-
 }  // namespace hpcai::comm

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 #include "path_below.hpp"
 
@@ -118,15 +120,10 @@ AnnotatedPictures read_at_one_rank(comm::Communicator& ranks,
         if (ranks.rank() == 0) set = read();
     });
     if (ranks.size() == 1) return set;
-    std::vector<std::byte> bytes;
-    if (ranks.rank() == 0) {
-        // CBOR, unlike JSON's text, takes names that are no UTF-8.
-        const std::vector<std::uint8_t> packed = json::to_cbor(json_of(set));
-        const auto view = std::as_bytes(std::span(packed));
-        bytes.assign(view.begin(), view.end());
-    }
-    comm::broadcast_bytes(ranks, bytes, 0);
-    return ranks.rank() == 0 ? set : set_of(json::from_cbor(bytes));
+    std::vector<std::uint8_t> packed;
+    if (ranks.rank() == 0) packed = json::to_cbor(json_of(set));  // holds any file name
+    packed = comm::broadcast(ranks, std::move(packed));
+    return ranks.rank() == 0 ? set : set_of(json::from_cbor(packed));
 }
 
 void require_picture(const fs::path& root, const std::string& path, const std::string& where) {

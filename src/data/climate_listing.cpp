@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "climate_listing.hpp"
 
-#include <span>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
@@ -42,12 +42,9 @@ void share(std::vector<ListedFile>& files, comm::Communicator& ranks) {
     json rows = json::array();
     for (const ListedFile& file : files) rows.push_back({file.path.string(), file.bytes});
     // CBOR, unlike JSON's text, takes names that are no UTF-8.
-    const std::vector<std::uint8_t> packed = json::to_cbor(rows);
-    const auto view = std::as_bytes(std::span(packed));
-    std::vector<std::byte> bytes(view.begin(), view.end());
-    comm::broadcast_bytes(ranks, bytes, 0);
+    const std::vector<std::uint8_t> packed = comm::broadcast(ranks, json::to_cbor(rows));
     if (ranks.rank() == 0) return;
-    for (const json& row : json::from_cbor(bytes)) {
+    for (const json& row : json::from_cbor(packed)) {
         files.push_back({row[0].get<std::string>(), row[1].get<std::uint64_t>(), false});
     }
 }

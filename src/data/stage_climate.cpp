@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "record_index.hpp"
@@ -56,10 +56,8 @@ Files files_of(const std::string& path, comm::Communicator& group) {
         text = files.root.string() + kEnd;
         for (const std::string& name : files.names) text += name + kEnd;
     });
-    const storage::Bytes said = storage::bytes_of(text);
-    std::vector<std::byte> bytes(said.begin(), said.end());
-    comm::broadcast_bytes(group, bytes, 0);
-    std::string_view left = storage::text_of(bytes);
+    text = comm::broadcast(group, std::move(text));
+    std::string_view left = text;
     const auto next = [&] {
         std::string name(left.substr(0, left.find(kEnd)));
         left.remove_prefix(name.size() + 1);

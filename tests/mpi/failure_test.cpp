@@ -7,6 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/communicator.hpp>
 
 #include "world.hpp"
@@ -31,14 +32,14 @@ TEST(RunTogetherOverMpi, EveryRankThrowsTheFailureOfTheLowestFailingRank) {
     collective_try(ranks, [] {});
 }
 
-TEST(BroadcastBytes, GivesEveryRankBytesWhoseNumberItDoesNotKnow) {
+TEST(Broadcast, GivesEveryRankBytesWhoseNumberItDoesNotKnow) {
     Communicator& ranks = world().everyone;
     const int root = ranks.size() - 1;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(ranks.rank()) + 3,
-                                 static_cast<std::byte>(ranks.rank()));
-    broadcast_bytes(ranks, bytes, root);
-    EXPECT_EQ(bytes, std::vector<std::byte>(static_cast<std::size_t>(root) + 3,
-                                            static_cast<std::byte>(root)));
+    const std::vector<std::byte> mine(static_cast<std::size_t>(ranks.rank()) + 3,
+                                      static_cast<std::byte>(ranks.rank()));
+    EXPECT_EQ(
+        broadcast(ranks, mine, root),
+        std::vector<std::byte>(static_cast<std::size_t>(root) + 3, static_cast<std::byte>(root)));
 }
 
 TEST(AnnouncedFailure, EndsTheCallsOfTheOtherRanks) {

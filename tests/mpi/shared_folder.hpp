@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 #include "data/fixtures.hpp"
 #include "world.hpp"
@@ -20,11 +16,7 @@ class SharedFolder {
 public:
     explicit SharedFolder(comm::Communicator& everyone) : everyone_(everyone) {
         if (everyone.rank() == 0) mine_ = std::make_unique<data::test::TemporaryFolder>();
-        const std::string text = mine_ ? mine_->path().string() : "";
-        std::vector<std::byte> bytes(text.size());
-        std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin());
-        comm::broadcast_bytes(everyone, bytes, 0);
-        for (const std::byte byte : bytes) path_ += static_cast<char>(byte);
+        path_ = comm::broadcast(everyone, mine_ ? mine_->path().string() : std::string());
     }
     ~SharedFolder() { everyone_.barrier(); }
     const std::string& path() const { return path_; }

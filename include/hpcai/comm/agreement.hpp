@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <vector>
 
 #include <hpcai/comm/communicator.hpp>
 
@@ -14,8 +12,5 @@ namespace hpcai::comm {
 /// later collective. Exceptions other than Error become Error(internal). `part` may use
 /// collectives only if it cannot fail before them. Collective.
 void collective_try(Communicator& ranks, const std::function<void()>& part);
-
-/// Gives every rank the bytes of `root`, whose number the others need not know. Collective.
-void broadcast_bytes(Communicator& ranks, std::vector<std::byte>& bytes, int root);
 
 }  // namespace hpcai::comm
