@@ -19,6 +19,7 @@
 #include <hpcai/metrics/timing.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/speed/bench.hpp>
+#include <hpcai/training/plan_optimizer.hpp>
 #include <hpcai/training/step_log.hpp>
 #include <hpcai/training/training_step.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/plan_optimizer.hpp>
 
 namespace hpcai::training {
 namespace {

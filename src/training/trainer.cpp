@@ -11,6 +11,9 @@
 #include <hpcai/comm/announced_error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/trainer.hpp>
+#include <hpcai/training/training_step.hpp>
+
+#include "pipeline_step.hpp"
 
 namespace hpcai::training {
 namespace {
@@ -46,14 +49,10 @@ std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
                                       graph::ParameterStore& store, FaultInjector* injector) {
     auto before_sum = injector == nullptr ? nullptr : injector->before_sum();
-    if (setup.pipeline == nullptr) {
-        return std::make_unique<TrainingStep>(StepSetup{setup.config, setup.network, device, store,
-                                                        setup.reducer, setup.log,
-                                                        std::move(before_sum)});
-    }
-    return std::make_unique<PipelineStep>(PipelineSetup{setup.config, device, store, setup.reducer,
-                                                        *setup.pipeline, setup.log,
-                                                        std::move(before_sum)});
+    const StepSetup step{setup.config, setup.network,        device, store, setup.reducer,
+                         setup.log,    std::move(before_sum)};
+    if (setup.pipeline == nullptr) return std::make_unique<TrainingStep>(step);
+    return make_pipeline_step(step, *setup.pipeline);
 }
 
 }  // namespace

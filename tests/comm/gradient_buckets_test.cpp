@@ -164,7 +164,7 @@ TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {
     for (const bool overlap : {true, false}) {
         GradientBuckets buckets = make(overlap);
         std::string told;
-        buckets.tell([&](std::size_t bucket, bool is_over) {
+        buckets.set_listener([&](std::size_t bucket, bool is_over) {
             told += fmt::format("{}{} ", is_over ? "-" : "+", bucket);
         });
         for (const std::size_t parameter : {2, 1, 0}) {

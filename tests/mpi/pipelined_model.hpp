@@ -15,6 +15,7 @@
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/split.hpp>
+#include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/stage_parameters.hpp>
 
 #include "training/networks.hpp"

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <hpcai/training/plan_optimizer.hpp>
+
 #include "device/device_rows.hpp"
 #include "support/largest_error.hpp"
 #include "support/optimizer_steps.hpp"

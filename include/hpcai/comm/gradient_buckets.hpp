@@ -76,7 +76,7 @@ public:
 
     /// Told of each sum that the host starts, and again when it has seen its end.
     using Listener = std::function<void(std::size_t bucket, bool is_over)>;
-    void tell(Listener listener) { listener_ = std::move(listener); }
+    void set_listener(Listener listener) { listener_ = std::move(listener); }
 
     /// Of the buckets, in the order in which their sums start.
     std::vector<Range> ranges() const;

@@ -16,11 +16,11 @@
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/training/faults.hpp>
-#include <hpcai/training/pipeline_step.hpp>
+#include <hpcai/training/pipeline_share.hpp>
 #include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
 #include <hpcai/training/step_log.hpp>
-#include <hpcai/training/training_step.hpp>
+#include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <hpcai/config/config.hpp>
+#include <hpcai/device/device.hpp>
+#include <hpcai/graph/network.hpp>
+
+namespace hpcai::training {
+
+/// Returns the optimizer over the flat buffers and the working copies of a network. Filters and
+/// weight matrices have a trust ratio each, and only they decay unless
+/// training.weight_decay_on_norm_and_bias.
+device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
+                                 const config::TrainingConfig& training);
+
+/// Returns the store's buffers and the numbers of the network's steps, for an optimizer.
+device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store);
+
+}  // namespace hpcai::training

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <hpcai/comm/error_feedback.hpp>
+#include <hpcai/training/plan_optimizer.hpp>
+#include <hpcai/training/step_runner.hpp>
+
+namespace hpcai::training {
+namespace {
+
+// PyTorch's GradScaler starts here.
+constexpr float kFirstDynamicScale = 65536;
+constexpr float kLargestDynamicScale = 16777216;
+
+constexpr const char* kNumbersName = "step_scalars";
+
+std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
+    std::vector<comm::Range> ranges = store.ranges();
+    ranges.push_back(store.status_range());
+    return ranges;
+}
+
+/// Scales are of row losses, which are summed over the model's whole batch. They contain the share
+/// of a row in the mean, so gradients need no later division if the loss is not scaled.
+device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
+                                        tensor::DType compute) {
+    device::LossScalePolicy policy;
+    policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
+    policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
+    policy.smallest = policy.loss_weight / 2;  // reached by an overflow of the unscaled loss only
+    policy.largest = kLargestDynamicScale * policy.loss_weight;
+    return policy;
+}
+
+float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) {
+    if (is_dynamic) return kFirstDynamicScale;
+    return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
+}
+
+/// Returns the gradients, with the status, that must be finite. A logit of a classifier that is not
+/// finite shows in the gradient of the last bias, a sum over all samples of all ranks. An overflow
+/// of fp16 may be anywhere, and so may a fault in one of a detector's losses. The status is
+/// infinite if a rank has failed, so that no rank takes such a step.
+std::span<const float> checked_gradients(const graph::Network& network,
+                                         graph::ParameterStore& store) {
+    const std::span<const float> all = store.gradients_and_status();
+    const graph::Graph& graph = network.graph();
+    if (network.compute() == tensor::DType::f16) return all;
+    if (gives_softmax(graph.nodes().back().operation)) {
+        return all.subspan(store.ranges().back().begin);
+    }
+    return graph.outputs().empty() ? all : all.last(1);
+}
+
+/// Visits the values of each bucket for which the reducer keeps a residual of error feedback.
+template <typename Visit>
+void for_each_residual(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
+                       graph::ParameterStore& store, const Visit& visit) {
+    comm::ErrorFeedback* const feedback = comm::error_feedback_of(reducer);
+    if (feedback == nullptr || reducer.size() == 1) return;
+    std::size_t bucket = 0;
+    for (const comm::Range& range : buckets.ranges()) {
+        visit(*feedback, store.gradients_and_status().subspan(range.begin, range.count()),
+              fmt::format("residual.{}", bucket++));
+    }
+}
+
+device::StepScalars read_numbers(const Snapshot& from) {
+    const std::span<const double> stored = from.numbers(kNumbersName, 7);
+    const auto counter = [&](double value) {
+        return static_cast<std::uint32_t>(
+            from.whole(kNumbersName, value, 0, std::numeric_limits<std::uint32_t>::max()));
+    };
+    device::StepScalars numbers;
+    numbers.learning_rate = static_cast<float>(stored[0]);
+    numbers.loss_scale = static_cast<float>(stored[1]);
+    numbers.gradient_factor = static_cast<float>(stored[2]);
+    if (!(numbers.loss_scale > 0) || !(numbers.gradient_factor > 0)) {
+        from.refuse(kNumbersName, "expected a loss scale and a gradient factor above 0");
+    }
+    numbers.good_steps = counter(stored[3]);
+    numbers.skipped_steps = counter(stored[4]);
+    numbers.taken_steps = counter(stored[5]);
+    numbers.loss_sum = stored[6];
+    return numbers;
+}
+
+}  // namespace
+
+StepRunner::StepRunner(const StepSetup& setup)
+    : device_(setup.device),
+      network_(setup.network),
+      store_(setup.store),
+      reducer_(setup.reducer),
+      log_(setup.log),
+      loss_scale_(plan_loss_scale(setup.config.training, network_.compute())),
+      checked_(checked_gradients(network_, store_)),
+      update_(device_.build(plan_optimizer(network_, store_, setup.config.training),
+                            optimizer_tensors(network_, store_))),
+      buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
+               {static_cast<std::size_t>(setup.config.communication.bucket_mib * 1024 * 1024),
+                setup.config.communication.overlap},
+               setup.before_sum),
+      steps_between_readings_(setup.config.run.loss_steps) {
+    const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
+    network_.set_loss_scale(scale * loss_scale_.loss_weight);
+    set_number(&device::StepScalars::gradient_factor, 1 / scale);
+    if (log_ == nullptr) return;
+    buckets_.set_listener([this, ranges = buckets_.ranges()](std::size_t bucket, bool is_over) {
+        log_->sum(bucket, ranges[bucket].count() * sizeof(float), is_over);
+    });
+}
+
+void StepRunner::begin_step(double learning_rate, bool has_failed) {
+    set_number(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
+    store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
+    if (copied_writes_ == store_.parameter_writes()) return;
+    graph::Observer nobody;
+    network_.prepare_copies(nobody);
+    copied_writes_ = store_.parameter_writes();
+}
+
+void StepRunner::notify_buckets(const graph::Step& step) {
+    for (const graph::ParameterId parameter : step.final_gradients) {
+        buckets_.ready(static_cast<std::size_t>(parameter));
+    }
+    buckets_.progress();
+}
+
+StepResults StepRunner::read() {
+    reducer_.check();
+    buckets_.read_times();
+    const device::StepScalars numbers = network_.read_step_numbers();
+    set_number(&device::StepScalars::loss_sum, 0.0);
+    StepResults results;
+    results.loss_sum = numbers.loss_sum;
+    results.samples = std::exchange(unread_samples_, 0);
+    results.skipped_steps = numbers.skipped_steps;
+    results.has_failed = std::isinf(store_.status());
+    results.loss_scale = numbers.loss_scale / loss_scale_.loss_weight;
+    results.has_diverged =
+        numbers.skipped_steps > std::exchange(skipped_before_, numbers.skipped_steps) &&
+        (!loss_scale_.dynamic || numbers.loss_scale <= loss_scale_.smallest);
+    return results;
+}
+
+double StepRunner::communication_seconds() const {
+    return buckets_.accounting().exposed_seconds + buckets_.accounting().interleaved_seconds;
+}
+
+void StepRunner::save(Snapshot& to) {
+    const device::StepScalars numbers = network_.read_step_numbers();
+    to.put_numbers(kNumbersName, {numbers.learning_rate, numbers.loss_scale,
+                                  numbers.gradient_factor, static_cast<double>(numbers.good_steps),
+                                  static_cast<double>(numbers.skipped_steps),
+                                  static_cast<double>(numbers.taken_steps), numbers.loss_sum});
+    for_each_residual(reducer_, buckets_, store_,
+                      [&](comm::ErrorFeedback& feedback, auto values, const std::string& name) {
+                          std::vector<float> residual = feedback.residual_of(values);
+                          if (!residual.empty()) to.put(name, std::move(residual));
+                      });
+}
+
+void StepRunner::restore(const Snapshot& from) {
+    const device::StepScalars numbers = read_numbers(from);
+    device_.upload(network_.step_scalars(), std::as_bytes(std::span(&numbers, 1)));
+    skipped_before_ = numbers.skipped_steps;
+    for_each_residual(reducer_, buckets_, store_,
+                      [&](comm::ErrorFeedback& feedback, auto values, const std::string& name) {
+                          const std::size_t size = feedback.residual_of(values).size();
+                          if (size > 0) feedback.set_residual(values, from.floats(name, size));
+                      });
+}
+
+}  // namespace hpcai::training
