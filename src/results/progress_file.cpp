@@ -9,7 +9,6 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/replace_file.hpp>
 
 namespace hpcai::results {
 namespace {

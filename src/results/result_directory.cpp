@@ -12,7 +12,6 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/folder.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 namespace hpcai::results {

@@ -7,7 +7,6 @@
 
 #include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/replace_file.hpp>
 
 namespace hpcai::storage {
 namespace {
@@ -27,8 +26,9 @@ public:
         for (int attempt = 0; attempt < 1000; ++attempt) {
             path_ = target.parent_path() /
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
-            number_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-            if (number_ >= 0) return;
+            file_ = Descriptor(
+                ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+            if (file_.open()) return;
             if (errno != EEXIST) fail_write(target_, "open", errno);
         }
         fail_write(target_, "open", EEXIST);
@@ -36,26 +36,19 @@ public:
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
     ~TemporaryFile() {
-        if (number_ >= 0) ::close(number_);
         if (!kept_) ::unlink(path_.c_str());
     }
 
-    void write(Bytes bytes) {
-        while (!bytes.empty()) {
-            const ssize_t written =
-                ::write(number_, bytes.data(), std::min(bytes.size(), kLargestTransfer));
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) fail_write(target_, "write", errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(written));
-        }
+    void write(Bytes bytes) const {
+        if (!try_write(file_, bytes)) fail_write(target_, "write", errno);
     }
 
     void sync() const {
-        if (::fsync(number_) != 0) fail_write(target_, "fsync", errno);
+        if (::fsync(file_.number()) != 0) fail_write(target_, "fsync", errno);
     }
 
     void become_target() {
-        if (::close(std::exchange(number_, -1)) != 0) fail_write(target_, "close", errno);
+        if (!file_.close()) fail_write(target_, "close", errno);
         if (::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "rename", errno);
         kept_ = true;
     }
@@ -63,19 +56,9 @@ public:
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
-    int number_ = -1;
+    Descriptor file_{-1};
     bool kept_ = false;
 };
-
-void sync_folder_of(const std::filesystem::path& path) {
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!descriptor.open()) fail_write(path, "open folder", errno);
-    // Some network file systems cannot sync a folder and say EINVAL.
-    if (::fsync(descriptor.number()) != 0 && errno != EINVAL) {
-        fail_write(path, "fsync folder", errno);
-    }
-}
 
 }  // namespace
 
@@ -84,7 +67,8 @@ void write_file_durably(const std::filesystem::path& path, std::span<const Bytes
     for (const Bytes part : parts) file.write(part);
     file.sync();
     file.become_target();
-    sync_folder_of(path);
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    if (!try_sync(folder)) fail_write(path, "fsync folder", errno);
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {
@@ -98,6 +82,19 @@ void write_file_durably(const std::filesystem::path& path, std::string_view text
     write_file_durably(path, {&bytes, 1});
 }
 
+void make_folder_durably(const std::filesystem::path& folder) {
+    std::error_code error;
+    if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+    const std::filesystem::path above = folder.has_parent_path() ? folder.parent_path() : ".";
+    if (above != folder) make_folder_durably(above);
+    std::filesystem::create_directory(folder, error);
+    require(!error, ExitCode::usage, "cannot make the folder '{}': {}", folder.string(),
+            error.message());
+    const bool is_synced = try_sync(above);
+    require(is_synced, ExitCode::usage, "cannot sync the folder '{}': {}", above.string(),
+            std::strerror(errno));
+}
+
 Descriptor open_for_reading(const std::filesystem::path& path) {
     // Without O_NONBLOCK a named pipe would wait for a writer for ever.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -109,19 +106,41 @@ Descriptor open_for_reading(const std::filesystem::path& path) {
     return file;
 }
 
-std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
-                      std::span<std::byte> buffer) {
+std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer) noexcept {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
         const ssize_t count = ::read(file.number(), buffer.data() + filled,
                                      std::min(buffer.size() - filled, kLargestTransfer));
         if (count < 0 && errno == EINTR) continue;
-        require(count >= 0, ExitCode::data, "cannot read '{}': {}", path.string(),
-                std::strerror(errno));
+        if (count < 0) return std::nullopt;
         if (count == 0) break;
         filled += static_cast<std::size_t>(count);
     }
     return filled;
+}
+
+std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
+                      std::span<std::byte> buffer) {
+    const std::optional<std::size_t> count = try_read(file, buffer);
+    require(count.has_value(), ExitCode::data, "cannot read '{}': {}", path.string(),
+            std::strerror(errno));
+    return *count;
+}
+
+bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t written =
+            ::write(file.number(), bytes.data(), std::min(bytes.size(), kLargestTransfer));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return true;
+}
+
+bool try_sync(const std::filesystem::path& path) noexcept {
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return descriptor.open() && (::fsync(descriptor.number()) == 0 || errno == EINVAL);
 }
 
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes) {

@@ -53,12 +53,6 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
 constexpr std::size_t kLargestManifest = 64 << 20;  // bytes
 constexpr std::size_t kDigits = 64;                 // of a SHA-256
 
-bool is_manifest_line(std::string_view line) {
-    const std::string_view digits = line.substr(line.starts_with('\\') ? 1 : 0, kDigits);
-    return digits.size() == kDigits &&
-           digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 /// As sha256sum escaped it.
 std::string plain_name(std::string_view escaped) {
     std::string name;
@@ -78,12 +72,12 @@ std::map<std::string, std::string, std::less<>> parse_manifest(
     while (!text.empty()) {
         std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
-        require(is_manifest_line(line), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
-                manifest.string());
-        // Also lines of `sha256sum -b`, of `sha256sum ./name` or with a CR at their end.
         const bool is_escaped = line.starts_with('\\');
         line.remove_prefix(is_escaped ? 1 : 0);
         const std::string_view digest = line.substr(0, kDigits);
+        require(is_sha256_hex(digest), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
+                manifest.string());
+        // Lines of `sha256sum -b`, of `sha256sum ./name` and with a CR at their end are legal, too.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
         if (!line.starts_with("  ") && !line.starts_with(" *")) continue;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <system_error>
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/descriptor.hpp>
@@ -24,10 +20,7 @@ namespace fs = std::filesystem;
 }
 
 void sync(const fs::path& path, const fs::path& target) {
-    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!descriptor.open()) fail(target, "open", errno);
-    // Some network file systems cannot sync a folder and say EINVAL.
-    if (::fsync(descriptor.number()) != 0 && errno != EINVAL) fail(target, "fsync", errno);
+    if (!try_sync(path)) fail(target, "fsync", errno);
 }
 
 /// A folder that is the root of a file system cannot be replaced.

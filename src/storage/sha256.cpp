@@ -48,6 +48,11 @@ std::string sha256_hex(Bytes bytes) {
     return hash.finish_hex();
 }
 
+bool is_sha256_hex(std::string_view text) {
+    return text.size() == 64 &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string sha256_hex_of_file(const std::filesystem::path& path) {
     const Descriptor file = open_for_reading(path);
     std::vector<std::byte> buffer(std::size_t{1} << 20);

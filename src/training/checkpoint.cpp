@@ -11,7 +11,6 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/folder.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 #include <hpcai/training/checkpoint.hpp>

@@ -28,6 +28,9 @@ private:
 
 std::string sha256_hex(Bytes bytes);
 
+/// Whether `text` is what finish_hex() can return.
+bool is_sha256_hex(std::string_view text);
+
 /// Reads the file in pieces. Throws Error(data) naming the path when it cannot be read.
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 

@@ -52,12 +52,7 @@ public:
         if (!file_.open()) fail();
     }
     void write(storage::Bytes bytes) {
-        while (!bytes.empty()) {
-            const ssize_t written = ::write(file_.number(), bytes.data(), bytes.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) fail();
-            bytes = bytes.subspan(static_cast<std::size_t>(written));
-        }
+        if (!storage::try_write(file_, bytes)) fail();
     }
     /// What is written next goes there, and the file reaches so far.
     void go_to(std::uint64_t offset) {

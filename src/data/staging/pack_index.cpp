@@ -7,6 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::data::staging {
@@ -15,14 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestPackIndexBytes = std::size_t{256} << 20;  // bytes
-
-constexpr std::size_t kDigits = 64;  // of a SHA-256
-
-bool is_digest(const std::string& text) {
-    return text.size() == kDigits &&
-           text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
+constexpr std::size_t kLargestPackIndexBytes = std::size_t{256} << 20;
 
 /// Throws json::exception for members that are missing or of another type.
 std::optional<PackIndex> from_json(const json& document) {
@@ -33,8 +27,10 @@ std::optional<PackIndex> from_json(const json& document) {
     PackIndex index{document.at("fingerprint").get<std::string>(),
                     document.at("bytes").get<std::uint64_t>(),
                     document.at("sha256").get<std::vector<std::string>>()};
-    const auto is_entry = [](const std::string& text) { return text.empty() || is_digest(text); };
-    if (!is_digest(index.fingerprint) || !std::ranges::all_of(index.digests, is_entry)) {
+    const auto is_entry = [](const std::string& text) {
+        return text.empty() || storage::is_sha256_hex(text);
+    };
+    if (!storage::is_sha256_hex(index.fingerprint) || !std::ranges::all_of(index.digests, is_entry)) {
         return std::nullopt;
     }
     return index;

@@ -47,14 +47,10 @@ std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& 
                                                    std::uint64_t offset, std::uint64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!file.open()) return std::nullopt;
+    if (::lseek(file.number(), static_cast<off_t>(offset), SEEK_SET) < 0) return std::nullopt;
     std::vector<std::uint8_t> part(bytes);
-    std::size_t filled = 0;
-    while (filled < part.size()) {
-        const ssize_t got = ::pread(file.number(), part.data() + filled, part.size() - filled,
-                                    static_cast<off_t>(offset + filled));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return std::nullopt;
-        filled += static_cast<std::size_t>(got);
+    if (storage::try_read(file, std::as_writable_bytes(std::span(part))) != bytes) {
+        return std::nullopt;
     }
     return part;
 }
