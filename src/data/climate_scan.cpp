@@ -6,7 +6,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "parallel.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data::climate {
 

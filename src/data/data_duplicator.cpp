@@ -15,14 +15,13 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
-#include "parallel.hpp"
 #include "picture_file.hpp"
 #include "staging/file_facts.hpp"
 #include "staging/local_stage.hpp"
 #include "staging/needs.hpp"
 #include "staging/pack_copy.hpp"
 #include "staging/staged_pictures.hpp"
-#include "staging/worker_pool.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -230,8 +229,12 @@ void DataDuplicator::State::copy_or_check(StagedSet& set, std::size_t pack,
     const staging::Copying copying{set.source, set.is_packed,
                                    staging::stage_path(config.data.staging_directory) / set.name,
                                    stop, traffic};
-    if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack])) return;
-    staging::copy_pack(copying, set.packs[pack]);
+    try {
+        if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack])) return;
+        staging::copy_pack(copying, set.packs[pack]);
+    } catch (const staging::Stopped&) {
+        return;  // `stop` ends the pool's work, too
+    }
 }
 
 /// Threads copy while their rank keeps asking whether all others are well.
@@ -253,7 +256,7 @@ void DataDuplicator::State::copy() {
         const Piece& one = mine[static_cast<std::size_t>(i)];
         copy_or_check(*one.set, one.pack, stop);
     };
-    std::optional<staging::WorkerPool> worker_pool;
+    std::optional<WorkerPool> worker_pool;
     comm::collective_try(everyone, [&] {
         worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
     });

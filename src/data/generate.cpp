@@ -17,7 +17,7 @@
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/photograph.hpp>
 
-#include "parallel.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 

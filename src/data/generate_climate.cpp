@@ -9,7 +9,7 @@
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/generate_climate.hpp>
 
-#include "parallel.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 

@@ -10,8 +10,8 @@
 #include <hpcai/data/survey.hpp>
 
 #include "annotations.hpp"
-#include "parallel.hpp"
 #include "picture_file.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 

@@ -13,8 +13,8 @@
 
 #include "climate_scan.hpp"
 #include "climate_set.hpp"
-#include "parallel.hpp"
 #include "record_index.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 

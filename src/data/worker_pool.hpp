@@ -11,14 +11,14 @@
 #include <thread>
 #include <vector>
 
-namespace hpcai::data::staging {
+namespace hpcai::data {
 
 /// Threads that do numbered pieces of work while their owner does something else.
 class WorkerPool {
 public:
     /// Calls work(i) once for every i < count, from `threads` threads; after an exception, or
-    /// when `stop` is set, no further ones. `work` and `stop` outlive the worker_pool. Throws
-    /// std::system_error when the threads cannot be had.
+    /// when `stop` is set, no further ones. `stop` outlives the pool. Throws std::system_error when
+    /// the threads cannot be had.
     WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
                std::atomic<bool>& stop);
     /// Stops and waits.
@@ -26,15 +26,17 @@ public:
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
+    /// Does pieces of work in the calling thread until none is left.
+    void help();
     /// Waits until all is done or something has failed, but not longer; whether all threads are
     /// done.
     bool wait(std::chrono::milliseconds longest);
     bool has_failed() const;
-    /// Waits for all threads and throws what the first failure threw; not Stopped.
+    /// Waits for all threads and throws what the failed piece with the lowest number threw.
     void finish();
 
 private:
-    void work_on();
+    void keep(std::int64_t piece, std::exception_ptr failure);
 
     const std::int64_t count_;
     const std::function<void(std::int64_t)> work_;
@@ -44,7 +46,12 @@ private:
     std::condition_variable changed_;
     int at_work_;
     std::exception_ptr failure_;
+    std::int64_t failed_piece_ = 0;
     std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
-}  // namespace hpcai::data::staging
+/// Calls work(i) once for every i < count from `threads` threads and returns when all are done.
+/// After an exception no further calls start; the one of the lowest i is passed on.
+void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
+
+}  // namespace hpcai::data

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hpcai::data {
+
+WorkerPool::WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
+                       std::atomic<bool>& stop)
+    : count_(count), work_(std::move(work)), stop_(stop), at_work_(threads) {
+    try {
+        for (int i = 0; i < threads; ++i) {
+            threads_.emplace_back([this] {
+                help();
+                const std::lock_guard lock(mutex_);
+                --at_work_;
+                changed_.notify_all();
+            });
+        }
+    } catch (...) {
+        stop_ = true;  // or those that have started would do all of the work
+        throw;
+    }
+}
+
+WorkerPool::~WorkerPool() {
+    stop_ = true;
+}
+
+void WorkerPool::help() {
+    for (std::int64_t i = next_++; i < count_ && !stop_; i = next_++) {
+        try {
+            work_(i);
+        } catch (...) {
+            keep(i, std::current_exception());
+        }
+    }
+}
+
+void WorkerPool::keep(std::int64_t piece, std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    if (!failure_ || piece < failed_piece_) {
+        failure_ = std::move(failure);
+        failed_piece_ = piece;
+    }
+    changed_.notify_all();
+}
+
+bool WorkerPool::wait(std::chrono::milliseconds longest) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [this] { return at_work_ == 0 || failure_ != nullptr; });
+    return at_work_ == 0;
+}
+
+bool WorkerPool::has_failed() const {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr;
+}
+
+void WorkerPool::finish() {
+    for (std::jthread& thread : threads_) thread.join();
+    threads_.clear();
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work) {
+    std::atomic<bool> stop{false};
+    const auto helpers = static_cast<int>(std::min<std::int64_t>(threads, count)) - 1;
+    WorkerPool pool(count, std::max(helpers, 0), work, stop);
+    pool.help();
+    pool.finish();
+}
+
+}  // namespace hpcai::data
