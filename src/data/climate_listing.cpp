@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "climate_listing.hpp"
 
+#include <span>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
+
+#include "read_at_one_rank.hpp"
 
 namespace hpcai::data::climate {
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// The largest number where there is no such file, which opening it tells better.
 std::uint64_t size_of(const fs::path& path) {
@@ -37,26 +35,10 @@ std::vector<ListedFile> list_here(const std::string& path) {
     return files;
 }
 
-/// As rank 0 has it.
-void share(std::vector<ListedFile>& files, comm::Communicator& ranks) {
-    json rows = json::array();
-    for (const ListedFile& file : files) rows.push_back({file.path.string(), file.bytes});
-    // CBOR, unlike JSON's text, takes names that are no UTF-8.
-    const std::vector<std::uint8_t> packed = comm::broadcast(ranks, json::to_cbor(rows));
-    if (ranks.rank() == 0) return;
-    for (const json& row : json::from_cbor(packed)) {
-        files.push_back({row[0].get<std::string>(), row[1].get<std::uint64_t>(), false});
-    }
-}
-
 }  // namespace
 
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
-    std::vector<ListedFile> files;
-    comm::collective_try(ranks, [&] {
-        if (ranks.rank() == 0) files = list_here(path);
-    });
-    share(files, ranks);
+    auto files = read_at_one_rank(ranks, [&] { return list_here(path); });
     std::vector<std::int64_t> vouched(files.size(), 0);
     const auto size = static_cast<std::size_t>(ranks.size());
     // Together after each file, so that none waits for longer than one file takes.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::data::climate {
 
@@ -14,6 +15,8 @@ struct ListedFile {
     std::filesystem::path path;
     std::uint64_t bytes = 0;      // at rank 0
     bool is_vouched_for = false;  // a manifest beside it lists it, and it is that file
+
+    HPCAI_RECORD(ListedFile, path, bytes, is_vouched_for);
 };
 
 /// The HDF5 files that `path` stands for at rank 0, for all ranks; none where it is a folder of

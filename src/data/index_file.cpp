@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cstddef>
 #include <limits>
-#include <span>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -10,6 +8,7 @@
 #include <hpcai/storage/strict_json.hpp>
 
 #include "path_below.hpp"
+#include "read_at_one_rank.hpp"
 
 namespace hpcai::data {
 
@@ -120,21 +119,6 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     return index;
 }
 
-/// What rank 0 tells the others: the index, or why there is none.
-struct Announcement {
-    ExitCode code = ExitCode::ok;
-    std::string text;
-};
-
-Announcement announce(const fs::path& path) {
-    try {
-        const SampleIndex index = load_samples(path);
-        return {ExitCode::ok, to_lines(index, index.root.string())};
-    } catch (const Error& error) {
-        return {error.code(), error.what()};
-    }
-}
-
 }  // namespace
 
 void write_index(const SampleIndex& index, const fs::path& file) {
@@ -155,15 +139,11 @@ SampleIndex read_index(const fs::path& file) {
 
 SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
     if (communicator.size() == 1) return load_samples(path);
-    Announcement said;
-    if (communicator.rank() == 0) said = announce(path);
-    std::array<std::uint64_t, 2> header{static_cast<std::uint64_t>(said.code), said.text.size()};
-    communicator.broadcast(std::as_writable_bytes(std::span(header)), 0);
-    said.text.resize(header[1]);
-    communicator.broadcast(std::as_writable_bytes(std::span(said.text)), 0);
-    const auto code = static_cast<ExitCode>(header[0]);
-    if (code != ExitCode::ok) throw Error(code, said.text);
-    return from_lines(said.text, path.string());
+    const std::string text = read_at_one_rank(communicator, [&] {
+        const SampleIndex index = load_samples(path);
+        return to_lines(index, index.root.string());
+    });
+    return from_lines(text, path.string());
 }
 
 }  // namespace hpcai::data

@@ -11,6 +11,7 @@
 #include <hpcai/data/sample_set.hpp>
 
 #include "imagenet_names.hpp"
+#include "read_at_one_rank.hpp"
 
 namespace hpcai::data {
 

@@ -3,15 +3,13 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 
+#include "read_at_one_rank.hpp"
 #include "record_index.hpp"
 
 namespace hpcai::data {
@@ -24,6 +22,8 @@ namespace fs = std::filesystem;
 struct Files {
     fs::path root;
     std::vector<std::string> names;
+
+    HPCAI_RECORD(Files, root, names);
 };
 
 Files files_of(const std::string& path) {
@@ -46,28 +46,6 @@ Files files_of(const std::string& path) {
     return files;
 }
 
-/// Likewise, found by rank 0 for all.
-Files files_of(const std::string& path, comm::Communicator& group) {
-    constexpr char kEnd = '\0';  // which no name holds
-    std::string text;
-    comm::collective_try(group, [&] {
-        if (group.rank() != 0) return;
-        const Files files = files_of(path);
-        text = files.root.string() + kEnd;
-        for (const std::string& name : files.names) text += name + kEnd;
-    });
-    text = comm::broadcast(group, std::move(text));
-    std::string_view left = text;
-    const auto next = [&] {
-        std::string name(left.substr(0, left.find(kEnd)));
-        left.remove_prefix(name.size() + 1);
-        return name;
-    };
-    Files files{next(), {}};
-    while (!left.empty()) files.names.push_back(next());
-    return files;
-}
-
 /// What has to be opened in the place of `path`.
 std::string copy_of(const std::string& path, const fs::path& folder) {
     if (folder.empty()) return path;
@@ -80,7 +58,7 @@ std::string copy_of(const std::string& path, const fs::path& folder) {
 config::Config stage_climate(const config::Config& config, comm::Communicator& group,
                              DataDuplicator& duplicator) {
     const auto add = [&](Split split, const std::string& path) {
-        const Files files = files_of(path, group);
+        const Files files = read_at_one_rank(group, [&] { return files_of(path); });
         duplicator.add_files(split,
                              {files.root, static_cast<std::uint32_t>(files.names.size()),
                               [names = files.names](std::uint32_t file) { return names[file]; }});

@@ -4,6 +4,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 
+#include "data/read_at_one_rank.hpp"
 #include "world.hpp"
 
 /// Annotations that one rank reads for all.

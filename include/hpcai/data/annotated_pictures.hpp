@@ -3,16 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/box.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/sample_set.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::data {
 
@@ -20,6 +19,8 @@ struct AnnotatedPicture {
     std::string path;        // relative to the set's root
     ImageSize size;          // as annotated
     std::vector<Box> boxes;  // inside the picture, category = place of the class + 1
+
+    HPCAI_RECORD(AnnotatedPicture, path, size, boxes);
 };
 
 /// Objects that annotations have and a set has not.
@@ -28,7 +29,7 @@ struct LeftOut {
     std::int64_t other_classes = 0;  // not chosen
     std::int64_t crowds = 0;         // COCO's iscrowd
 
-    bool operator==(const LeftOut&) const = default;
+    HPCAI_RECORD(LeftOut, without_area, other_classes, crowds);
 };
 
 /// Pictures with boxes around objects. A picture may have none.
@@ -38,6 +39,8 @@ struct AnnotatedPictures {
     std::vector<AnnotatedPicture> pictures;
     LeftOut left_out;
     std::int64_t clipped_boxes = 0;  // that reached out of their picture
+
+    HPCAI_RECORD(AnnotatedPictures, root, classes, pictures, left_out, clipped_boxes);
 };
 
 /// Which objects are taken.
@@ -61,10 +64,6 @@ AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string&
 /// nowhere.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
-
-/// What `read` returns at rank 0, on all ranks. Collective; every rank throws what rank 0 did.
-AnnotatedPictures read_at_one_rank(comm::Communicator& ranks,
-                                   const std::function<AnnotatedPictures()>& read);
 
 struct ResizedPictures {
     std::shared_ptr<const SampleSet> samples;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <hpcai/records/record_fields.hpp>
+
 namespace hpcai::data {
 
 /// A labelled object of a picture: the pixels [x1, x2) x [y1, y2), x counted along rows. Pixel i
@@ -14,7 +16,7 @@ struct Box {
     float y2 = 0;
     std::int32_t category = 1;  // from 1 on; 0 is the background
 
-    bool operator==(const Box&) const = default;
+    HPCAI_RECORD(Box, x1, y1, x2, y2, category);
 };
 
 }  // namespace hpcai::data

@@ -9,6 +9,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/image.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::data {
 
@@ -24,6 +25,8 @@ public:
 struct ImageSize {
     int width = 0;
     int height = 0;
+
+    HPCAI_RECORD(ImageSize, width, height);
 };
 
 struct DecodeRequest {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/records/record_fields.hpp>
+
+/// Structs with HPCAI_RECORD are lists of their members here.
+template <typename Record>
+requires requires(Record& record) {
+    record.record_values();
+}
+struct nlohmann::adl_serializer<Record> {
+    static void to_json(json& out, const Record& record) {
+        std::apply([&](const auto&... members) { out = json::array({members...}); },
+                   record.record_values());
+    }
+    static void from_json(const json& in, Record& record) {
+        auto member = in.begin();
+        std::apply([&](auto&... members) { ((member++)->get_to(members), ...); },
+                   record.record_values());
+    }
+};
+
+namespace hpcai::data {
+
+/// Returns what `read` returns at rank 0, on all ranks: something that nlohmann's JSON can hold.
+/// Collective; every rank throws what rank 0 did.
+template <typename Read>
+auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
+    decltype(read()) value;
+    comm::collective_try(ranks, [&] {
+        if (ranks.rank() == 0) value = read();
+    });
+    if (ranks.size() == 1) return value;
+    // CBOR, unlike JSON's text, takes names that are no UTF-8.
+    std::vector<std::byte> bytes;
+    if (ranks.rank() == 0) {
+        const std::vector<std::uint8_t> packed = nlohmann::json::to_cbor(value);
+        const auto view = std::as_bytes(std::span(packed));
+        bytes.assign(view.begin(), view.end());
+    }
+    comm::broadcast_bytes(ranks, bytes, 0);
+    if (ranks.rank() != 0) nlohmann::json::from_cbor(bytes).get_to(value);
+    return value;
+}
+
+}  // namespace hpcai::data
