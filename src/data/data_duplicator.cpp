@@ -9,14 +9,12 @@
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "picture_file.hpp"
-#include "staging/file_facts.hpp"
 #include "staging/local_stage.hpp"
 #include "staging/needs.hpp"
 #include "staging/pack_copy.hpp"
@@ -52,6 +50,16 @@ std::uint64_t bytes_of(const std::vector<Pack>& packs) {
     std::uint64_t bytes = 0;
     for (const Pack& pack : packs) bytes = capped_sum(bytes, pack.bytes);
     return bytes;
+}
+
+std::int64_t files_of(const std::vector<Pack>& packs) {
+    std::size_t files = 0;
+    for (const Pack& pack : packs) files += pack.files.size();
+    return static_cast<std::int64_t>(files);
+}
+
+constexpr std::size_t index_of(Split split) {
+    return static_cast<std::size_t>(split);
 }
 
 /// Files of the packs that the source's manifest does not list.
@@ -104,13 +112,12 @@ struct DataDuplicator::State {
     StagingRecord record;
 
     std::vector<FileFacts> survey(const StagingRequest& request);
-    Source look_at(const StagingRequest& request);
     void read_manifest(Source& source);
     std::unique_ptr<LocalStage::State> open_folder() const;
+    void add(Split split, const StagingRequest& request, bool is_packed);
     void prepare();
     void hold(std::unique_ptr<LocalStage::State> folder);
     void require_room() const;
-    void tell_what_is_there();
     void copy();
     void copy_or_check(StagedSet& set, std::size_t pack, std::atomic<bool>& stop);
     void share();
@@ -124,12 +131,12 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
     const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
     std::vector<FileFacts> mine(block);
     parallel_for(block, threads, [&](std::int64_t i) {
-        const std::uint64_t file = first + static_cast<std::uint64_t>(i);
+        const std::int64_t file = first + i;
         if (file >= request.files) return;
         const std::string path = request.path_of(static_cast<std::uint32_t>(file));
-        mine[static_cast<std::size_t>(i)] = staging::facts_of(request.root / path);
+        mine[i] = staging::facts_of(request.root / path);
     });
-    std::vector<FileFacts> all(static_cast<std::size_t>(block) * ranks);
+    std::vector<FileFacts> all(std::size_t{block} * ranks);
     everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     all.resize(request.files);
     return all;
@@ -139,25 +146,21 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
 void DataDuplicator::State::read_manifest(Source& source) {
     constexpr std::size_t kLargestManifest = std::size_t{1} << 30;
     const std::filesystem::path path = source.root / storage::kManifestName;
+    std::vector<std::byte> is_there(1);
     std::vector<std::byte> bytes;
     comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
         std::error_code error;
         const bool exists = std::filesystem::exists(path, error);
         require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
-        source.has_manifest = exists;
+        is_there[0] = std::byte{exists};
         if (exists) bytes = storage::read_file_bytes(path, kLargestManifest);
     });
-    node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
-    bytes = comm::broadcast(*node, std::move(bytes));
+    comm::broadcast_bytes(*node, is_there, 0);
+    comm::broadcast_bytes(*node, bytes, 0);
+    source.has_manifest = is_there[0] != std::byte{0};
     comm::collective_try(
         everyone, [&] { source.digests = storage::parse_manifest(storage::text_of(bytes), path); });
-}
-
-Source DataDuplicator::State::look_at(const StagingRequest& request) {
-    Source source{request.root, request.files, request.path_of, survey(request), {}};
-    read_manifest(source);
-    return source;
 }
 
 std::unique_ptr<LocalStage::State> DataDuplicator::State::open_folder() const {
@@ -174,8 +177,7 @@ void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
 void DataDuplicator::State::require_room() const {
     constexpr std::uint64_t kBlock = 4096;  // bytes, which a pack and its index may waste each
     constexpr std::uint64_t kEntry = 67;    // bytes of a file's line in an index
-    std::uint64_t needed = 0;
-    std::uint64_t all = 0;
+    std::uint64_t needed = 0, all = 0;
     for (const std::optional<StagedSet>& set : sets) {
         if (!set) continue;
         all = capped_sum(all, bytes_of(set->packs));
@@ -218,12 +220,6 @@ void DataDuplicator::State::prepare() {
     });
 }
 
-void DataDuplicator::State::tell_what_is_there() {
-    for (std::optional<StagedSet>& set : sets) {
-        if (set) set->there = comm::broadcast(*node, std::move(set->there));
-    }
-}
-
 void DataDuplicator::State::copy_or_check(StagedSet& set, std::size_t pack,
                                           std::atomic<bool>& stop) {
     const staging::Copying copying{set.source, set.is_packed,
@@ -244,17 +240,15 @@ void DataDuplicator::State::copy() {
         std::size_t pack;
     };
     std::vector<Piece> mine;
-    std::size_t piece = 0;
+    std::int64_t piece = 0;
     for (std::optional<StagedSet>& set : sets) {
         for (std::size_t pack = 0; set && pack < set->packs.size(); ++pack, ++piece) {
-            const auto rank = piece % static_cast<std::size_t>(node->size());
-            if (rank == static_cast<std::size_t>(node->rank())) mine.push_back({&*set, pack});
+            if (piece % node->size() == node->rank()) mine.push_back({&*set, pack});
         }
     }
     std::atomic<bool> stop{false};
     const std::function<void(std::int64_t)> work = [&](std::int64_t i) {
-        const Piece& one = mine[static_cast<std::size_t>(i)];
-        copy_or_check(*one.set, one.pack, stop);
+        copy_or_check(*mine[i].set, mine[i].pack, stop);
     };
     std::optional<WorkerPool> worker_pool;
     comm::collective_try(everyone, [&] {
@@ -298,7 +292,7 @@ void DataDuplicator::State::sum_up() {
         most[0] += static_cast<double>(bytes_of(set->packs));
         sums[3] += set->left_files;
         sums[4] += data::unlisted_files(*set);
-        for (const Pack& pack : set->packs) sums[2] += static_cast<std::int64_t>(pack.files.size());
+        sums[2] += files_of(set->packs);
     }
     everyone.all_reduce_sum(sums);
     everyone.all_reduce_max(most);
@@ -327,40 +321,42 @@ DataDuplicator::DataDuplicator(const config::Config& config,
 
 DataDuplicator::~DataDuplicator() = default;
 
-void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
-    State& s = *state_;
-    if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
+void DataDuplicator::State::add(Split split, const StagingRequest& request, bool is_packed) {
+    if (config.data.staging != config::Staging::all && split == Split::validation) return;
     const Stopwatch watch;
-    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), true};
-    comm::collective_try(s.everyone, [&] {
-        const std::vector<std::uint8_t> needed =
-            staging::needed_samples(s.config, split, request.files, s.place, s.layout);
-        set.packs = staging::plan_packs(
-            set.source, needed, static_cast<std::uint64_t>(s.config.data.staging_pack_mib) << 20,
-            static_cast<std::uint64_t>(kMaximumPictureBytes));
-        set.left_files = std::ranges::count(needed, std::uint8_t{1});
-        for (const Pack& pack : set.packs) {
-            set.left_files -= static_cast<std::int64_t>(pack.files.size());
+    StagedSet set{staging::kSetNames[index_of(split)],
+                  {request.root, request.files, request.path_of, survey(request), {}},
+                  is_packed};
+    read_manifest(set.source);
+    comm::collective_try(everyone, [&] {
+        if (!is_packed) {
+            set.packs = staging::plan_whole_files(set.source);
+            return;
         }
+        const std::vector<std::uint8_t> needed =
+            staging::needed_samples(config, split, request.files, place, layout);
+        const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
+        set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaximumPictureBytes);
+        set.left_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
     });
-    s.sets[static_cast<std::size_t>(split)] = std::move(set);
-    s.seconds += watch.seconds();
+    sets[index_of(split)] = std::move(set);
+    seconds += watch.seconds();
+}
+
+void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
+    state_->add(split, request, true);
 }
 
 void DataDuplicator::add_files(Split split, const StagingRequest& request) {
-    State& s = *state_;
-    if (s.config.data.staging != config::Staging::all && split == Split::validation) return;
-    const Stopwatch watch;
-    StagedSet set{staging::kSetNames[static_cast<std::size_t>(split)], s.look_at(request), false};
-    comm::collective_try(s.everyone, [&] { set.packs = staging::plan_whole_files(set.source); });
-    s.sets[static_cast<std::size_t>(split)] = std::move(set);
-    s.seconds += watch.seconds();
+    state_->add(split, request, false);
 }
 
 void DataDuplicator::run() {
     const Stopwatch watch;
     state_->prepare();
-    state_->tell_what_is_there();
+    for (std::optional<StagedSet>& set : state_->sets) {
+        if (set) comm::broadcast_bytes(*state_->node, set->there, 0);
+    }
     state_->copy();
     state_->share();
     state_->seconds += watch.seconds();
@@ -368,13 +364,13 @@ void DataDuplicator::run() {
 }
 
 std::shared_ptr<const StagedPictures> DataDuplicator::pictures(Split split) const {
-    const std::optional<StagedSet>& set = state_->sets[static_cast<std::size_t>(split)];
+    const std::optional<StagedSet>& set = state_->sets[index_of(split)];
     if (!set) return nullptr;
     return staging::open_staged(folder(split), set->packs, set->source, state_->lost);
 }
 
 std::filesystem::path DataDuplicator::folder(Split split) const {
-    const std::optional<StagedSet>& set = state_->sets[static_cast<std::size_t>(split)];
+    const std::optional<StagedSet>& set = state_->sets[index_of(split)];
     if (!set) return {};
     return staging::stage_path(state_->config.data.staging_directory) / set->name;
 }

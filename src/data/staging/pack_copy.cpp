@@ -12,11 +12,9 @@
 #include <unistd.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/pending_path.hpp>
 #include <hpcai/storage/sha256.hpp>
 
-#include "file_facts.hpp"
 #include "pack_index.hpp"
 
 namespace hpcai::data::staging {
@@ -24,6 +22,11 @@ namespace hpcai::data::staging {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+FileFacts facts_from(const struct stat& status) {
+    if (!S_ISREG(status.st_mode)) return {};
+    return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
 
 /// Hands `bytes` bytes of an open file to `take`, block by block, as far as there are any; how many
 /// there were.
@@ -144,6 +147,16 @@ bool has_digests(const Copying& copying, const Pack& pack, const PackIndex& inde
 }
 
 }  // namespace
+
+FileFacts facts_of(const std::filesystem::path& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? facts_from(status) : FileFacts{};
+}
+
+FileFacts facts_of(const storage::Descriptor& file) {
+    struct stat status {};
+    return ::fstat(file.number(), &status) == 0 ? facts_from(status) : FileFacts{};
+}
 
 bool is_whole(const Copying& copying, const Pack& pack) {
     const std::filesystem::path path = copying.folder / pack.name;

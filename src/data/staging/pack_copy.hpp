@@ -6,12 +6,18 @@
 #include <exception>
 #include <filesystem>
 
+#include <hpcai/storage/descriptor.hpp>
+
 #include "pack_plan.hpp"
 
 namespace hpcai::data::staging {
 
 /// Somebody else has failed, so that going on is of no use.
 struct Stopped : std::exception {};
+
+/// Of what `path` leads to, found without opening it.
+FileFacts facts_of(const std::filesystem::path& path);
+FileFacts facts_of(const storage::Descriptor& file);
 
 /// Counts what is moved, from many threads.
 struct Traffic {

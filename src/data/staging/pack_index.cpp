@@ -30,7 +30,8 @@ std::optional<PackIndex> from_json(const json& document) {
     const auto is_entry = [](const std::string& text) {
         return text.empty() || storage::is_sha256_hex(text);
     };
-    if (!storage::is_sha256_hex(index.fingerprint) || !std::ranges::all_of(index.digests, is_entry)) {
+    if (!storage::is_sha256_hex(index.fingerprint) ||
+        !std::ranges::all_of(index.digests, is_entry)) {
         return std::nullopt;
     }
     return index;

@@ -13,7 +13,7 @@
 
 #include "pack_index.hpp"
 
-namespace hpcai::data {
+namespace hpcai::data::staging {
 
 namespace {
 
@@ -55,36 +55,53 @@ std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& 
     return part;
 }
 
-}  // namespace
-
-struct StagedPictures::State {
-    std::vector<PackPlace> places;  // by sample
-    std::unique_ptr<OpenPack[]> packs;
-    std::vector<std::atomic<Copy>> copies;  // by sample
-    std::shared_ptr<std::atomic<std::int64_t>> lost;
-
-    State(const std::filesystem::path& folder, const std::vector<staging::Pack>& planned,
-          const staging::Source& source, std::shared_ptr<std::atomic<std::int64_t>> lost_copies)
-        : places(source.files),
-          packs(std::make_unique<OpenPack[]>(planned.size())),
-          copies(source.files),
-          lost(std::move(lost_copies)) {
+class PackedPictures final : public StagedPictures {
+public:
+    PackedPictures(const std::filesystem::path& folder, const std::vector<Pack>& planned,
+                   const Source& source, std::shared_ptr<std::atomic<std::int64_t>> lost)
+        : places_(source.files),
+          packs_(std::make_unique<OpenPack[]>(planned.size())),
+          copies_(source.files),
+          lost_(std::move(lost)) {
         for (std::size_t i = 0; i < planned.size(); ++i) {
-            packs[i].path = folder / planned[i].name;
+            packs_[i].path = folder / planned[i].name;
             PackPlace place{static_cast<std::int32_t>(i)};
             for (const std::uint32_t file : planned[i].files) {
                 place.bytes = static_cast<std::uint64_t>(source.facts[file].bytes);
-                places[file] = place;
+                places_[file] = place;
                 place.offset += place.bytes;
                 ++place.in_pack;
             }
         }
     }
 
+    std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const override {
+        const PackPlace& place = places_[sample];
+        std::atomic<Copy>& copy = copies_[sample];
+        const Copy known = copy.load(std::memory_order_relaxed);
+        if (place.pack < 0 || known == Copy::none) return std::nullopt;
+
+        OpenPack& pack = packs_[place.pack];
+        auto bytes = read_part(pack.path, place.offset, place.bytes);
+        if (known == Copy::sound && bytes) return bytes;
+        const std::vector<std::optional<Digest>>& digests = digests_of(pack);
+        const bool is_listed = place.in_pack < digests.size();
+        const bool was_left = is_listed && !digests[place.in_pack];
+        if (known == Copy::not_compared && bytes && is_listed && !was_left &&
+            digest_of(storage::sha256_hex(std::as_bytes(std::span(*bytes)))) ==
+                digests[place.in_pack]) {
+            copy.store(Copy::sound, std::memory_order_relaxed);
+            return bytes;
+        }
+        if (copy.exchange(Copy::none) != Copy::none && !was_left) ++*lost_;
+        return std::nullopt;
+    }
+
+private:
     /// By place in the pack; none for a file that was left where it lies.
     const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
-            const auto index = staging::read_index(pack.path);
+            const auto index = read_index(pack.path);
             if (!index) return;
             for (const std::string& text : index->digests) {
                 pack.digests.push_back(text.empty() ? std::nullopt
@@ -93,43 +110,20 @@ struct StagedPictures::State {
         });
         return pack.digests;
     }
+
+    std::vector<PackPlace> places_;  // by sample
+    std::unique_ptr<OpenPack[]> packs_;
+    mutable std::vector<std::atomic<Copy>> copies_;  // by sample
+    std::shared_ptr<std::atomic<std::int64_t>> lost_;
 };
 
-StagedPictures::StagedPictures(std::unique_ptr<State> state) : state_(std::move(state)) {}
-StagedPictures::~StagedPictures() = default;
-
-std::optional<std::vector<std::uint8_t>> StagedPictures::read(std::uint32_t sample) const {
-    const PackPlace& place = state_->places[sample];
-    std::atomic<Copy>& copy = state_->copies[sample];
-    const Copy known = copy.load(std::memory_order_relaxed);
-    if (place.pack < 0 || known == Copy::none) return std::nullopt;
-
-    OpenPack& pack = state_->packs[place.pack];
-    auto bytes = read_part(pack.path, place.offset, place.bytes);
-    if (known == Copy::sound && bytes) return bytes;
-    const std::vector<std::optional<Digest>>& digests = state_->digests_of(pack);
-    const bool is_listed = place.in_pack < digests.size();
-    const bool was_left = is_listed && !digests[place.in_pack];
-    if (known == Copy::not_compared && bytes && is_listed && !was_left &&
-        digest_of(storage::sha256_hex(std::as_bytes(std::span(*bytes)))) ==
-            digests[place.in_pack]) {
-        copy.store(Copy::sound, std::memory_order_relaxed);
-        return bytes;
-    }
-    if (copy.exchange(Copy::none) != Copy::none && !was_left) ++*state_->lost;
-    return std::nullopt;
-}
-
-}  // namespace hpcai::data
-
-namespace hpcai::data::staging {
+}  // namespace
 
 std::shared_ptr<const StagedPictures> open_staged(const std::filesystem::path& folder,
                                                   const std::vector<Pack>& packs,
                                                   const Source& source,
                                                   std::shared_ptr<std::atomic<std::int64_t>> lost) {
-    return std::make_shared<StagedPictures>(
-        std::make_unique<StagedPictures::State>(folder, packs, source, std::move(lost)));
+    return std::make_shared<PackedPictures>(folder, packs, source, std::move(lost));
 }
 
 }  // namespace hpcai::data::staging
