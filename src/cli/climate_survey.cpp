@@ -175,16 +175,17 @@ ExitCode print_record_statistics(const SurveyOptions& options, std::ostream& out
         out << json_text({{"path", options.path},
                           {"samples", records.samples()},
                           {"channels", records.channel_names()},
-                          {"mean", records.mean()},
-                          {"standard_deviation", records.standard_deviation()}});
+                          {"mean", records.statistics().mean},
+                          {"standard_deviation", records.statistics().standard_deviation}});
         return ExitCode::ok;
     }
     out << fmt::format("# {}: what {} records were normalized with\n{:<8} {:>14} {:>14}\n",
                        printable(options.path), format_count(records.samples()), "channel", "mean",
                        "deviation");
-    for (std::size_t c = 0; c < records.mean().size(); ++c) {
+    for (std::size_t c = 0; c < records.statistics().mean.size(); ++c) {
         out << fmt::format("{:<8} {:>14.7g} {:>14.7g}\n", printable(records.channel_names()[c]),
-                           records.mean()[c], records.standard_deviation()[c]);
+                           records.statistics().mean[c],
+                           records.statistics().standard_deviation[c]);
     }
     return ExitCode::ok;
 }

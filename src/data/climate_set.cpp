@@ -6,9 +6,12 @@
 #include <cstring>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/data/climate_augmentation.hpp>
 #include <hpcai/data/climate_samples.hpp>
 #include <hpcai/tensor/half.hpp>
+
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 
@@ -45,17 +48,17 @@ void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary)
 
 }  // namespace
 
-Normalization usual_normalization() {
+ChannelStatistics usual_statistics() {
     return {{kClimateMean.begin(), kClimateMean.end()},
             {kClimateDeviation.begin(), kClimateDeviation.end()}};
 }
 
-void normalize(std::span<float> fields, const Normalization& normalization) {
+void normalize(std::span<float> fields, const ChannelStatistics& statistics) {
     float mean[kClimateChannels];
     float deviation[kClimateChannels];
     for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
-        mean[channel] = static_cast<float>(normalization.mean[channel]);
-        deviation[channel] = static_cast<float>(normalization.deviation[channel]);
+        mean[channel] = static_cast<float>(statistics.mean[channel]);
+        deviation[channel] = static_cast<float>(statistics.standard_deviation[channel]);
     }
     for (std::size_t pixel = 0; pixel < fields.size(); pixel += kClimateChannels) {
         for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
@@ -63,6 +66,26 @@ void normalize(std::span<float> fields, const Normalization& normalization) {
             value = (value - mean[channel]) / deviation[channel];
         }
     }
+}
+
+void write_normalized(std::span<const float> planes, const ChannelStatistics& statistics,
+                      tensor::DType dtype, std::span<std::byte> fields, int threads) {
+    constexpr std::size_t kBlock = 1024;  // pixels, whose numbers stay in a processor's cache
+    const std::size_t pixels = planes.size() / kClimateChannels;
+    const std::size_t pixel_bytes = kClimateChannels * tensor::size_of(dtype);
+    parallel_for(ceil_div(pixels, kBlock), threads, [&](std::int64_t block) {
+        const std::size_t first = block * kBlock;
+        const std::size_t count = std::min(kBlock, pixels - first);
+        std::vector<float> numbers(count * kClimateChannels);
+        for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
+            const float* const plane = &planes[channel * pixels + first];
+            for (std::size_t pixel = 0; pixel < count; ++pixel) {
+                numbers[pixel * kClimateChannels + channel] = plane[pixel];
+            }
+        }
+        normalize(numbers, statistics);
+        write_numbers(numbers, dtype, fields.subspan(first * pixel_bytes, count * pixel_bytes));
+    });
 }
 
 tensor::DType dtype_of(config::FieldPrecision precision) {
@@ -154,8 +177,8 @@ std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream rand
     if (is_varied_ && (is_flipped || is_turned)) {
         in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
             if (is_flipped) {
-                flip_hemispheres(fields, size, found, normalization_.mean,
-                                 normalization_.deviation);
+                flip_hemispheres(fields, size, found, statistics_.mean,
+                                 statistics_.standard_deviation);
             }
             if (is_turned) roll_longitude(fields, size, static_cast<int>(turn), found);
         });

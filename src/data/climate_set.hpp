@@ -7,24 +7,21 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/record_source.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
 
-/// By channel: a field holds (x - mean) / deviation.
-struct Normalization {
-    std::vector<double> mean;
-    std::vector<double> deviation;
-
-    bool operator==(const Normalization&) const = default;
-};
-
 /// kClimateMean and kClimateDeviation.
-Normalization usual_normalization();
+ChannelStatistics usual_statistics();
 
 /// In fp32, in place; pixels of 16 numbers.
-void normalize(std::span<float> fields, const Normalization& normalization);
+void normalize(std::span<float> fields, const ChannelStatistics& statistics);
+
+/// Writes `planes` (16, H, W) in physical units as a set has them: normalized, (H, W, 16), rounded
+/// to `dtype`.
+void write_normalized(std::span<const float> planes, const ChannelStatistics& statistics,
+                      tensor::DType dtype, std::span<std::byte> fields, int threads = 1);
 
 tensor::DType dtype_of(config::FieldPrecision precision);
 
@@ -38,8 +35,8 @@ bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype);
 /// Sets of weather; what they differ in is where the fields come from.
 class ClimateSet : public SampleSet {
 public:
-    ClimateSet(const SampleFormat& format, Normalization normalization, bool is_varied)
-        : format_(format), normalization_(std::move(normalization)), is_varied_(is_varied) {}
+    ClimateSet(const SampleFormat& format, ChannelStatistics statistics, bool is_varied)
+        : format_(format), statistics_(std::move(statistics)), is_varied_(is_varied) {}
 
     int classes() const override;
     std::string class_name(std::int32_t category) const override;
@@ -53,7 +50,8 @@ public:
     virtual std::vector<std::string> channel_names() const;
     /// The files that it is made of.
     virtual std::vector<RecordSource> sources() const { return {}; }
-    const Normalization& normalization() const { return normalization_; }
+    /// A field holds (x - mean) / standard_deviation.
+    const ChannelStatistics& statistics() const { return statistics_; }
 
 protected:
     /// Writes the sample's fields, normalized; returns the reason when it is bad, and then the
@@ -64,7 +62,7 @@ private:
     std::string write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const;
 
     SampleFormat format_;
-    Normalization normalization_;
+    ChannelStatistics statistics_;
     bool is_varied_;
 };
 

@@ -7,7 +7,8 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/field_picture.hpp>
-#include <hpcai/tensor/half.hpp>
+
+#include "climate_set.hpp"
 
 namespace hpcai::data {
 
@@ -157,17 +158,6 @@ void require_place(std::int64_t sample, std::int64_t samples, int channel, int c
     ensure(channel >= 0 && channel < channels, "channel {} of {}", channel, channels);
 }
 
-float element_at(const std::byte* bytes, tensor::DType dtype) {
-    if (dtype == tensor::DType::f32) {
-        float value = 0;
-        std::copy_n(bytes, sizeof value, reinterpret_cast<std::byte*>(&value));
-        return value;
-    }
-    std::uint16_t bits = 0;
-    std::copy_n(bytes, sizeof bits, reinterpret_cast<std::byte*>(&bits));
-    return dtype == tensor::DType::bf16 ? tensor::from_bf16(bits) : tensor::from_f16(bits);
-}
-
 }  // namespace
 
 ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
@@ -186,12 +176,10 @@ ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
 ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) {
     require_place(sample, records.samples(), channel, records.channels());
     ShownField field{records.height(), records.width(), {}, records.boxes(sample)};
-    const auto record = records.record(sample);
-    const std::size_t element_bytes = tensor::size_of(records.dtype());
-    const std::size_t pixel_bytes = static_cast<std::size_t>(records.channels()) * element_bytes;
-    const std::size_t first = static_cast<std::size_t>(channel) * element_bytes;
-    for (std::size_t at = first; at < record.size(); at += pixel_bytes) {
-        field.values.push_back(element_at(&record[at], records.dtype()));
+    std::vector<float> numbers(records.record_bytes() / tensor::size_of(records.dtype()));
+    read_numbers(records.record(sample), records.dtype(), numbers);
+    for (std::size_t at = channel; at < numbers.size(); at += records.channels()) {
+        field.values.push_back(numbers[at]);
     }
     return field;
 }

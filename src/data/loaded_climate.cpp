@@ -62,8 +62,8 @@ SampleFormat with_dtype(SampleFormat format, tensor::DType dtype) {
 class RecordedClimate final : public ClimateSet {
 public:
     RecordedClimate(RecordSet records, const std::string& folder, const Wanted& wanted)
-        : ClimateSet(with_dtype(wanted.format, records.dtype()),
-                     {records.mean(), records.standard_deviation()}, wanted.is_varied),
+        : ClimateSet(with_dtype(wanted.format, records.dtype()), records.statistics(),
+                     wanted.is_varied),
           records_(std::move(records)),
           folder_(folder) {
         require(records_.channels() == kClimateChannels, ExitCode::data,
@@ -98,7 +98,7 @@ public:
     /// HDF5 calls of all sets that share `library` come one after the other.
     Hdf5Climate(const std::vector<climate::ListedFile>& files, const Wanted& wanted,
                 std::shared_ptr<std::mutex> library)
-        : ClimateSet(wanted.format, usual_normalization(), wanted.is_varied),
+        : ClimateSet(wanted.format, usual_statistics(), wanted.is_varied),
           library_(std::move(library)) {
         for (const climate::ListedFile& listed : files) {
             climate::require_same(listed);
@@ -152,21 +152,13 @@ private:
     }
 
     std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
-        const auto pixels = static_cast<std::size_t>(format().height * format().width);
-        std::vector<float> planes(pixels * kClimateChannels);
+        std::vector<float> planes(kClimateChannels * format().height * format().width);
         {
             const auto [file, number] = place(sample);
             const std::lock_guard lock(*library_);
             files_[file].read(number, 1, planes);
         }
-        std::vector<float> numbers(planes.size());
-        for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
-            for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
-                numbers[pixel * kClimateChannels + channel] = planes[channel * pixels + pixel];
-            }
-        }
-        normalize(numbers, normalization());
-        write_numbers(numbers, format().dtype, fields);
+        write_normalized(planes, statistics(), format().dtype, fields);
         return all_finite(fields, format().dtype) ? "" : kNotFinite;
     }
 
@@ -239,7 +231,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
         const auto validation =
             open_set(config.data.validation_path, validation_files, {format, false}, opening);
         require_same_channels(*training, *validation, config.data);
-        require(training->normalization() == validation->normalization(), ExitCode::data,
+        require(training->statistics() == validation->statistics(), ExitCode::data,
                 "{}: its mean and deviation differ from those of {}; transcode it with the "
                 "statistics of the training set",
                 config.data.validation_path, config.data.path);

@@ -11,11 +11,6 @@
 
 namespace hpcai::data {
 
-/// For SampleCache.
-inline std::size_t bytes_of(const DecodedImage& decoded) {
-    return decoded.image.pixels.size();
-}
-
 inline std::span<std::uint8_t> as_u8(std::span<std::byte> pixels) {
     return {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()};
 }

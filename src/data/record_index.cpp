@@ -54,9 +54,10 @@ public:
             index.channels.push_back(name.get<std::string>());
         }
         check(!index.channels.empty() && index.channels.size() <= kMaxChannels, "channels");
-        index.mean = numbers(document, "mean", index.channels.size());
-        index.standard_deviation = numbers(document, "standard_deviation", index.channels.size());
-        for (const double deviation : index.standard_deviation) {
+        index.statistics.mean = numbers(document, "mean", index.channels.size());
+        index.statistics.standard_deviation =
+            numbers(document, "standard_deviation", index.channels.size());
+        for (const double deviation : index.statistics.standard_deviation) {
             check(deviation > 0, "standard_deviation");
         }
         for (const json& file : array(document, "files"))
@@ -161,8 +162,7 @@ private:
 }  // namespace
 
 std::size_t RecordIndex::record_bytes() const {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * channels.size() *
-           tensor::size_of(dtype);
+    return channels.size() * height * width * tensor::size_of(dtype);
 }
 
 std::uint32_t checksum_of(std::span<const std::byte> record) {
@@ -176,8 +176,8 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
                   {"height", index.height},
                   {"width", index.width},
                   {"channels", index.channels},
-                  {"mean", index.mean},
-                  {"standard_deviation", index.standard_deviation},
+                  {"mean", index.statistics.mean},
+                  {"standard_deviation", index.statistics.standard_deviation},
                   {"files", json::array()}};
     for (const IndexedFile& file : index.files) {
         json records = json::array();

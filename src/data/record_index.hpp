@@ -4,40 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
-#include <vector>
 
-#include <hpcai/data/box.hpp>
-#include <hpcai/data/record_source.hpp>
-#include <hpcai/tensor/dtype.hpp>
+#include <hpcai/data/record_set.hpp>
 
 /// records.json: what a folder of records holds.
 namespace hpcai::data {
-
-struct IndexedRecord {
-    std::int64_t number = 0;     // of the sample in its source
-    std::uint32_t checksum = 0;  // CRC-32 of the record (zlib's)
-    std::vector<Box> boxes;
-};
-
-struct IndexedFile {
-    std::string name;            // in the folder
-    std::string source;          // name of the file that the samples came from
-    std::string generator = {};  // ClimateFile::generator() of that file
-    std::vector<IndexedRecord> records;
-};
-
-struct RecordIndex {
-    tensor::DType dtype = tensor::DType::f16;
-    int height = 0;
-    int width = 0;
-    std::vector<std::string> channels;
-    std::vector<double> mean;
-    std::vector<double> standard_deviation;
-    std::vector<IndexedFile> files;
-
-    std::size_t record_bytes() const;
-};
 
 std::uint32_t checksum_of(std::span<const std::byte> record);
 

@@ -6,11 +6,21 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
+
+#include <hpcai/data/jpeg.hpp>
 
 namespace hpcai::data {
 
+inline std::size_t bytes_of(const std::vector<std::byte>& fields) {
+    return fields.size();
+}
+inline std::size_t bytes_of(const DecodedImage& decoded) {
+    return decoded.image.pixels.size();
+}
+
 /// Keeps samples as they were made until the budget is used up, and then those it has. Many
-/// threads. `Made` has `std::size_t bytes_of(const Made&)` beside it.
+/// threads. `bytes_of` tells the size of what is made.
 template <typename Made>
 class SampleCache {
 public:

@@ -14,15 +14,6 @@ namespace hpcai::data {
 
 namespace {
 
-struct Fields {
-    std::vector<std::byte> numbers;
-};
-
-/// For SampleCache.
-std::size_t bytes_of(const Fields& fields) {
-    return fields.numbers.size();
-}
-
 ClimateSettings settings_of(const config::Config& config) {
     ClimateSettings settings;
     settings.height = config.workload.image_size;
@@ -51,7 +42,7 @@ std::size_t cache_bytes(const config::DataConfig& data, Split split) {
 class SyntheticClimate final : public ClimateSet {
 public:
     SyntheticClimate(const config::Config& config, Split split)
-        : ClimateSet(format_of(config), usual_normalization(),
+        : ClimateSet(format_of(config), usual_statistics(),
                      split == Split::training && config.data.climate_augmentation),
           generator_(settings_of(config)),
           split_(split),
@@ -70,24 +61,24 @@ public:
 private:
     std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
         const auto made = cache_.get(sample, [&] { return make(sample); });
-        std::ranges::copy(made->numbers, fields.begin());
+        std::ranges::copy(*made, fields.begin());
         return "";
     }
 
-    Fields make(std::uint32_t sample) const {
+    std::vector<std::byte> make(std::uint32_t sample) const {
         std::vector<float> numbers(generator_.elements());
         std::vector<Box> boxes;
         generator_.sample(split_, sample, FieldLayout::channels_last, numbers, boxes);
-        normalize(numbers, normalization());
-        Fields fields{std::vector<std::byte>(format().pixel_bytes())};
-        write_numbers(numbers, format().dtype, fields.numbers);
+        normalize(numbers, statistics());
+        std::vector<std::byte> fields(format().pixel_bytes());
+        write_numbers(numbers, format().dtype, fields);
         return fields;
     }
 
     ClimateGenerator generator_;
     Split split_;
     std::int64_t samples_;
-    mutable SampleCache<Fields> cache_;
+    mutable SampleCache<std::vector<std::byte>> cache_;
 };
 
 }  // namespace

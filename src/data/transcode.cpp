@@ -9,12 +9,10 @@
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
-#include <hpcai/tensor/half.hpp>
 
 #include "climate_scan.hpp"
 #include "climate_set.hpp"
 #include "record_index.hpp"
-#include "worker_pool.hpp"
 
 namespace hpcai::data {
 
@@ -23,39 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using climate::ScannedSample;
 
-/// Rounds one normalized value into a record.
-using Store = void (*)(float value, std::byte* target);
-
-template <typename Bits, Bits (*round)(float)>
-void store_as(float value, std::byte* target) {
-    const Bits bits = round(value);
-    std::memcpy(target, &bits, sizeof bits);
-}
-
-constexpr float unchanged(float value) {
-    return value;
-}
-
-Store store_for(tensor::DType dtype) {
-    switch (dtype) {
-        case tensor::DType::f32:
-            return store_as<float, unchanged>;
-        case tensor::DType::f16:
-            return store_as<std::uint16_t, tensor::to_f16>;
-        case tensor::DType::bf16:
-            return store_as<std::uint16_t, tensor::to_bf16>;
-        default:
-            throw Error(ExitCode::usage,
-                        fmt::format("data transcode: dtype: expected fp32, fp16 or bf16, got {}",
-                                    tensor::name_of(dtype)));
-    }
-}
-
 class RecordWriter {
 public:
     RecordWriter(const TranscodeOptions& options, RecordIndex index, const fs::path& folder)
         : options_(options),
-          store_(store_for(options.dtype)),
           index_(std::move(index)),
           folder_(folder),
           record_(index_.record_bytes()) {}
@@ -70,7 +39,7 @@ public:
     }
     /// False, and nothing is written, when a normalized number is not finite in the records' type.
     bool write(const ScannedSample& sample) {
-        fill(sample.fields);
+        write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;
         out_.write(reinterpret_cast<const char*>(record_.data()),
                    static_cast<std::streamsize>(record_.size()));
@@ -86,23 +55,6 @@ public:
     std::size_t record_bytes() const { return record_.size(); }
 
 private:
-    /// From (16, H, W) to (H, W, 16), normalized.
-    void fill(std::span<const float> fields) {
-        const std::size_t pixels = fields.size() / kClimateChannels;
-        const auto width = static_cast<std::size_t>(index_.width);
-        const std::size_t element_bytes = tensor::size_of(index_.dtype);
-        parallel_for(index_.height, options_.threads, [&](std::int64_t row) {
-            const std::size_t first = static_cast<std::size_t>(row) * width;
-            for (std::size_t c = 0; c < kClimateChannels; ++c) {
-                const auto mean = static_cast<float>(index_.mean[c]);
-                const auto deviation = static_cast<float>(index_.standard_deviation[c]);
-                for (std::size_t pixel = first; pixel < first + width; ++pixel) {
-                    store_((fields[c * pixels + pixel] - mean) / deviation,
-                           &record_[(pixel * kClimateChannels + c) * element_bytes]);
-                }
-            }
-        });
-    }
     void require_written() const {
         require(out_.good(), ExitCode::usage, "cannot write '{}': {}", options_.output.string(),
                 std::strerror(errno));
@@ -118,7 +70,6 @@ private:
     }
 
     const TranscodeOptions& options_;
-    Store store_;
     RecordIndex index_;
     fs::path folder_;
     std::vector<std::byte> record_;
@@ -137,7 +88,7 @@ ChosenStatistics statistics_for(const TranscodeOptions& options) {
         require(index.channels.size() == kClimateChannels, ExitCode::data,
                 "'{}' has {} channels, expected {}", options.statistics_from.string(),
                 index.channels.size(), kClimateChannels);
-        return {{index.mean, index.standard_deviation}, index.channels};
+        return {index.statistics, index.channels};
     }
     ClimateReport report = survey_climate(options.files, options.source, options.threads);
     if (!options.skip_bad_samples && !report.bad_samples.empty()) {
@@ -169,9 +120,14 @@ RecordIndex empty_index(const TranscodeOptions& options, const ClimateFile& firs
             first.height(),
             first.width(),
             std::move(statistics.channels),
-            std::move(statistics.values.mean),
-            std::move(statistics.values.standard_deviation),
+            std::move(statistics.values),
             {}};
+}
+
+void require_dtype(tensor::DType dtype) {
+    using tensor::DType;
+    require(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, ExitCode::usage,
+            "data transcode: dtype: expected fp32, fp16 or bf16, got {}", tensor::name_of(dtype));
 }
 
 void require_new(const fs::path& output) {
@@ -186,7 +142,7 @@ void require_new(const fs::path& output) {
 
 TranscodeReport transcode(const TranscodeOptions& options) {
     require_new(options.output);
-    store_for(options.dtype);
+    require_dtype(options.dtype);
     for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
     ChosenStatistics statistics = statistics_for(options);

@@ -136,8 +136,8 @@ TEST(FieldPicture, TakesOneChannelFromFilesAndRecordsOfEachType) {
         const ShownField field = field_of(records, 0, 3);
         EXPECT_EQ(field.boxes, (std::vector<Box>{{5, 1, 7, 3, 2}}));
         for (std::size_t i = 0; i < field.values.size(); ++i) {
-            const double value =
-                records.mean()[3] + records.standard_deviation()[3] * field.values[i];
+            const double value = records.statistics().mean[3] +
+                                 records.statistics().standard_deviation[3] * field.values[i];
             EXPECT_NEAR(value, 3.0 * 48 + static_cast<double>(i), 4) << tensor::name_of(dtype);
         }
     }

@@ -10,10 +10,50 @@
 #include <vector>
 
 #include <hpcai/data/box.hpp>
-#include <hpcai/data/record_source.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
+
+inline constexpr const char* kRecordIndexName = "records.json";
+
+/// One file that records were made of.
+struct RecordSource {
+    std::string name;
+    std::string generator;          // ClimateFile::generator()
+    std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
+};
+
+/// Mean and standard deviation of each channel over all pixels, in fp64.
+struct ChannelStatistics {
+    std::vector<double> mean;
+    std::vector<double> standard_deviation;
+
+    bool operator==(const ChannelStatistics&) const = default;
+};
+
+struct IndexedRecord {
+    std::int64_t number = 0;     // of the sample in its source
+    std::uint32_t checksum = 0;  // CRC-32 of the record (zlib's)
+    std::vector<Box> boxes;
+};
+
+struct IndexedFile {
+    std::string name;            // in the folder
+    std::string source;          // name of the file that the samples came from
+    std::string generator = {};  // ClimateFile::generator() of that file
+    std::vector<IndexedRecord> records;
+};
+
+struct RecordIndex {
+    tensor::DType dtype = tensor::DType::f16;
+    int height = 0;
+    int width = 0;
+    std::vector<std::string> channels;
+    ChannelStatistics statistics;
+    std::vector<IndexedFile> files;
+
+    std::size_t record_bytes() const;
+};
 
 /// Normalized samples as `data transcode` writes them: a folder with records.json, which has
 /// shapes, statistics, boxes and checksums, and flat files of one record a sample after another.
@@ -27,16 +67,16 @@ public:
     RecordSet(RecordSet&&) noexcept;
     RecordSet& operator=(RecordSet&&) noexcept;
 
-    std::int64_t samples() const;
-    int height() const;
-    int width() const;
-    int channels() const;
-    tensor::DType dtype() const;       // f32, f16 or bf16
-    std::size_t record_bytes() const;  // height * width * channels elements
-    const std::vector<std::string>& channel_names() const;
+    std::int64_t samples() const { return first_.back(); }
+    int height() const { return index_.height; }
+    int width() const { return index_.width; }
+    int channels() const { return static_cast<int>(index_.channels.size()); }
+    tensor::DType dtype() const { return index_.dtype; }  // f32, f16 or bf16
+    /// Bytes of height * width * channels elements.
+    std::size_t record_bytes() const { return index_.record_bytes(); }
+    const std::vector<std::string>& channel_names() const { return index_.channels; }
     /// Of the channels in physical units: a record holds (x - mean) / standard_deviation.
-    const std::vector<double>& mean() const;
-    const std::vector<double>& standard_deviation() const;
+    const ChannelStatistics& statistics() const { return index_.statistics; }
     /// "climo_1984.h5/17": the file that the sample came from, and its number there.
     std::string name(std::int64_t sample) const;
 
@@ -50,8 +90,20 @@ public:
     std::vector<RecordSource> sources() const;
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    struct Place {
+        std::size_t file, record;
+    };
+    struct Contents;
+
+    Place place_of(std::int64_t sample) const;
+    const IndexedRecord& record_at(const Place& place) const {
+        return index_.files[place.file].records[place.record];
+    }
+
+    std::filesystem::path folder_;
+    RecordIndex index_;
+    std::vector<std::int64_t> first_{0};  // sample of each file, and the number of all
+    std::unique_ptr<Contents> contents_;
 };
 
 }  // namespace hpcai::data

@@ -7,15 +7,10 @@
 #include <vector>
 
 #include <hpcai/data/climate_file.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
-
-/// Mean and standard deviation of each channel over all pixels, in fp64.
-struct ChannelStatistics {
-    std::vector<double> mean;
-    std::vector<double> standard_deviation;
-};
 
 /// The files that `path` stands for: itself, or the *.h5 and *.hdf5 in a folder, sorted by name;
 /// hidden ones are left out.
