@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/record_index.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 

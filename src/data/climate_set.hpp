@@ -10,27 +10,14 @@
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_set.hpp>
 
+#include "field_numbers.hpp"
+
 namespace hpcai::data {
 
 /// kClimateMean and kClimateDeviation.
 ChannelStatistics usual_statistics();
 
-/// In fp32, in place; pixels of 16 numbers.
-void normalize(std::span<float> fields, const ChannelStatistics& statistics);
-
-/// Writes `planes` (16, H, W) in physical units as a set has them: normalized, (H, W, 16), rounded
-/// to `dtype`.
-void write_normalized(std::span<const float> planes, const ChannelStatistics& statistics,
-                      tensor::DType dtype, std::span<std::byte> fields, int threads = 1);
-
 tensor::DType dtype_of(config::FieldPrecision precision);
-
-/// Rounds to `dtype`, f32, f16 or bf16; and back.
-void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to);
-void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to);
-
-/// Of numbers of f32, f16 or bf16.
-bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype);
 
 /// Sets of weather; what they differ in is where the fields come from.
 class ClimateSet : public SampleSet {

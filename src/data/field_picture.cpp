@@ -8,7 +8,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/field_picture.hpp>
 
-#include "climate_set.hpp"
+#include "field_numbers.hpp"
 
 namespace hpcai::data {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record_index.hpp"
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <zlib.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/record_index.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/strict_json.hpp>

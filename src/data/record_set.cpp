@@ -5,9 +5,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 
-#include "climate_set.hpp"
+#include "field_numbers.hpp"
 #include "mapped_file.hpp"
-#include "record_index.hpp"
 
 namespace hpcai::data {
 

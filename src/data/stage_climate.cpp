@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/data/record_set.hpp>
+#include <hpcai/data/record_index.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "read_at_one_rank.hpp"
-#include "record_index.hpp"
 
 namespace hpcai::data {
 

@@ -6,13 +6,13 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/record_index.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
 
 #include "climate_scan.hpp"
-#include "climate_set.hpp"
-#include "record_index.hpp"
+#include "field_numbers.hpp"
 
 namespace hpcai::data {
 

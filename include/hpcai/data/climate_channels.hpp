@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 /// The fields and labels of the ExtremeWeather data (Racah et al., 2017), in its order.
 namespace hpcai::data {
@@ -47,6 +48,14 @@ enum class ClimateCategory : std::int32_t {
 /// By category - 1.
 inline constexpr std::array<const char*, kClimateCategories> kClimateCategoryNames{
     "tropical depression", "tropical cyclone", "extratropical cyclone", "atmospheric river"};
+
+/// Mean and standard deviation of each channel over all pixels, in fp64.
+struct ChannelStatistics {
+    std::vector<double> mean;
+    std::vector<double> standard_deviation;
+
+    bool operator==(const ChannelStatistics&) const = default;
+};
 
 constexpr std::size_t index_of(ClimateChannel channel) {
     return static_cast<std::size_t>(channel);

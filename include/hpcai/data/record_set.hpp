@@ -9,50 +9,15 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/data/box.hpp>
-#include <hpcai/tensor/dtype.hpp>
+#include <hpcai/data/record_index.hpp>
 
 namespace hpcai::data {
-
-inline constexpr const char* kRecordIndexName = "records.json";
 
 /// One file that records were made of.
 struct RecordSource {
     std::string name;
     std::string generator;          // ClimateFile::generator()
     std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
-};
-
-/// Mean and standard deviation of each channel over all pixels, in fp64.
-struct ChannelStatistics {
-    std::vector<double> mean;
-    std::vector<double> standard_deviation;
-
-    bool operator==(const ChannelStatistics&) const = default;
-};
-
-struct IndexedRecord {
-    std::int64_t number = 0;     // of the sample in its source
-    std::uint32_t checksum = 0;  // CRC-32 of the record (zlib's)
-    std::vector<Box> boxes;
-};
-
-struct IndexedFile {
-    std::string name;            // in the folder
-    std::string source;          // name of the file that the samples came from
-    std::string generator = {};  // ClimateFile::generator() of that file
-    std::vector<IndexedRecord> records;
-};
-
-struct RecordIndex {
-    tensor::DType dtype = tensor::DType::f16;
-    int height = 0;
-    int width = 0;
-    std::vector<std::string> channels;
-    ChannelStatistics statistics;
-    std::vector<IndexedFile> files;
-
-    std::size_t record_bytes() const;
 };
 
 /// Normalized samples as `data transcode` writes them: a folder with records.json, which has

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <hpcai/data/climate_file.hpp>
-#include <hpcai/data/record_set.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {

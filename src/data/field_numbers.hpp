@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <hpcai/data/climate_channels.hpp>
+#include <hpcai/tensor/dtype.hpp>
+
+/// Numbers of weather: normalized in fp32, stored as f32, f16 or bf16.
+namespace hpcai::data {
+
+/// In fp32, in place; pixels of 16 numbers.
+void normalize(std::span<float> fields, const ChannelStatistics& statistics);
+
+/// Writes `planes` (16, H, W) in physical units as a set has them: normalized, (H, W, 16), rounded
+/// to `dtype`.
+void write_normalized(std::span<const float> planes, const ChannelStatistics& statistics,
+                      tensor::DType dtype, std::span<std::byte> fields, int threads = 1);
+
+/// Rounds to `dtype`, f32, f16 or bf16; and back.
+void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to);
+void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to);
+
+/// Of numbers of f32, f16 or bf16.
+bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype);
+
+}  // namespace hpcai::data
