@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
-#include <optional>
+#include <regex>
 #include <string>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/storage/npy.hpp>
 
 namespace hpcai::storage {
@@ -45,112 +46,43 @@ void write_array(const std::filesystem::path& path, Bytes elements, tensor::DTyp
     write_file_durably(path, parts);
 }
 
-/// Reads the Python dictionary of the header, token by token.
-class HeaderParser {
-public:
-    HeaderParser(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
-
-    void parse() {
-        expect("{");
-        while (!accept("}")) {
-            parse_item();
-            if (!accept(",")) {
-                expect("}");
-                break;
-            }
-        }
-        skip_spaces();
-        check(rest_ == "\n" || rest_.empty(), "text after the dictionary");
-        check(dtype_seen_ && order_seen_ && shape_.has_value(),
-              "not all of 'descr', 'fortran_order', 'shape'");
-    }
-
-    tensor::DType dtype() const { return dtype_; }
-    tensor::Shape shape() const { return *shape_; }
-
-private:
-    void check(bool condition, std::string_view problem) const {
-        require(condition, ExitCode::data, "'{}' is not an npy file that can be read: {}", name_,
-                problem);
-    }
-
-    void skip_spaces() {
-        while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
-    }
-
-    bool accept(std::string_view token) {
-        skip_spaces();
-        if (!rest_.starts_with(token)) return false;
-        rest_.remove_prefix(token.size());
-        return true;
-    }
-
-    void expect(std::string_view token) {
-        check(accept(token), fmt::format("'{}' is missing in the header", token));
-    }
-
-    void parse_item() {
-        if (accept("'descr'")) {
-            expect(":");
-            check(!dtype_seen_, "'descr' twice");
-            dtype_seen_ = true;
-            parse_descr();
-        } else if (accept("'fortran_order'")) {
-            expect(":");
-            check(!order_seen_, "'fortran_order' twice");
-            order_seen_ = true;
-            check(accept("False"), "'fortran_order' is not False");
-        } else if (accept("'shape'")) {
-            expect(":");
-            check(!shape_, "'shape' twice");
-            parse_shape();
-        } else {
-            check(false, "the header has a key other than 'descr', 'fortran_order', 'shape'");
-        }
-    }
-
-    void parse_descr() {
-        if (accept("'<f4'")) {
-            dtype_ = tensor::DType::f32;
-        } else {
-            check(accept("'<i4'"), "'descr' is not '<f4' or '<i4'");
-            dtype_ = tensor::DType::s32;
-        }
-    }
-
-    void parse_shape() {
-        expect("(");
-        const std::int64_t first = parse_extent();
-        expect(",");
-        if (accept(")")) {
-            shape_ = tensor::Shape{first};
-            return;
-        }
-        const std::int64_t second = parse_extent();
-        accept(",");
-        check(accept(")"), "'shape' has not one or two dimensions");
-        check(second == 0 || first <= kMaxElements / second, "'shape' is too large");
-        shape_ = tensor::Shape{first, second};
-    }
-
-    std::int64_t parse_extent() {
-        skip_spaces();
-        std::int64_t extent = -1;
-        const auto [end, error] =
-            std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
-        check(error == std::errc{} && extent >= 0, "'shape' has an extent that is not a number");
-        check(extent <= kMaxElements, "'shape' is too large");
-        rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-        return extent;
-    }
-
-    std::string_view rest_;
-    std::string_view name_;
-    tensor::DType dtype_ = tensor::DType::f32;
-    bool dtype_seen_ = false;
-    bool order_seen_ = false;
-    std::optional<tensor::Shape> shape_;
+struct Header {
+    tensor::DType dtype;
+    tensor::Shape shape;
 };
+
+/// Reads the Python dictionary of the header, whose items may come in any order.
+Header parse_header(std::string_view text, std::string_view name) {
+    constexpr const char* kDescr = "'descr' *: *'<([fi])4'";
+    constexpr const char* kOrder = "'fortran_order' *: *False";
+    constexpr const char* kShape = R"('shape' *: *\( *(\d{1,15}) *,(?: *(\d{1,15}) *,?)? *\))";
+    constexpr std::size_t kLongest = 512;  // a match takes stack for each character
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    text = text.substr(0, text.find_last_not_of(' ') + 1);
+    const auto find = [text](const char* pattern) {
+        std::cmatch match;
+        std::regex_search(text.begin(), text.end(), match, std::regex(pattern));
+        return match;
+    };
+    const std::string item = fmt::format("(?:{}|{}|{})", kDescr, kOrder, kShape);
+    const std::regex dictionary(fmt::format(R"( *\{{ *{0} *, *{0} *, *{0} *,? *\}})", item));
+    const bool is_dictionary =
+        text.size() <= kLongest && std::regex_match(text.begin(), text.end(), dictionary);
+    const std::cmatch descr = is_dictionary ? find(kDescr) : std::cmatch();
+    const std::cmatch shape = is_dictionary ? find(kShape) : std::cmatch();
+    require(!descr.empty() && !shape.empty() && !find(kOrder).empty(), ExitCode::data,
+            "'{}' is not an npy file that can be read: expected a header of 'descr' '<f4' or "
+            "'<i4', 'fortran_order' False and 'shape' of one or two dimensions, got {}",
+            name, printable(text.substr(0, 100)));
+    const bool is_matrix = shape[2].matched;
+    const std::int64_t rows = std::stoll(shape[1]);
+    const std::int64_t columns = is_matrix ? std::stoll(shape[2]) : 1;
+    require(
+        std::max(rows, columns) <= kMaxElements && (columns == 0 || rows <= kMaxElements / columns),
+        ExitCode::data, "'{}' is not an npy file that can be read: 'shape' is too large", name);
+    return {descr[1] == "f" ? tensor::DType::f32 : tensor::DType::s32,
+            is_matrix ? tensor::Shape{rows, columns} : tensor::Shape{rows}};
+}
 
 }  // namespace
 
@@ -172,15 +104,14 @@ NpyArray parse_npy(Bytes bytes, std::string_view name) {
                                                        std::to_integer<unsigned>(bytes[9]) << 8);
     require(text.size() - kPrefixBytes >= header_bytes, ExitCode::data,
             "'{}' ends within its npy header", name);
-    HeaderParser header(text.substr(kPrefixBytes, header_bytes), name);
-    header.parse();
+    const Header header = parse_header(text.substr(kPrefixBytes, header_bytes), name);
     const Bytes elements = bytes.subspan(kPrefixBytes + header_bytes);
     const std::size_t expected =
-        static_cast<std::size_t>(header.shape().elements()) * tensor::size_of(header.dtype());
+        static_cast<std::size_t>(header.shape.elements()) * tensor::size_of(header.dtype);
     require(elements.size() == expected, ExitCode::data,
             "'{}' has {} bytes of elements where its shape {} needs {}", name, elements.size(),
-            tensor::to_string(header.shape()), expected);
-    return {header.shape(), header.dtype(), {elements.begin(), elements.end()}};
+            tensor::to_string(header.shape), expected);
+    return {header.shape, header.dtype, {elements.begin(), elements.end()}};
 }
 
 NpyArray read_npy(const std::filesystem::path& path, std::size_t limit_bytes) {
