@@ -8,8 +8,9 @@
 #include <vector>
 
 #include <hpcai/data/batch_source.hpp>
-#include <hpcai/data/prefetcher.hpp>
 #include <hpcai/data/sample_set.hpp>
+
+#include "prefetcher.hpp"
 
 namespace hpcai::data {
 

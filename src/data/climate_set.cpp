@@ -4,8 +4,9 @@
 #include <algorithm>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/climate_augmentation.hpp>
-#include <hpcai/data/climate_samples.hpp>
+
+#include "climate/climate_augmentation.hpp"
+#include "climate_samples.hpp"
 
 namespace hpcai::data {
 

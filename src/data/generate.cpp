@@ -3,19 +3,18 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/generate.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/photograph.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/pending_path.hpp>
 
 #include "worker_pool.hpp"
 
@@ -26,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDescriptionName = "photographs.json";
+constexpr std::size_t kLargestDescription = 1 << 16;  // bytes
 constexpr int kMaximumPerClass = 1'000'000;
 
 struct Part {
@@ -66,18 +66,14 @@ std::string describe(const GenerateOptions& options) {
            "\n";
 }
 
-std::string text_of(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 bool holds_the_same(const GenerateOptions& options) {
-    if (text_of(options.directory / kDescriptionName) != describe(options)) return false;
     try {
+        const auto description =
+            storage::read_file_bytes(options.directory / kDescriptionName, kLargestDescription);
+        if (storage::text_of(description) != describe(options)) return false;
         for (const Part& part : parts_of(options)) {
             const SampleIndex index = scan_image_folder(options.directory / part.folder);
-            const auto expected = static_cast<std::size_t>(options.classes) *
-                                  static_cast<std::size_t>(part.per_class);
+            const auto expected = std::size_t{1} * options.classes * part.per_class;
             if (index.samples.size() != expected) return false;
         }
     } catch (const Error&) {
@@ -102,9 +98,9 @@ bool already_there(const GenerateOptions& options) {
     return true;
 }
 
-void write_file(const fs::path& path, const void* bytes, std::size_t size) {
+void write_file(const fs::path& path, storage::Bytes bytes) {
     std::ofstream out(path, std::ios::binary);
-    out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
+    out << storage::text_of(bytes);
     out.close();
     require(out.good(), ExitCode::usage, "{}: cannot be written: {}", path.string(),
             std::strerror(errno));
@@ -124,52 +120,27 @@ void write_pictures(const GenerateOptions& options, const Part& part, const fs::
         const std::vector<std::uint8_t> bytes = encode_jpeg(image.view(), options.quality);
         write_file(
             root / part.folder / photograph_class_name(label) / fmt::format("{:06}.jpg", number),
-            bytes.data(), bytes.size());
+            std::as_bytes(std::span(bytes)));
     });
 }
-
-/// A folder beside the wanted one, which takes its place when complete.
-class TemporarySet {
-public:
-    explicit TemporarySet(const fs::path& target) : target_(target) {
-        fs::path plain = target;
-        if (!plain.has_filename()) plain = plain.parent_path();  // "set/"
-        path_ = plain.string() + fmt::format(".partial-{}", getpid());
-        fs::create_directories(path_);
-    }
-    ~TemporarySet() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    TemporarySet(const TemporarySet&) = delete;
-    TemporarySet& operator=(const TemporarySet&) = delete;
-
-    const fs::path& path() const { return path_; }
-    void complete() { fs::rename(path_, target_); }
-
-private:
-    fs::path target_;
-    fs::path path_;
-};
 
 }  // namespace
 
 bool generate_photographs(const GenerateOptions& options, int threads) {
     check(options);
     if (already_there(options)) return false;
+    storage::PendingPath set(options.directory);
     try {
-        TemporarySet set(options.directory);
         for (const Part& part : parts_of(options)) {
             write_pictures(options, part, set.path(), threads);
         }
-        const std::string description = describe(options);
-        write_file(set.path() / kDescriptionName, description.data(), description.size());
-        set.complete();
+        write_file(set.path() / kDescriptionName, storage::bytes_of(describe(options)));
     } catch (const fs::filesystem_error& error) {
         throw Error(ExitCode::usage,
                     fmt::format("{}: cannot be written: {}", options.directory.string(),
                                 error.code().message()));
     }
+    set.keep();
     return true;
 }
 

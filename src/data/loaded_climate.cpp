@@ -10,12 +10,12 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/climate_file.hpp>
-#include <hpcai/data/climate_samples.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
 #include "climate_listing.hpp"
+#include "climate_samples.hpp"
 #include "climate_set.hpp"
 #include "stage_climate.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <hpcai/data/jpeg.hpp>
 #include <hpcai/storage/descriptor.hpp>
 
 namespace hpcai::data {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "prefetcher.hpp"
+
 #include <chrono>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/prefetcher.hpp>
 
 namespace hpcai::data {
 

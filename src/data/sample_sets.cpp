@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
-#include <hpcai/data/climate_samples.hpp>
 #include <hpcai/data/data_duplicator.hpp>
-#include <hpcai/data/data_paths.hpp>
 #include <hpcai/data/sample_set.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/sha256.hpp>
 
+#include "climate_samples.hpp"
 #include "imagenet_names.hpp"
 #include "read_at_one_rank.hpp"
 
@@ -156,6 +160,42 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
 }
 
 }  // namespace
+
+void require_data_paths(const config::DataConfig& data, comm::Communicator& group) {
+    using config::DataKind;
+    if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
+    comm::collective_try(group, [&] {
+        if (group.rank() != 0) return;
+        // By the names of their keys, as a run that is resumed elsewhere lacks them.
+        for (const auto& [key, path] : {std::pair{"path", data.path},
+                                        {"validation_path", data.validation_path},
+                                        {"image_path", data.image_path},
+                                        {"validation_image_path", data.validation_image_path}}) {
+            std::error_code error;
+            const std::filesystem::path wanted = path;
+            if (path.empty() || std::filesystem::exists(wanted, error)) continue;
+            const std::string what = error ? error.message() : "is not there";
+            const std::string where =
+                wanted.is_absolute() ? ""
+                                     : fmt::format(" in the working directory '{}'",
+                                                   std::filesystem::current_path(error).string());
+            throw Error(ExitCode::data, fmt::format("data.{}: '{}' {}{}", key, path, what, where));
+        }
+    });
+}
+
+std::string samples_digest(const SampleSets& samples) {
+    storage::Sha256 digest;
+    for (const SampleSet* set : {samples.training.get(), samples.validation.get()}) {
+        digest.update(storage::bytes_of(fmt::format("{} samples\n", set->samples())));
+        for (std::int64_t sample = 0; sample < set->samples(); ++sample) {
+            const auto number = static_cast<std::uint32_t>(sample);
+            digest.update(
+                storage::bytes_of(fmt::format("{} {}\n", set->label(number), set->name(number))));
+        }
+    }
+    return digest.finish_hex();
+}
 
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator) {

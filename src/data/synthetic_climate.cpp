@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include <hpcai/data/climate_generator.hpp>
-#include <hpcai/data/climate_samples.hpp>
 
+#include "climate_samples.hpp"
 #include "climate_set.hpp"
 #include "sample_cache.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/data/samples_digest.hpp>
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/record.hpp>

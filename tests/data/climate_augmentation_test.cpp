@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "data/climate/climate_augmentation.hpp"
+
 #include <gtest/gtest.h>
 
-#include <hpcai/data/climate_augmentation.hpp>
 #include <hpcai/data/climate_channels.hpp>
 
 namespace hpcai::data {

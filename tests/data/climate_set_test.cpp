@@ -5,11 +5,12 @@
 #include <gmock/gmock.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/climate_augmentation.hpp>
 #include <hpcai/data/climate_generator.hpp>
-#include <hpcai/data/climate_samples.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/tensor/half.hpp>
+
+#include "data/climate/climate_augmentation.hpp"
+#include "data/climate_samples.hpp"
 
 /// Made-up weather as the network gets it.
 namespace hpcai::data {

@@ -103,7 +103,7 @@ protected:
             EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
         }
         for (const auto& entry : fs::directory_iterator(folder_.path())) {
-            EXPECT_EQ(entry.path().string().find(".partial"), std::string::npos);
+            EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos);
         }
     }
 

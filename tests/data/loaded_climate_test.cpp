@@ -8,7 +8,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/data/climate_samples.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/data/transcode.hpp>
@@ -16,6 +15,7 @@
 #include <hpcai/tensor/half.hpp>
 
 #include "annotated_folder.hpp"
+#include "data/climate_samples.hpp"
 
 /// ExtremeWeather samples from files as the network gets them.
 namespace hpcai::data {

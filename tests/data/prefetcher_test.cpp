@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "data/prefetcher.hpp"
+
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -6,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/prefetcher.hpp>
 
 namespace hpcai::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/data/samples_digest.hpp>
+#include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
 namespace {

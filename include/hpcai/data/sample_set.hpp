@@ -123,4 +123,12 @@ struct SampleSets {
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 
+/// Throws Error(data), on all ranks, naming the key whose path rank 0 of `group` does not find;
+/// opens nothing. Collective.
+void require_data_paths(const config::DataConfig& data, comm::Communicator& group);
+
+/// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
+/// order: what the numbers stand for by which models draw their samples. No sample is read.
+std::string samples_digest(const SampleSets& samples);
+
 }  // namespace hpcai::data

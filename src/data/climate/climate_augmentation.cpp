@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "climate_augmentation.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/climate_augmentation.hpp>
 #include <hpcai/data/climate_channels.hpp>
 
 namespace hpcai::data {
