@@ -54,19 +54,20 @@ public:
     ClimateFile(ClimateFile&&) noexcept;
     ClimateFile& operator=(ClimateFile&&) noexcept;
 
-    const std::filesystem::path& path() const;
-    std::int64_t samples() const;
-    int height() const;
-    int width() const;
-    BoxOrder box_order() const;          // corners or ranges
-    GeopotentialLevel level() const;     // below 2000 m in the mean: 1000 hPa
-    std::int64_t dropped_boxes() const;  // without area inside the picture
+    const std::filesystem::path& path() const { return facts_.path; }
+    std::int64_t samples() const { return static_cast<std::int64_t>(facts_.boxes.size()); }
+    int height() const { return facts_.height; }
+    int width() const { return facts_.width; }
+    BoxOrder box_order() const { return facts_.order; }       // corners or ranges
+    GeopotentialLevel level() const { return facts_.level; }  // below 2000 m in the mean: 1000 hPa
+    /// Boxes without area inside the picture.
+    std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
     /// What made the samples up, by the attribute `generator` of the file; empty where it has none.
-    const std::string& generator() const;
+    const std::string& generator() const { return facts_.generator; }
     /// Equal of copies of a file: CRC-32 of its shape, its boxes and a row of its first sample.
-    std::uint32_t fingerprint() const;
+    std::uint32_t fingerprint() const { return facts_.fingerprint; }
     /// Samples that share a chunk of `images`: reading one of them costs as much as all of them.
-    std::int64_t chunk_samples() const;
+    std::int64_t chunk_samples() const { return facts_.chunk_samples; }
 
     /// Boxes in pixels, clipped to the picture, category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
@@ -75,11 +76,24 @@ public:
     void read(std::int64_t first, std::int64_t count, std::span<float> fields) const;
 
 private:
+    struct Facts {
+        std::filesystem::path path;
+        int height = 0;
+        int width = 0;
+        BoxOrder order = BoxOrder::detect;
+        GeopotentialLevel level = GeopotentialLevel::unknown;
+        std::int64_t dropped_boxes = 0;
+        std::string generator;
+        std::uint32_t fingerprint = 0;
+        std::int64_t chunk_samples = 1;
+        std::vector<std::vector<Box>> boxes;  // by sample
+    };
     struct State;
 
     static std::unique_ptr<State> open(const std::filesystem::path& path,
-                                       const ClimateFileSettings& settings);
+                                       const ClimateFileSettings& settings, Facts& facts);
 
+    Facts facts_;
     std::unique_ptr<State> state_;
 };
 

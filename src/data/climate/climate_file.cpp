@@ -156,45 +156,44 @@ std::vector<std::string> channel_names(GeopotentialLevel level) {
 }
 
 struct ClimateFile::State {
-    fs::path path;
     Hdf5Handle file;
     Hdf5Dataset images;
-    BoxOrder order = BoxOrder::detect;
-    climate::DecodedBoxes boxes;
-    GeopotentialLevel level = GeopotentialLevel::unknown;
-    std::string generator;
-    std::uint32_t fingerprint = 0;
 };
 
 std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
-                                                      const ClimateFileSettings& settings) {
+                                                      const ClimateFileSettings& settings,
+                                                      Facts& facts) {
     auto state = std::make_unique<State>();
-    State& s = *state;
-    s.path = path;
-    s.file = open_file(path);
-    s.images = climate::open_dataset(s.file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
+    state->file = open_file(path);
+    state->images =
+        climate::open_dataset(state->file, path, {climate::kImagesName, H5T_FLOAT, 4, 4});
+    const Hdf5Dataset& images = state->images;
     const Hdf5Dataset boxes =
-        climate::open_dataset(s.file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
-    require_extents(s.images, boxes);
-    const auto& e = s.images.extents;
-    const climate::BoxTable table{read_rows(boxes), static_cast<int>(e[2]), static_cast<int>(e[3]),
-                                  boxes.place};
+        climate::open_dataset(state->file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
+    require_extents(images, boxes);
+    facts.path = path;
+    facts.height = static_cast<int>(images.extents[2]);
+    facts.width = static_cast<int>(images.extents[3]);
+    facts.chunk_samples = static_cast<std::int64_t>(images.chunk_extent);
+    const climate::BoxTable table{read_rows(boxes), facts.height, facts.width, boxes.place};
     climate::require_classes(table);
-    s.order = settings.box_order != BoxOrder::detect
-                  ? settings.box_order
-                  : climate::order_of(table, stated_order(boxes));
-    s.boxes = climate::decode_boxes(table, s.order);
-    const std::vector<float> row = middle_row(s.images);
-    s.level = level_of(row);
-    s.generator = generator_of(s.file);
-    s.fingerprint = checksum(checksum(checksum(0, e), table.rows), row);
+    facts.order = settings.box_order != BoxOrder::detect
+                      ? settings.box_order
+                      : climate::order_of(table, stated_order(boxes));
+    climate::DecodedBoxes decoded = climate::decode_boxes(table, facts.order);
+    facts.boxes = std::move(decoded.of_sample);
+    facts.dropped_boxes = decoded.dropped;
+    const std::vector<float> row = middle_row(images);
+    facts.level = level_of(row);
+    facts.generator = generator_of(state->file);
+    facts.fingerprint = checksum(checksum(checksum(0, images.extents), table.rows), row);
     return state;
 }
 
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
-    const auto trial = [&] { walk_chunks(open(path, settings)->images); };
+    const auto trial = [&] { walk_chunks(open(path, settings, facts_)->images); };
     require_file(path);
     if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
         const climate::TrialResult result = climate::try_apart(trial, kTrialSeconds);
@@ -204,47 +203,16 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
         require(result == climate::TrialResult::survived, ExitCode::data,
                 "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
     }
-    state_ = open(path, settings);
+    state_ = open(path, settings, facts_);
 }
 
 ClimateFile::~ClimateFile() = default;
 ClimateFile::ClimateFile(ClimateFile&&) noexcept = default;
 ClimateFile& ClimateFile::operator=(ClimateFile&&) noexcept = default;
 
-const fs::path& ClimateFile::path() const {
-    return state_->path;
-}
-std::int64_t ClimateFile::samples() const {
-    return static_cast<std::int64_t>(state_->images.extents[0]);
-}
-int ClimateFile::height() const {
-    return static_cast<int>(state_->images.extents[2]);
-}
-int ClimateFile::width() const {
-    return static_cast<int>(state_->images.extents[3]);
-}
-BoxOrder ClimateFile::box_order() const {
-    return state_->order;
-}
-GeopotentialLevel ClimateFile::level() const {
-    return state_->level;
-}
-std::int64_t ClimateFile::dropped_boxes() const {
-    return state_->boxes.dropped;
-}
-const std::string& ClimateFile::generator() const {
-    return state_->generator;
-}
-std::uint32_t ClimateFile::fingerprint() const {
-    return state_->fingerprint;
-}
-std::int64_t ClimateFile::chunk_samples() const {
-    return static_cast<std::int64_t>(state_->images.chunk_extent);
-}
-
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
-    return state_->boxes.of_sample[sample];
+    return facts_.boxes[sample];
 }
 
 void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {
