@@ -9,6 +9,7 @@
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/storage/file.hpp>
@@ -146,19 +147,17 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
 void DataDuplicator::State::read_manifest(Source& source) {
     constexpr std::size_t kLargestManifest = std::size_t{1} << 30;
     const std::filesystem::path path = source.root / storage::kManifestName;
-    std::vector<std::byte> is_there(1);
     std::vector<std::byte> bytes;
     comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
         std::error_code error;
         const bool exists = std::filesystem::exists(path, error);
         require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
-        is_there[0] = std::byte{exists};
+        source.has_manifest = exists;
         if (exists) bytes = storage::read_file_bytes(path, kLargestManifest);
     });
-    comm::broadcast_bytes(*node, is_there, 0);
-    comm::broadcast_bytes(*node, bytes, 0);
-    source.has_manifest = is_there[0] != std::byte{0};
+    node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
+    bytes = comm::broadcast(*node, std::move(bytes));
     comm::collective_try(
         everyone, [&] { source.digests = storage::parse_manifest(storage::text_of(bytes), path); });
 }
@@ -355,7 +354,7 @@ void DataDuplicator::run() {
     const Stopwatch watch;
     state_->prepare();
     for (std::optional<StagedSet>& set : state_->sets) {
-        if (set) comm::broadcast_bytes(*state_->node, set->there, 0);
+        if (set) set->there = comm::broadcast(*state_->node, std::move(set->there));
     }
     state_->copy();
     state_->share();

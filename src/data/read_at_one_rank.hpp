@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 /// Structs with HPCAI_RECORD are lists of their members here.
@@ -38,14 +41,10 @@ auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
     });
     if (ranks.size() == 1) return value;
     // CBOR, unlike JSON's text, takes names that are no UTF-8.
-    std::vector<std::byte> bytes;
-    if (ranks.rank() == 0) {
-        const std::vector<std::uint8_t> packed = nlohmann::json::to_cbor(value);
-        const auto view = std::as_bytes(std::span(packed));
-        bytes.assign(view.begin(), view.end());
-    }
-    comm::broadcast_bytes(ranks, bytes, 0);
-    if (ranks.rank() != 0) nlohmann::json::from_cbor(bytes).get_to(value);
+    std::vector<std::uint8_t> packed;
+    if (ranks.rank() == 0) packed = nlohmann::json::to_cbor(value);
+    packed = comm::broadcast(ranks, std::move(packed));
+    if (ranks.rank() != 0) nlohmann::json::from_cbor(packed).get_to(value);
     return value;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <system_error>
 
 #include <unistd.h>
@@ -15,11 +15,11 @@
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/context/rank_strings.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/device/numa.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
@@ -37,12 +37,6 @@ namespace hpcai::speed {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<double> gather_numbers(comm::Communicator& everyone, double mine) {
-    std::vector<double> all(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-    return all;
-}
 
 /// Of the folder where results go, or of the nearest above it that is there.
 fs::path existing_folder(const fs::path& wanted) {
@@ -100,13 +94,13 @@ private:
     comm::Communicator& everyone() { return start_up_->everyone(); }
 
     void gather(std::string launch::RankHealth::*member, const std::string& mine) {
-        const auto texts = context::all_gather_strings(everyone(), mine);
+        const auto texts = comm::all_gather_strings(everyone(), mine);
         for (std::size_t rank = 0; rank < texts.size(); ++rank) ranks_[rank].*member = texts[rank];
     }
 
     template <typename Number>
     void gather(Number launch::RankHealth::*member, double mine) {
-        const auto numbers = gather_numbers(everyone(), mine);
+        const auto numbers = comm::all_gather(everyone(), mine);
         for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
             ranks_[rank].*member = static_cast<Number>(numbers[rank]);
         }
@@ -222,12 +216,8 @@ private:
         const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
         gather(&launch::RankHealth::output_refusal, why_refused(wanted));
         const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
-        std::vector<std::byte> token(sizeof(pid_t));
-        const pid_t process = ::getpid();
-        std::memcpy(token.data(), &process, sizeof process);
-        comm::broadcast_bytes(everyone(), token, 0);
-        pid_t of_first = 0;
-        std::memcpy(&of_first, token.data(), sizeof of_first);
+        pid_t of_first = ::getpid();
+        everyone().broadcast(std::as_writable_bytes(std::span(&of_first, 1)), 0);
         const auto file_of = [&](int rank) {
             return folder / fmt::format(".hpcai500-doctor-{}-{}", of_first, rank);
         };
