@@ -9,8 +9,7 @@
 #include <hpcai/base/process_memory.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
-#include <hpcai/report/ranks_csv.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/report/trace_json.hpp>
 #include <hpcai/storage/file.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/report/ranks_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/result_reader.hpp>

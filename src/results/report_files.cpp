@@ -9,9 +9,9 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/report/html.hpp>
 #include <hpcai/report/mllog.hpp>
-#include <hpcai/report/steps_csv.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>

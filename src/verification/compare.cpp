@@ -10,7 +10,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>

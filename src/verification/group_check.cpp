@@ -7,8 +7,7 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/ranks_csv.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>

@@ -6,7 +6,7 @@
 
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/plan/data_sampler.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 #include "launch.hpp"
 

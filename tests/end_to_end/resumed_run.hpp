@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 #include "result_edits.hpp"
 #include "result_names.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/storage/safetensors.hpp>
 #include <hpcai/tensor/half.hpp>
 

@@ -2,8 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include <hpcai/report/ranks_csv.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 #include "launch.hpp"
 

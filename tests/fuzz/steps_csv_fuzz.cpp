@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 #include "outcome.hpp"
 

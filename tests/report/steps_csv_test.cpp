@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 
 namespace hpcai::report {
 namespace {

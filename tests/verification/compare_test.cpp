@@ -7,7 +7,7 @@
 
 #include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/steps_csv.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/npy.hpp>
