@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/units.hpp>
+
 namespace hpcai::report {
 namespace {
 
@@ -148,6 +150,14 @@ Markup legend(const LinePlot& plot) {
 }
 
 }  // namespace
+
+std::string count_label(double value) {
+    return format_count(std::llround(value));
+}
+
+std::string short_label(double value) {
+    return fmt::format("{:.4g}", value);
+}
 
 std::vector<double> ticks(double low, double high, int count) {
     if (!(high > low)) high = low + std::max(1.0, std::abs(low) * 0.1);

@@ -29,11 +29,15 @@ struct Band {
 
 using Format = std::function<std::string(double)>;
 
+/// An integer with its thousands apart, and four digits.
+std::string count_label(double value);
+std::string short_label(double value);
+
 struct LinePlot {
     std::string title;
     std::string description;  // for those who do not see it
     std::string x_name;
-    Format x_format, y_format;
+    Format x_format = count_label, y_format = short_label;
     bool from_zero = true;  // whether the y axis begins there
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
@@ -47,7 +51,7 @@ struct StackPlot {
     std::string title;
     std::string description;
     std::string x_name;
-    Format x_format, y_format;
+    Format x_format = count_label, y_format = short_label;
     std::vector<std::string> names;
     std::vector<double> x;
     std::vector<std::vector<double>> layers;

@@ -56,14 +56,14 @@ bool is_required(std::string_view column) {
     return column == "end_seconds" || column == "learning_rate";
 }
 
-std::string cell(std::integral auto value) {
+std::string csv_cell(std::integral auto value) {
     return fmt::format("{}", value);
 }
-std::string cell(double value) {
+std::string csv_cell(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 /// No cell is in quotes: what would end it becomes an underscore.
-std::string cell(std::string text) {
+std::string csv_cell(std::string text) {
     std::ranges::replace_if(
         text,
         [](char letter) { return letter <= ' ' || letter > '~' || letter == ',' || letter == '"'; },
@@ -94,7 +94,7 @@ public:
 
     void operator()(const char* column, std::string& value) {
         value = take(column);
-        if (value.empty() || value != cell(value)) fail(column, value, "a name without spaces");
+        if (value.empty() || value != csv_cell(value)) fail(column, value, "a name without spaces");
     }
 
     void finish() const {
@@ -131,13 +131,13 @@ private:
 /// What a step must be after the `previous` one, which is null before the first.
 void check(const CsvLine& line, const StepRecord& step, const StepRecord* previous) {
     const std::int64_t expected = previous == nullptr ? 0 : previous->step + 1;
-    if (step.step != expected) line.fail("step", cell(step.step), cell(expected));
+    if (step.step != expected) line.fail("step", csv_cell(step.step), csv_cell(expected));
     if (previous == nullptr) return;
     if (step.epoch != previous->epoch && step.epoch != previous->epoch + 1) {
-        line.fail("epoch", cell(step.epoch), fmt::format("{0} or {0} + 1", previous->epoch));
+        line.fail("epoch", csv_cell(step.epoch), fmt::format("{0} or {0} + 1", previous->epoch));
     }
     if (step.end_seconds < previous->end_seconds) {
-        line.fail("end_seconds", cell(step.end_seconds),
+        line.fail("end_seconds", csv_cell(step.end_seconds),
                   fmt::format("{} or more", previous->end_seconds));
     }
 }
@@ -145,11 +145,11 @@ void check(const CsvLine& line, const StepRecord& step, const StepRecord* previo
 void check(const CsvLine& line, const RankRecord& rank, const RankRecord* previous) {
     const int expected = previous == nullptr ? 0 : previous->group_rank + 1;
     if (rank.group_rank != expected) {
-        line.fail("group_rank", cell(rank.group_rank), cell(expected));
+        line.fail("group_rank", csv_cell(rank.group_rank), csv_cell(expected));
     }
     const auto check_column = [&](const char* column, const auto& value) {
         if constexpr (std::is_same_v<decltype(value), const double&>) {
-            if (value < 0) line.fail(column, cell(value), "0 or more");
+            if (value < 0) line.fail(column, csv_cell(value), "0 or more");
         }
     };
     describe(check_column, rank);
@@ -169,7 +169,7 @@ std::string to_csv(std::span<const Record> records) {
     std::string text = header<Record>() + "\n";
     for (const Record& record : records) {
         std::vector<std::string> cells;
-        const auto add = [&](const char*, const auto& value) { cells.push_back(cell(value)); };
+        const auto add = [&](const char*, const auto& value) { cells.push_back(csv_cell(value)); };
         describe(add, record);
         text += fmt::format("{}\n", fmt::join(cells, ","));
     }
@@ -226,7 +226,7 @@ std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view n
 }
 
 std::string table_name(const std::string& name) {
-    return cell(name);
+    return csv_cell(name);
 }
 
 }  // namespace hpcai::report

@@ -48,39 +48,20 @@ std::string_view meaning_of(const VerdictRecord& verdict) {
 Markup rules(const VerdictRecord& verdict) {
     if (verdict.rules.empty()) return {};
     Table rows;
-    rows.columns = {{"rule"},
-                    {"what", Align::left},
-                    {"required", Align::left},
-                    {"found", Align::left},
-                    {"", Align::left}};
+    rows.columns = {"rule", left("what"), left("required"), left("found"), left("")};
     rows.unfolded = verdict.rules.size();
     std::size_t broken = 0;
     for (const bool kept : {false, true}) {
         for (const RuleRecord& rule : verdict.rules) {
             if (rule.kept != kept) continue;
             broken += kept ? 0 : 1;
-            rows.rows.push_back({text(std::to_string(rule.number)), text(rule.what),
-                                 text(rule.required), text(rule.found),
-                                 text(kept ? "kept" : "broken")});
+            rows.rows.push_back(
+                row(rule.number, rule.what, rule.required, rule.found, kept ? "kept" : "broken"));
         }
     }
     const std::string title = fmt::format("{} of docs/RULES.md, {} broken",
                                           counted(std::ssize(verdict.rules), "condition"), broken);
     return folded(title, table(rows));
-}
-
-Markup reasons(const std::vector<std::string>& lines) {
-    Markup first, rest;
-    for (std::size_t index = 0; index < lines.size(); ++index) {
-        (index < kUnfoldedReasons ? first : rest) += element("li", {text(lines[index])});
-    }
-    Markup result;
-    if (!first.html.empty()) result += element(R"(ul class="reasons")", {first});
-    if (!rest.html.empty()) {
-        result += folded(fmt::format("{} more reasons", lines.size() - kUnfoldedReasons),
-                         element(R"(ul class="reasons")", {rest}));
-    }
-    return result;
 }
 
 Markup header(const RunRecord& record) {
@@ -130,7 +111,7 @@ Markup verdict_section(const RunRecord& record) {
                fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
                            word),
                {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
-                reasons(verdict.reasons),
+                reasons(verdict.reasons, kUnfoldedReasons, "more reasons"),
                 element(R"(p class="result-line")", {element("code", {text(result_line(record))})}),
                 rules(verdict)}) +
            Markup{"\n"};

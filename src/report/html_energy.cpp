@@ -11,9 +11,9 @@ Markup meters(const EnergyRecord& energy) {
     if (energy.meters.empty()) return {};
     Table rows;
     rows.caption = "Meters, one by one";
-    rows.columns = {{"host", Align::left}, {"meter", Align::left}, {"joules"}};
+    rows.columns = {left("host"), left("meter"), "joules"};
     for (const MeterRecord& one : energy.meters) {
-        rows.rows.push_back({text(one.host), text(one.name), quantity(one.joules, "{:.4g}")});
+        rows.rows.push_back(row(one.host, one.name, quantity(one.joules, "{:.4g}")));
     }
     return table(rows);
 }
@@ -51,10 +51,10 @@ Markup interfaces(const CommunicationRecord& record) {
     if (record.interfaces.empty()) return {};
     Table rows;
     rows.caption = "Bytes that interfaces counted while training, of all programs on the nodes";
-    rows.columns = {{"host", Align::left}, {"interface", Align::left}, {"sent"}, {"received"}};
+    rows.columns = {left("host"), left("interface"), "sent", "received"};
     for (const InterfaceRecord& one : record.interfaces) {
-        rows.rows.push_back({text(one.host), text(one.name), bytes_quantity(one.sent_bytes),
-                             bytes_quantity(one.received_bytes)});
+        rows.rows.push_back(row(one.host, one.name, bytes_quantity(one.sent_bytes),
+                                bytes_quantity(one.received_bytes)));
     }
     return facts({{"sent by interfaces", bytes_quantity(record.counted_sent_bytes),
                    "of all nodes, headers and other programs in"}}) +

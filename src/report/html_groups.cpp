@@ -27,37 +27,28 @@ Quantity quality_of(const RunRecord& record, std::size_t index) {
 
 std::vector<Markup> cells_of_group(const RunRecord& record, std::size_t index) {
     const GroupRecord& group = record.work.groups[index];
-    return {text(std::to_string(group.group)),
-            text(std::to_string(group.ranks)),
-            text(format_count(group.samples_trained)),
-            text(format_count(group.iterations)),
-            text(number(group.training_seconds, "{:.2f}")),
-            text(number(group.images_per_second, "{:.2f}")),
-            text(flops_text(group.flops)),
-            text(number(group.final_training_loss, "{:.4f}")),
-            failed(group) ? element("strong", {text("failed")})
-                          : text(quality_text(quality_of(record, index)))};
+    return row(group.group, group.ranks, format_count(group.samples_trained),
+               format_count(group.iterations), number(group.training_seconds, "{:.2f}"),
+               number(group.images_per_second, "{:.2f}"), flops_text(group.flops),
+               number(group.final_training_loss, "{:.4f}"),
+               failed(group) ? element("strong", {text("failed")})
+                             : text(quality_text(quality_of(record, index))));
 }
 
 std::vector<Markup> cells_of_ensemble(const RunRecord& record) {
     int ranks = 0;
     for (const GroupRecord& group : record.work.groups) ranks += failed(group) ? 0 : group.ranks;
-    return {text("ensemble"),
-            text(std::to_string(ranks)),
-            text(format_count(record.work.samples_trained)),
-            text(format_count(record.work.iterations)),
-            text(number(record.time.training_seconds, "{:.2f}")),
-            text(number(record.throughput.images_per_second, "{:.2f}")),
-            text(flops_text(record.scores.flops)),
-            {},
-            text(quality_text(record.quality.ensemble))};
+    return row("ensemble", ranks, format_count(record.work.samples_trained),
+               format_count(record.work.iterations), number(record.time.training_seconds, "{:.2f}"),
+               number(record.throughput.images_per_second, "{:.2f}"),
+               flops_text(record.scores.flops), "", quality_text(record.quality.ensemble));
 }
 
 Markup table_of_groups(const RunRecord& record) {
     Table groups;
     groups.caption = "Base models, one a group";
-    groups.columns = {{"group", Align::left}, {"ranks"}, {"samples"}, {"steps"},  {"seconds"},
-                      {"images/s"},           {"FLOPS"}, {"loss"},    {"quality"}};
+    groups.columns = {left("group"), "ranks", "samples", "steps",  "seconds",
+                      "images/s",    "FLOPS", "loss",    "quality"};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         groups.rows.push_back(cells_of_group(record, index));
     }
@@ -72,23 +63,14 @@ Markup table_of_groups(const RunRecord& record) {
 }
 
 Markup failures(const RunRecord& record) {
-    Markup list, rest;
-    std::size_t count = 0;
+    std::vector<std::string> lines;
     for (const GroupRecord& group : record.work.groups) {
-        if (!failed(group)) continue;
-        (count++ < kListedFailures ? list : rest) +=
-            element("li", {text(fmt::format("Group {}: {}", group.group, group.failure))});
+        if (failed(group)) lines.push_back(fmt::format("Group {}: {}", group.group, group.failure));
     }
-    if (count == 0) return {};
-    Markup result =
-        element("h3",
-                {text(fmt::format("{} of {} groups failed", count, record.work.groups.size()))}) +
-        element(R"(ul class="reasons")", {list});
-    if (!rest.html.empty()) {
-        result += folded(fmt::format("{} more", count - kListedFailures),
-                         element(R"(ul class="reasons")", {rest}));
-    }
-    return result;
+    if (lines.empty()) return {};
+    const std::string title =
+        fmt::format("{} of {} groups failed", lines.size(), record.work.groups.size());
+    return element("h3", {text(title)}) + reasons(lines, kListedFailures, "more");
 }
 
 /// Whether the ranks of each group trained one model.
@@ -96,10 +78,7 @@ Markup audits(const RunRecord& record) {
     Table audits;
     audits.caption =
         "Replicas: comparisons of what the ranks of a group hold, and the model it left";
-    audits.columns = {{"group", Align::left},
-                      {"passed"},
-                      {"differed", Align::left},
-                      {"SHA-256 of the model", Align::left}};
+    audits.columns = {left("group"), "passed", left("differed"), left("SHA-256 of the model")};
     audits.unfolded = 4;
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
         const GroupRecord& group = record.work.groups[index];
@@ -115,9 +94,8 @@ Markup audits(const RunRecord& record) {
         const std::string digest =
             index < record.training_digest.size() ? record.training_digest[index] : "";
         audits.rows.push_back(
-            {text(std::to_string(group.group)), text(std::to_string(group.audit.passed)),
-             text(differed),
-             element("code", {text(digest.empty() ? "none" : digest.substr(0, 16))})});
+            row(group.group, group.audit.passed, differed,
+                element("code", {text(digest.empty() ? "none" : digest.substr(0, 16))})));
     }
     return table(audits);
 }
@@ -126,25 +104,22 @@ Markup audits(const RunRecord& record) {
 Markup health_of_gpus(const RunRecord& record) {
     Table gpus;
     gpus.caption = "GPUs while they trained, by their driver";
-    gpus.columns = {
-        {"rank"},         {"host", Align::left},       {"slowed by", Align::left},
-        {"of the looks"}, {"corrected memory errors"}, {"uncorrected ones and Xids", Align::left}};
+    gpus.columns = {"rank",
+                    left("host"),
+                    left("slowed by"),
+                    "of the looks",
+                    "corrected memory errors",
+                    left("uncorrected ones and Xids")};
     gpus.unfolded = 4;
     for (const GroupRecord& group : record.work.groups) {
         for (const DeviceHealthRecord& one : group.device_health) {
             const std::string errors = errors_text(one);
-            const Quantity percent{one.slowed_share.value
-                                       ? std::optional(100 * *one.slowed_share.value)
-                                       : std::nullopt,
-                                   one.slowed_share.reason};
-            const Quantity& uncorrected = one.uncorrected_ecc_errors;
-            gpus.rows.push_back(
-                {text(std::to_string(one.world_rank)), text(one.host),
-                 text(one.slowed_by.empty() ? "nothing"
-                                            : fmt::format("{}", fmt::join(one.slowed_by, ", "))),
-                 quantity(percent, "{:.0f}", " %"), quantity(one.corrected_ecc_errors, "{:.0f}"),
-                 !errors.empty() ? element("strong", {text(errors)})
-                                 : quantity(uncorrected, "{:.0f}")});
+            const std::string reasons = fmt::format("{}", fmt::join(one.slowed_by, ", "));
+            gpus.rows.push_back(row(one.world_rank, one.host, reasons.empty() ? "nothing" : reasons,
+                                    quantity(percent_of(one.slowed_share), "{:.0f}", " %"),
+                                    quantity(one.corrected_ecc_errors, "{:.0f}"),
+                                    errors.empty() ? quantity(one.uncorrected_ecc_errors, "{:.0f}")
+                                                   : element("strong", {text(errors)})));
         }
     }
     return gpus.rows.empty() ? Markup{} : table(gpus);

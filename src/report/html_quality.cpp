@@ -33,21 +33,13 @@ Markup loss_curves(const PageContent& content) {
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
                                     ceil_div(steps, kLossBins))
                       : "step";
-    plot.x_format = [](double x) { return format_count(std::llround(x)); };
-    plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
-    if (series.size() > kMaximumPlotSeries) {
-        Spread spread = spread_of(series, kLossBins);
-        plot.bands.push_back(std::move(spread.band));
-        plot.series.push_back(std::move(spread.median));
-    } else {
-        plot.series = std::move(series);
-    }
+    show(std::move(series), kLossBins, plot);
     return line_plot(plot);
 }
 
 /// What the models were worth in the course of their training.
 Markup quality_curves(const RunRecord& record) {
-    LinePlot plot;
+    std::vector<Series> series;
     int last = 0;
     for (const GroupRecord& group : record.work.groups) {
         Series one{fmt::format("group {}", group.group), {}};
@@ -55,20 +47,15 @@ Markup quality_curves(const RunRecord& record) {
             one.points.push_back({static_cast<double>(point.epoch), point.quality});
             last = std::max(last, point.epoch);
         }
-        if (!one.points.empty()) plot.series.push_back(std::move(one));
+        if (!one.points.empty()) series.push_back(std::move(one));
     }
-    if (plot.series.empty()) return {};
+    if (series.empty()) return {};
+    LinePlot plot;
     plot.title = "Quality by epoch";
     plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
-                                   record.quality.metric, plot.series.size(), last);
+                                   record.quality.metric, series.size(), last);
     plot.x_name = "epochs done";
-    plot.x_format = [](double x) { return format_count(std::llround(x)); };
-    plot.y_format = [](double y) { return fmt::format("{:.4g}", y); };
-    if (plot.series.size() > kMaximumPlotSeries) {
-        Spread spread = spread_of(plot.series, kLossBins);
-        plot.bands.push_back(std::move(spread.band));
-        plot.series = {std::move(spread.median)};
-    }
+    show(std::move(series), kLossBins, plot);
     const double target = record.quality.target;
     plot.series.push_back({"target", {{0, target}, {static_cast<double>(last), target}}});
     return line_plot(plot) +
@@ -122,12 +109,12 @@ using Rows = std::vector<std::vector<Markup>>;
 void add_row(const Scale& scale, const std::string& name, const Quantity& value,
              const std::vector<double>& interval, Rows& rows) {
     const std::vector<double> dots =
-        is_finite(value) ? std::vector<double>{*value.value} : std::vector<double>{};
-    rows.push_back({text(name),
-                    is_finite(value)
-                        ? scale.mark_of(dots, interval, name + ": " + quality_text(value))
-                        : element(R"(span class="reason")", {text(value.reason)}),
-                    text(quality_text(value))});
+        is_finite(value) ? std::vector{*value.value} : std::vector<double>{};
+    const std::string shown = quality_text(value);
+    rows.push_back(row(name,
+                       is_finite(value) ? scale.mark_of(dots, interval, name + ": " + shown)
+                                        : element(R"(span class="reason")", {text(value.reason)}),
+                       shown));
 }
 
 void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
@@ -144,8 +131,8 @@ void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
     std::ranges::sort(dots);
     const std::string extremes =
         dots.empty() ? "n/a" : fmt::format("{:.4f}\xE2\x80\x93{:.4f}", dots.front(), dots.back());
-    rows.push_back({text(fmt::format("{} members", dots.size())),
-                    scale.mark_of(dots, {}, "members: " + extremes), text(extremes)});
+    rows.push_back(row(fmt::format("{} members", dots.size()),
+                       scale.mark_of(dots, {}, "members: " + extremes), extremes));
 }
 
 Markup gain(const RunRecord& record) {
@@ -159,7 +146,7 @@ Markup gain(const RunRecord& record) {
     Table marks;
     marks.caption =
         fmt::format("Quality ({}) of the members and of their ensemble", quality.metric);
-    marks.columns = {{"", Align::left}, {"", Align::left}, {"quality"}};
+    marks.columns = {left(""), left(""), "quality"};
     marks.unfolded = kMemberRows + 5;
     add_members(quality, scale, marks.rows);
     add_row(scale, "members\xE2\x80\x99 mean", quality.members_mean, {}, marks.rows);
@@ -227,14 +214,13 @@ namespace {
 Markup segments_section(const QualityRecord& quality) {
     Table rows;
     rows.caption = "What the ensemble says of the cells of each class";
-    rows.columns = {{"class", Align::left}, {"cells"}, {"predicted"}, {"hits"}, {"IoU"}};
+    rows.columns = {left("class"), "cells", "predicted", "hits", "IoU"};
     rows.unfolded = 30;
-    for (const SegmentRecord& row : quality.segments) {
-        rows.rows.push_back({text(row.name), text(format_count(row.cells)),
-                             text(format_count(row.predicted)), text(format_count(row.hits)),
-                             text(quality_text(row.iou))});
+    for (const SegmentRecord& one : quality.segments) {
+        rows.rows.push_back(row(one.name, format_count(one.cells), format_count(one.predicted),
+                                format_count(one.hits), quality_text(one.iou)));
     }
-    rows.totals.push_back({text("mean"), {}, {}, {}, text(quality_text(quality.ensemble))});
+    rows.totals.push_back(row("mean", "", "", "", quality_text(quality.ensemble)));
     return section("segments", "Classes", table(rows));
 }
 
@@ -246,27 +232,16 @@ Markup categories_section(const RunRecord& record) {
     if (quality.categories.empty()) return {};
     Table rows;
     rows.caption = "What the ensemble finds of each kind of object";
-    rows.columns = {{"category", Align::left},
-                    {"boxes"},
-                    {"detections"},
-                    {"hits"},
-                    {"AP50"},
-                    {"VOC AP50"},
-                    {"AP10"}};
+    rows.columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"};
     rows.unfolded = 30;
-    for (const CategoryRecord& row : quality.categories) {
-        rows.rows.push_back({text(row.name), text(format_count(row.boxes)),
-                             text(format_count(row.detections)), text(format_count(row.hits)),
-                             text(quality_text(row.ap50)), text(quality_text(row.voc_ap50)),
-                             text(quality_text(row.ap10))});
+    for (const CategoryRecord& one : quality.categories) {
+        rows.rows.push_back(row(one.name, format_count(one.boxes), format_count(one.detections),
+                                format_count(one.hits), quality_text(one.ap50),
+                                quality_text(one.voc_ap50), quality_text(one.ap10)));
     }
-    rows.totals.push_back({text("mean"),
-                           {},
-                           {},
-                           {},
-                           text(quality_text(quality.ensemble)),
-                           text(quality_text(quality.ensemble_voc_ap50)),
-                           text(quality_text(quality.ensemble_ap10))});
+    rows.totals.push_back(row("mean", "", "", "", quality_text(quality.ensemble),
+                              quality_text(quality.ensemble_voc_ap50),
+                              quality_text(quality.ensemble_ap10)));
     return section("categories", "Categories", table(rows));
 }
 

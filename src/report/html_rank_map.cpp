@@ -72,15 +72,11 @@ Markup table_of_places(const TopologyRecord& topology) {
     }
     Table places;
     places.caption = "Where each group ran";
-    places.columns = {{"group", Align::left},
-                      {"world ranks", Align::left},
-                      {"hosts", Align::left},
-                      {"devices", Align::left}};
+    places.columns = {left("group"), left("world ranks"), left("hosts"), left("devices")};
     places.unfolded = kUnfoldedGroups;
     for (const auto& [group, place] : groups) {
-        places.rows.push_back({text(std::to_string(group)), text(ranges_of(place.ranks)),
-                               text(counted(place.hosts, false)),
-                               text(counted(place.devices, true))});
+        places.rows.push_back(row(group, ranges_of(place.ranks), counted(place.hosts, false),
+                                  counted(place.devices, true)));
     }
     return table(places);
 }

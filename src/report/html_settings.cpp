@@ -56,12 +56,12 @@ Markup stages(const ParallelRecord& record) {
 Markup ledgers(const FlopsRecord& flops) {
     Table rows;
     rows.caption = "FLOPs of one sample by way of counting";
-    rows.columns = {{"ledger", Align::left}, {"forward"}, {"training"}};
+    rows.columns = {left("ledger"), "forward", "training"};
     for (const LedgerRecord& ledger : flops.ledgers) {
         const bool is_official = ledger.convention == flops.convention;
-        rows.rows.push_back({text(ledger.convention + (is_official ? " (scores)" : "")),
-                             text(format_count(ledger.forward_per_sample)),
-                             text(format_count(ledger.training_per_sample))});
+        rows.rows.push_back(row(ledger.convention + (is_official ? " (scores)" : ""),
+                                format_count(ledger.forward_per_sample),
+                                format_count(ledger.training_per_sample)));
     }
     return table(rows);
 }
@@ -70,13 +70,8 @@ Markup layers(const PageContent& content) {
     const std::vector<LayerRecord>& layers = content.layers;
     if (layers.empty()) return {};
     Table rows;
-    rows.columns = {{"node", Align::left},
-                    {"operation", Align::left},
-                    {"output", Align::left},
-                    {"parameters"},
-                    {"forward"},
-                    {"training"},
-                    {"share, %"}};
+    rows.columns = {left("node"), left("operation"), left("output"), "parameters",
+                    "forward",    "training",        "share, %"};
     rows.unfolded = layers.size();
     std::int64_t total = 0;
     for (const LayerRecord& layer : layers) total += layer.training_flops;
@@ -84,10 +79,10 @@ Markup layers(const PageContent& content) {
         const double share = 100.0 * static_cast<double>(layer.training_flops) /
                              static_cast<double>(std::max<std::int64_t>(total, 1));
         rows.rows.push_back(
-            {text(layer.node), text(layer.operation), text(layer.output),
-             text(layer.parameters == 0 ? "\xE2\x80\x93" : format_count(layer.parameters)),
-             text(format_count(layer.forward_flops)), text(format_count(layer.training_flops)),
-             text(fmt::format("{:.2f}", share))});
+            row(layer.node, layer.operation, layer.output,
+                layer.parameters == 0 ? "\xE2\x80\x93" : format_count(layer.parameters),
+                format_count(layer.forward_flops), format_count(layer.training_flops),
+                fmt::format("{:.2f}", share)));
     }
     return folded(fmt::format("FLOPs of one sample in each of {} layers, counted by {}",
                               layers.size(), content.record.flops.convention),
@@ -142,10 +137,10 @@ Markup submission(const SubmissionRecord& record) {
 Markup parameters(const RunRecord& record) {
     Table rows;
     rows.caption = "Parameters in force";
-    rows.columns = {{"key", Align::left}, {"value", Align::left}, {"meaning", Align::left}};
+    rows.columns = {left("key"), left("value"), left("meaning")};
     rows.unfolded = record.parameters.size();
     for (const ParameterRecord& one : record.parameters) {
-        rows.rows.push_back({element("code", {text(one.key)}), text(one.value), text(one.meaning)});
+        rows.rows.push_back(row(element("code", {text(one.key)}), one.value, one.meaning));
     }
     return section(
         "parameters", "Parameters",

@@ -42,24 +42,21 @@ Markup waits_of_groups(const RunRecord& record) {
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
     Table rows;
     rows.caption = "Training time of each group (seconds; means over its ranks)";
-    rows.columns = {{"group", Align::left}, {"shares", Align::left},
-                    {"input wait"},         {"communication"},
-                    {"training"},           {"evaluation"}};
+    rows.columns = {left("group"),   left("shares"), "input wait",
+                    "communication", "training",     "evaluation"};
     for (const GroupRecord& group : record.work.groups) {
         const double training = group.training_seconds.value.value_or(NAN);
         const double input = group.input_wait_seconds.value.value_or(NAN) / training;
         const double sums = group.communication_seconds.value.value_or(NAN) / training;
         const bool known = training > 0 && std::isfinite(input) && std::isfinite(sums);
         const double rest = std::max(0.0, 1 - input - sums);
-        rows.rows.push_back({text(std::to_string(group.group)),
-                             known ? share_bar({input, 0, rest, sums},
-                                               fmt::format("input wait {} %, communication {} %",
-                                                           percent(input), percent(sums)))
-                                   : text("n/a"),
-                             text(number(group.input_wait_seconds, "{:.2f}")),
-                             text(number(group.communication_seconds, "{:.2f}")),
-                             text(number(group.training_seconds, "{:.2f}")),
-                             text(number(group.evaluation_seconds, "{:.2f}"))});
+        const std::string shares =
+            fmt::format("input wait {} %, communication {} %", percent(input), percent(sums));
+        rows.rows.push_back(row(
+            group.group, known ? share_bar({input, 0, rest, sums}, shares) : text("n/a"),
+            number(group.input_wait_seconds, "{:.2f}"),
+            number(group.communication_seconds, "{:.2f}"), number(group.training_seconds, "{:.2f}"),
+            number(group.evaluation_seconds, "{:.2f}")));
     }
     return element(R"(div class="bars")", {stack_legend(names), table(rows)});
 }
@@ -74,9 +71,9 @@ Markup phases_of_groups(const GroupSteps& steps) {
     rows.caption =
         "Phases of a step, mean over each group\xE2\x80\x99s steps on its first rank "
         "(per cent of the step)";
-    rows.columns = {{"group", Align::left}, {"shares", Align::left}};
-    for (const std::string& name : phase_names()) rows.columns.push_back({name});
-    rows.columns.push_back({"step, ms"});
+    rows.columns = {left("group"), left("shares")};
+    for (const std::string& name : phase_names()) rows.columns.emplace_back(name);
+    rows.columns.emplace_back("step, ms");
     for (std::size_t group = 0; group < steps.size(); ++group) {
         const std::vector<double> totals = phase_totals(steps[group]);
         double sum = 0;
@@ -88,13 +85,12 @@ Markup phases_of_groups(const GroupSteps& steps) {
             shares.push_back(one / sum);
             cells.push_back(text(percent(one / sum)));
         }
-        std::vector<Markup> row{text(std::to_string(group)),
-                                share_bar(shares, fmt::format("phases of group {}", group))};
-        row.insert(row.end(), cells.begin(), cells.end());
+        cells.insert(cells.begin(),
+                     {cell(group), share_bar(shares, fmt::format("phases of group {}", group))});
         const double milliseconds = 1000 * sum / static_cast<double>(steps[group].size());
-        row.push_back(text(milliseconds < 100 ? fmt::format("{:.3g}", milliseconds)
-                                              : fmt::format("{:.0f}", milliseconds)));
-        rows.rows.push_back(std::move(row));
+        cells.push_back(text(milliseconds < 100 ? fmt::format("{:.3g}", milliseconds)
+                                                : fmt::format("{:.0f}", milliseconds)));
+        rows.rows.push_back(std::move(cells));
     }
     if (rows.rows.empty()) return {};
     return element(R"(div class="bars")", {stack_legend(phase_names()), table(rows)});
@@ -118,7 +114,6 @@ Markup phases_over_time(const GroupSteps& steps) {
         "Input wait, forward, backward, communication, optimizer and the rest, one "
         "upon the other.";
     plot.x_name = "step";
-    plot.x_format = [](double x) { return format_count(std::llround(x)); };
     plot.y_format = [](double y) { return fmt::format("{:.4g}", 1000 * y); };
     plot.names = phase_names();
     plot.x = bins.step;
@@ -150,13 +145,7 @@ Markup speed_plot(const PageContent& content) {
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
     plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
-    if (series.size() > kMaximumPlotSeries) {
-        Spread spread = spread_of(series, bins);
-        plot.bands.push_back(std::move(spread.band));
-        plot.series.push_back(std::move(spread.median));
-    } else {
-        plot.series = std::move(series);
-    }
+    show(std::move(series), bins, plot);
     return line_plot(plot);
 }
 
@@ -183,9 +172,6 @@ Markup utilization_section(const PageContent& content) {
         has_steps(content.steps)
             ? speed_plot(content)
             : note("There is no curve over time: the groups left no records of their steps.");
-    const Quantity share{
-        is_finite(used.fraction) ? std::optional(100 * *used.fraction.value) : std::nullopt,
-        used.fraction.reason};
     const std::string which =
         is_finite(ceiling.ceiling_flops)
             ? fmt::format(
@@ -202,7 +188,7 @@ Markup utilization_section(const PageContent& content) {
                    {"roofline: the model\xE2\x80\x99s convolutions",
                     quantity(ceiling.model_convolution_flops, "{:.3e}")},
                    {"ceiling of a rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
-                   {"share of the ceiling", quantity(share, "{:.1f}", "%")},
+                   {"share of the ceiling", quantity(percent_of(used.fraction), "{:.1f}", "%")},
                    {"samples a second",
                     quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
                    {"of a rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +

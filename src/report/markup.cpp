@@ -16,7 +16,7 @@ namespace {
 
 std::string cell_tag(std::string_view name, const Column& column, std::string_view scope) {
     return fmt::format("{}{}{}", name, scope.empty() ? "" : fmt::format(R"( scope="{}")", scope),
-                       column.align == Align::right ? R"( class="n")" : "");
+                       column.is_left ? "" : R"( class="n")");
 }
 
 Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) {
@@ -109,6 +109,25 @@ Markup note(std::string_view words) {
 
 Markup folded(std::string_view summary, const Markup& content) {
     return element("details", {element("summary", {text(summary)}), content});
+}
+
+Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more) {
+    constexpr const char* kList = R"(ul class="reasons")";
+    Markup first, rest;
+    for (std::size_t index = 0; index < lines.size(); ++index) {
+        (index < unfolded ? first : rest) += element("li", {text(lines[index])});
+    }
+    Markup result;
+    if (!first.html.empty()) result += element(kList, {first});
+    if (!rest.html.empty()) {
+        result +=
+            folded(fmt::format("{} {}", lines.size() - unfolded, more), element(kList, {rest}));
+    }
+    return result;
+}
+
+Quantity percent_of(const Quantity& share) {
+    return {share.value ? std::optional(100 * *share.value) : std::nullopt, share.reason};
 }
 
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit) {

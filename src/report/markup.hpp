@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <concepts>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <hpcai/records/run_record.hpp>
@@ -33,12 +34,35 @@ Markup text(std::string_view text);
 /// must come from text() where they come from outside.
 Markup element(std::string_view open, std::initializer_list<Markup> children);
 
-enum class Align { left, right };
-
+/// A column of a table. Numbers stand at its right; left() makes one of texts.
 struct Column {
+    Column(const char* heading) : name(heading) {}
+    explicit Column(std::string heading) : name(std::move(heading)) {}
+
     std::string name;
-    Align align = Align::right;
+    bool is_left = false;
 };
+
+inline Column left(const char* heading) {
+    Column column(heading);
+    column.is_left = true;
+    return column;
+}
+
+inline Markup cell(Markup markup) {
+    return markup;
+}
+inline Markup cell(std::string_view words) {
+    return text(words);
+}
+inline Markup cell(std::integral auto number) {
+    return text(std::to_string(number));
+}
+
+/// A row of a table from texts, integers and Markup.
+std::vector<Markup> row(const auto&... cells) {
+    return {cell(cells)...};
+}
 
 /// Rows of cells; the first cell of each is its header.
 struct Table {
@@ -65,6 +89,12 @@ Markup section(std::string_view id, std::string_view title, const Markup& conten
 Markup paragraph(std::string_view text);
 Markup note(std::string_view text);
 Markup folded(std::string_view summary, const Markup& content);
+
+/// A list of `lines`, of which those after the first `unfolded` fold under "5 <more>".
+Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
+
+/// A share in per cent.
+Quantity percent_of(const Quantity& share);
 
 /// number() followed by `unit`; where there is no number, by the reason.
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");

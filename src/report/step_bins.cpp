@@ -124,6 +124,17 @@ Spread spread_of(const std::vector<Series>& series, std::size_t points) {
     return spread;
 }
 
+void show(std::vector<Series> series, std::size_t points, LinePlot& plot) {
+    constexpr std::size_t kMaxLines = 8;
+    if (series.size() <= kMaxLines) {
+        plot.series = std::move(series);
+        return;
+    }
+    Spread spread = spread_of(series, points);
+    plot.bands = {std::move(spread.band)};
+    plot.series = {std::move(spread.median)};
+}
+
 const std::vector<std::string>& phase_names() {
     static const std::vector<std::string> names{"input wait",    "forward",   "backward",
                                                 "communication", "optimizer", "other"};

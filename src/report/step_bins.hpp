@@ -24,16 +24,17 @@ Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::si
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Lines of one plot; where there are more groups, the plot shows their spread.
-inline constexpr std::size_t kMaximumPlotSeries = 8;
-
 /// Median, least and greatest of `series` over their common range of x; series of other lengths
 /// take part where they are.
 struct Spread {
     Series median;
     Band band;
 };
+
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
+
+/// Adds a line for each of up to eight `series` to `plot`, else their spread at so many points.
+void show(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
 /// The phases of a step: their names, and their seconds in one step, in the same order.
 const std::vector<std::string>& phase_names();
