@@ -26,7 +26,6 @@
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/speed/ceiling.hpp>
 #include <hpcai/training/faults.hpp>
-#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "job_controller.hpp"

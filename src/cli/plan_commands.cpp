@@ -18,7 +18,6 @@
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/plots.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "commands.hpp"

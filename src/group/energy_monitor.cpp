@@ -6,7 +6,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/group/energy_monitor.hpp>
-#include <hpcai/verification/energy.hpp>
+#include <hpcai/verification/derive.hpp>
 
 #include "gather_results.hpp"
 

@@ -11,9 +11,8 @@
 #include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
-#include <hpcai/verification/submission.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "previous_placement.hpp"
 

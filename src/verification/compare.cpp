@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -18,7 +19,6 @@
 
 #include "checks.hpp"
 #include "compare_quality.hpp"
-#include "compare_repetitions.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
 constexpr double kSameTime = 0.02;       // of a time, which counts as none
 constexpr double kRatioRounding = 1e-9;  // of a ratio
+constexpr double kTestLevel = 0.05;      // of rank sums
 
 std::string text_of(const fs::path& path) {
     const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
@@ -233,6 +234,67 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                       one.communication.sent_bytes_per_step,
                                       other.communication.sent_bytes_per_step}));
     return metrics;
+}
+
+struct RepetitionMetric {
+    const char* key;
+    Quantity RepetitionRecord::*of;
+    RepetitionSpreadRecord RepetitionsRecord::*spread;
+    bool more_is_better;
+    bool is_speed;
+};
+
+constexpr std::array kRepetitionMetrics{
+    RepetitionMetric{"scores.flops", &RepetitionRecord::flops, &RepetitionsRecord::flops, true,
+                     true},
+    RepetitionMetric{"scores.vflops", &RepetitionRecord::vflops, &RepetitionsRecord::vflops, true,
+                     false},
+    RepetitionMetric{"quality.ensemble", &RepetitionRecord::quality, &RepetitionsRecord::quality,
+                     true, false},
+    RepetitionMetric{"time.training_seconds", &RepetitionRecord::training_seconds,
+                     &RepetitionsRecord::training_seconds, false, true},
+};
+
+/// Whether no run of one is further than that from any of the other.
+bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
+    const auto [low_1, high_1] = std::ranges::minmax(first);
+    const auto [low_2, high_2] = std::ranges::minmax(second);
+    return low_1 > 0 && low_2 >= (1 - kSameTime) * high_1 && high_2 <= (1 + kSameTime) * low_1;
+}
+
+void judge(const RepetitionMetric& row, const std::vector<double>& first,
+           const std::vector<double>& second, MetricComparison& metric) {
+    metric.judgement = Judgement::unclear;
+    if (first.empty() || second.empty()) {
+        metric.why = "one has no run whose groups all finished";
+        return;
+    }
+    const double p = rank_sum_p(first, second);
+    metric.why =
+        fmt::format("p = {:.3g} (rank sums of {} and {} runs)", p, first.size(), second.size());
+    if (are_same(first, second)) {
+        metric.judgement = Judgement::same;
+        metric.why += fmt::format(", all within {} %", 100 * kSameTime);
+    } else if (p <= kTestLevel) {
+        const bool is_more = *metric.second.value > *metric.first.value;
+        const bool is_better = is_more == row.more_is_better;
+        metric.judgement = row.is_speed ? (is_better ? Judgement::faster : Judgement::slower)
+                                        : (is_better ? Judgement::better : Judgement::worse);
+    }
+}
+
+/// Judges anew, by the spread of their runs, what two series of repetitions both have; the numbers
+/// become their medians. Other `metrics` stay as they are.
+void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
+                         std::vector<MetricComparison>& metrics) {
+    for (const RepetitionMetric& row : kRepetitionMetrics) {
+        for (MetricComparison& metric : metrics) {
+            if (metric.key != row.key) continue;
+            metric.first = (first.*row.spread).median;
+            metric.second = (second.*row.spread).median;
+            judge(row, counted_values(first, row.of), counted_values(second, row.of), metric);
+        }
+    }
 }
 
 /// Of one result, in a line.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 
 #include <hpcai/meters/utc.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/energy.hpp>
 
 namespace hpcai::verification {
 namespace {
@@ -70,8 +70,8 @@ double value_at(const CounterRecord& record, double utc_seconds, std::optional<d
                             (right->utc_seconds - left.utc_seconds);
 }
 
-std::string_view family_of(const CounterRecord& record) {
-    return std::string_view(record.name).substr(0, record.name.find(':'));
+std::string_view family_of(std::string_view name) {
+    return name.substr(0, name.find(':'));
 }
 
 /// NVML by its counter and by its power are one kind of meter.
@@ -110,41 +110,29 @@ std::string shared_host_name(const TopologyRecord& topology) {
     return "";
 }
 
-/// Meters of one kind on all hosts.
-class Meters {
-public:
-    Meters(std::string_view kind, const std::vector<MeterRecord>& meters) : kind_(kind) {
-        for (const MeterRecord& one : meters) {
-            const std::string family = one.name.substr(0, one.name.find(':'));
-            if (name_of_kind(family) == kind) meters_.push_back(&one);
-        }
-    }
+std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<MeterRecord>& all) {
+    std::vector<MeterRecord> meters;
+    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& one) {
+        return name_of_kind(family_of(one.name)) == kind;
+    });
+    return meters;
+}
 
-    bool says_anything() const {
-        return std::ranges::any_of(
-            meters_, [](const MeterRecord* one) { return one->joules.value.has_value(); });
+/// The sum of all rows' numbers, where each row has one and each host a row. `nobody` is what a
+/// host without a row lacks.
+template <typename Row>
+Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<std::string> hosts,
+                std::string_view nobody) {
+    double sum = 0;
+    for (const Row& row : rows) {
+        const Quantity& one = row.*number;
+        if (!one.value) return nothing(fmt::format("{} of {}: {}", row.name, row.host, one.reason));
+        sum += *one.value;
+        hosts.erase(row.host);
     }
-
-    /// The sum where all meters of all hosts tell their joules.
-    Quantity joules(const std::set<std::string>& hosts) const {
-        double sum = 0;
-        std::set<std::string> lacking = hosts;
-        for (const MeterRecord* one : meters_) {
-            if (!one->joules.value) {
-                return nothing(
-                    fmt::format("{} of {}: {}", one->name, one->host, one->joules.reason));
-            }
-            sum += *one->joules.value;
-            lacking.erase(one->host);
-        }
-        if (lacking.empty()) return {sum, ""};
-        return nothing(fmt::format("no readings of {} on {}", kind_, *lacking.begin()));
-    }
-
-private:
-    std::string_view kind_;
-    std::vector<const MeterRecord*> meters_;
-};
+    if (hosts.empty()) return {sum, ""};
+    return nothing(fmt::format("no {} on {}", nobody, *hosts.begin()));
+}
 
 /// From the first step of any group to the last, by the clocks of their hosts. All groups start
 /// behind one barrier, so that clocks which agree make it as long as the longest training; its
@@ -190,7 +178,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     energy.level = kCounterLevel;
     std::set<std::string> families;
     for (const MeterRecord& one : energy.meters) {
-        if (one.joules.value) families.insert(one.name.substr(0, one.name.find(':')));
+        if (one.joules.value) families.emplace(family_of(one.name));
     }
     for (const Kind& kind : kKinds) {
         if (families.contains(std::string(kind.family))) {
@@ -207,10 +195,13 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     double sum = 0;
     std::optional<Quantity> lacking;
     for (const std::string_view kind : {kKinds.front().name, kKinds.back().name}) {
-        const Meters meters(kind, energy.meters);
-        if (!meters.says_anything()) continue;
+        const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
+        const bool is_known = std::ranges::any_of(
+            meters, [](const MeterRecord& one) { return one.joules.value.has_value(); });
+        if (!is_known) continue;
         kinds.push_back(kind);
-        const Quantity joules = meters.joules(hosts_of(record.topology));
+        const Quantity joules = sum_of(meters, &MeterRecord::joules, hosts_of(record.topology),
+                                       fmt::format("readings of {}", kind));
         if (!joules.value && !lacking) lacking = joules;
         sum += joules.value.value_or(0);
     }
@@ -223,7 +214,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
 
 void add_meters(const Counters& counters, EnergyRecord& energy) {
     for (const auto& [key, readings] : counters) {
-        if (name_of_kind(family_of(*readings.front())).empty()) continue;
+        if (name_of_kind(family_of(readings.front()->name)).empty()) continue;
         energy.meters.push_back({key.first, key.second, growth(readings)});
     }
 }
@@ -254,17 +245,8 @@ Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRec
     if (!has_groups) return nothing(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
-    double sum = 0;
-    std::set<std::string> lacking = hosts_of(record.topology);
-    for (const InterfaceRecord& one : record.communication.interfaces) {
-        if (!one.sent_bytes.value) {
-            return nothing(fmt::format("{} of {}: {}", one.name, one.host, one.sent_bytes.reason));
-        }
-        sum += *one.sent_bytes.value;
-        lacking.erase(one.host);
-    }
-    if (lacking.empty()) return {sum, ""};
-    return nothing("no counter of an interface on " + *lacking.begin());
+    return sum_of(record.communication.interfaces, &InterfaceRecord::sent_bytes,
+                  hosts_of(record.topology), "counter of an interface");
 }
 
 }  // namespace
@@ -302,7 +284,7 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
         sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
         now = end_of(*farthest);
         // Each group sums NVML's power from a beginning of its own.
-        if (family_of(*farthest) != "nvml-power") read_last = farthest->readings.back().value;
+        if (family_of(farthest->name) != "nvml-power") read_last = farthest->readings.back().value;
     }
 }
 

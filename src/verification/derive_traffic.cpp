@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,29 +15,36 @@
 namespace hpcai::verification {
 namespace {
 
-/// The greatest or least of what groups have, else the last reason why they have none.
-class Extreme {
-public:
-    explicit Extreme(bool is_greatest) : is_greatest_(is_greatest) {}
-    void add(const Quantity& one) {
-        if (!one.value) {
-            if (!one.reason.empty()) reason_ = one.reason;
-        } else if (!value_ || (is_greatest_ ? *one.value > *value_ : *one.value < *value_)) {
-            value_ = one.value;
-        }
+using Result = GroupResult;
+
+/// The one value of the groups' that `exceeds` all others, else the last reason why there is none.
+template <typename Exceeds = std::greater<>>
+Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
+                 const Exceeds& exceeds = {}) {
+    std::optional<double> value;
+    std::string reason = "no group finished";
+    for (const GroupResult& group : groups) {
+        const Quantity& one = std::invoke(quantity_of, group);
+        if (!one.value && !one.reason.empty()) reason = one.reason;
+        if (one.value && (!value || exceeds(*one.value, *value))) value = one.value;
     }
-    Quantity quantity() const { return or_reason(value_, reason_); }
+    return or_reason(value, reason);
+}
 
-private:
-    bool is_greatest_;
-    std::optional<double> value_;
-    std::string reason_ = "no group finished";
-};
+std::int64_t largest(const std::vector<GroupResult>& groups, std::int64_t Result::*count) {
+    std::int64_t most = 0;
+    for (const GroupResult& group : groups) most = std::max(most, group.*count);
+    return most;
+}
 
-Quantity per_step(const GroupRecord& record) {
-    const Quantity& seconds = record.communication_seconds;
-    if (!seconds.value || record.iterations == 0) return {std::nullopt, seconds.reason};
-    return {*seconds.value / static_cast<double>(record.iterations), ""};
+const Quantity& exposed_seconds(const GroupResult& group) {
+    return group.record.communication_seconds;
+}
+
+Quantity exposed_seconds_per_step(const GroupResult& group) {
+    const Quantity& seconds = exposed_seconds(group);
+    if (!seconds.value || group.record.iterations == 0) return nothing(seconds.reason);
+    return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
 /// The grid or the nodes that sums go by; of nodes that of the first rank, the most of all groups.
@@ -71,38 +79,29 @@ void derive_communication(const config::Config& config,
                           const std::vector<GroupResult>& groups, RunRecord& record) {
     CommunicationRecord& communication = record.communication;
     communication = {};
-    std::set<std::string> backends;
     communication.algorithm = config::value_text(config, "communication.algorithm");
     communication.precision = config::value_text(config, "communication.precision");
     communication.statistics_ranks = plan::statistics_ranks(config.training, controller.layout());
     derive_places(config.communication, controller, communication);
-    Extreme exposed(true), step(true), sent(true), between(true), out_of_node(true),
-        bandwidth(false), statistics(true);
+    std::set<std::string> backends;
     for (const GroupResult& group : groups) {
-        communication.gradient_bytes = std::max(communication.gradient_bytes, group.gradient_bytes);
-        communication.buckets = std::max(communication.buckets, group.buckets);
         if (!group.sum_backend.empty()) backends.insert(group.sum_backend);
-        sent.add(group.sent_bytes_per_step);
-        exposed.add(group.record.communication_seconds);
-        step.add(per_step(group.record));
-        bandwidth.add(group.bandwidth_bytes_per_second);
-        between.add(group.between_nodes_bytes_per_step);
-        out_of_node.add(group.out_of_node_bytes_per_step);
-        statistics.add(group.statistics_seconds);
-        communication.statistics_sums_per_step =
-            std::max(communication.statistics_sums_per_step, group.statistics_sums_per_step);
-        communication.statistics_bytes_per_step =
-            std::max(communication.statistics_bytes_per_step, group.statistics_bytes_per_step);
     }
     communication.backend =
         backends.empty() ? "none" : fmt::format("{}", fmt::join(backends, " and "));
-    communication.exposed_seconds = exposed.quantity();
-    communication.exposed_seconds_per_step = step.quantity();
-    communication.bandwidth_bytes_per_second = bandwidth.quantity();
-    communication.sent_bytes_per_step = sent.quantity();
-    communication.between_nodes_bytes_per_step = between.quantity();
-    communication.out_of_node_bytes_per_step = out_of_node.quantity();
-    communication.statistics_seconds = statistics.quantity();
+    communication.gradient_bytes = largest(groups, &Result::gradient_bytes);
+    communication.buckets = largest(groups, &Result::buckets);
+    communication.exposed_seconds = extreme(groups, exposed_seconds);
+    communication.exposed_seconds_per_step = extreme(groups, exposed_seconds_per_step);
+    communication.bandwidth_bytes_per_second =
+        extreme(groups, &Result::bandwidth_bytes_per_second, std::less<>());
+    communication.sent_bytes_per_step = extreme(groups, &Result::sent_bytes_per_step);
+    communication.between_nodes_bytes_per_step =
+        extreme(groups, &Result::between_nodes_bytes_per_step);
+    communication.out_of_node_bytes_per_step = extreme(groups, &Result::out_of_node_bytes_per_step);
+    communication.statistics_sums_per_step = largest(groups, &Result::statistics_sums_per_step);
+    communication.statistics_bytes_per_step = largest(groups, &Result::statistics_bytes_per_step);
+    communication.statistics_seconds = extreme(groups, &Result::statistics_seconds);
 }
 
 void derive_parallel(const config::Config& config, const plan::Layout& layout,
@@ -115,24 +114,17 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.model_degree = layout.parts;
     parallel.micro_batches = layout.micro_batches;
     parallel.schedule = config::value_text(config, "parallel.schedule");
-    const Quantity one_stage{std::nullopt, "the model is in one stage"};
-    parallel.bubble_fraction = parallel.message_wait_seconds = one_stage;
-    parallel.part_wait_seconds = {std::nullopt, "the layers are in one part"};
-    Extreme message_wait(true), part_wait(true);
-    for (const GroupResult& group : groups) {
-        message_wait.add(group.message_wait_seconds);
-        part_wait.add(group.part_wait_seconds);
-        if (layout.stages > 1) {
-            parallel.message_bytes_per_step =
-                std::max(parallel.message_bytes_per_step, group.message_bytes_per_step);
-        }
-        parallel.part_bytes_per_step =
-            std::max(parallel.part_bytes_per_step, group.part_bytes_per_step);
+    parallel.part_bytes_per_step = largest(groups, &Result::part_bytes_per_step);
+    parallel.part_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::part_wait_seconds)
+                                                  : nothing("the layers are in one part");
+    if (layout.stages == 1) {
+        parallel.bubble_fraction = parallel.message_wait_seconds =
+            nothing("the model is in one stage");
+        return;
     }
-    if (layout.parts > 1) parallel.part_wait_seconds = part_wait.quantity();
-    if (layout.stages == 1) return;
     parallel.bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches), ""};
-    parallel.message_wait_seconds = message_wait.quantity();
+    parallel.message_bytes_per_step = largest(groups, &Result::message_bytes_per_step);
+    parallel.message_wait_seconds = extreme(groups, &Result::message_wait_seconds);
 }
 
 void derive_time_breakdown(RunRecord& record) {

@@ -9,7 +9,6 @@
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "step_check.hpp"

@@ -5,9 +5,8 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/energy.hpp>
 #include <hpcai/verification/judge.hpp>
-#include <hpcai/verification/submission.hpp>
+#include <hpcai/verification/verdict.hpp>
 
 #include "checks.hpp"
 

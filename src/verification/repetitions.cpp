@@ -18,10 +18,7 @@ namespace {
 constexpr std::size_t kRepetitionsLimitBytes = std::size_t{16} << 20;
 
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
-    std::vector<double> values;
-    for (const RepetitionRecord& one : record.repetitions) {
-        if (one.counted && (one.*of).value) values.push_back(*(one.*of).value);
-    }
+    const std::vector<double> values = counted_values(record, of);
     if (values.empty()) {
         const Quantity none = nothing("no run whose groups all finished has it");
         return {none, none, none, none};
@@ -43,6 +40,15 @@ int badness(ExitCode code) {
 }
 
 }  // namespace
+
+std::vector<double> counted_values(const RepetitionsRecord& record,
+                                   Quantity RepetitionRecord::*number) {
+    std::vector<double> values;
+    for (const RepetitionRecord& one : record.repetitions) {
+        if (one.counted && (one.*number).value) values.push_back(*(one.*number).value);
+    }
+    return values;
+}
 
 std::string repetition_name(int number) {
     return fmt::format("repetition_{}", number);

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <type_traits>
 
 #include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
-#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {
@@ -240,6 +242,25 @@ VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     verdict.rules.push_back(replicas.record);
     std::ranges::stable_sort(verdict.rules, {}, &RuleRecord::number);
     return verdict;
+}
+
+SubmissionRecord describe_submission(const config::Config& config) {
+    SubmissionRecord record;
+    for_each_field(record, [&](const std::string& key, auto& value) {
+        if constexpr (std::is_same_v<decltype(value), std::string&>) {
+            value = config::value_text(config, "submission." + key);
+            const bool is_blank = value.find_first_not_of(" \t\r\n") == std::string::npos;
+            if (is_blank && key != "contact") record.missing.push_back(key);
+        }
+    });
+    return record;
+}
+
+std::string what_submission_lacks(const config::Config& config) {
+    if (config.run.level == config::Level::custom) return "";
+    const std::vector<std::string> missing = describe_submission(config).missing;
+    if (missing.empty()) return "";
+    return fmt::format("not rankable: the section submission lacks {}", fmt::join(missing, ", "));
 }
 
 }  // namespace hpcai::verification

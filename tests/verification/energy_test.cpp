@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/verification/energy.hpp>
+#include <hpcai/verification/derive.hpp>
 
 namespace hpcai::verification {
 namespace {

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <hpcai/verification/submission.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 namespace hpcai::verification {

@@ -27,6 +27,10 @@ bool has_repetitions(const std::filesystem::path& directory);
 RepetitionRecord describe_repetition(int number, const RunRecord& record,
                                      const std::string& manifest);
 
+/// One number of the runs that are counted and have it.
+std::vector<double> counted_values(const RepetitionsRecord& record,
+                                   Quantity RepetitionRecord::*number);
+
 /// Medians, spreads and the exit code, from the runs.
 void derive_repetitions(RepetitionsRecord& record);
 

@@ -36,4 +36,13 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 /// and so do diverged replicas' rule 8 and, where GPUs were watched, their rule 10 at every level.
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
 
+/// Who hands the result in and the nine layers of the system, as the configuration's section
+/// `submission` tells, and which of its keys a ranking needs but lacks: all but `contact`. What
+/// has blanks only is lacking.
+SubmissionRecord describe_submission(const config::Config& config);
+
+/// Why a VALID run is not rankable, with the keys that are lacking; empty where none is, and at
+/// run.level custom, which nobody ranks.
+std::string what_submission_lacks(const config::Config& config);
+
 }  // namespace hpcai::verification
