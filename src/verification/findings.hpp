@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/core.h>
@@ -48,13 +49,37 @@ public:
 
     /// What `read` returns; nothing and a finding about `file` where it throws Error.
     template <typename Read>
-    auto attempt(const std::string& file, const Read& read) -> std::optional<decltype(read())> {
+    auto attempt(const std::string& file, const Read& read) -> std::optional<decltype(read())>
+    requires(!std::is_void_v<decltype(read())>) {
         try {
             return read();
         } catch (const Error& error) {
             note(file, error);
         }
         return std::nullopt;
+    }
+
+    /// Calls `check`; a finding about `file` where it throws Error.
+    template <typename Check>
+    void attempt(const std::string& file,
+                 const Check& check) requires std::is_void_v<decltype(check())> {
+        try {
+            check();
+        } catch (const Error& error) {
+            note(file, error);
+        }
+    }
+
+    /// What `parse` makes of the text of `file`, which must be what `write` makes of that. Nothing,
+    /// and a finding, where it cannot be read.
+    template <typename Parse, typename Write>
+    auto parse(const std::string& file, const Parse& parse, const Write& write)
+        -> std::optional<decltype(parse(file, file))> {
+        const std::optional<std::string> text = text_of(file);
+        if (!text) return std::nullopt;
+        auto value = attempt(file, [&] { return parse(*text, file); });
+        if (value) compare_lines(file, *text, write(*value));
+        return value;
     }
 
     /// Finds the first line of `text`, the content of `file`, that is not as in `expected`.

@@ -33,16 +33,13 @@ public:
 
     /// The result as it must be.
     GroupResult check(PredictionCheck* predictions) {
-        const std::string name = file("record.json");
+        const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
         const bool voted = listed.failure.empty();
         if (!voted && !inspector_.has(name)) return lost(listed);
-        const auto text = inspector_.text_of(name);
-        const auto stored = !text ? std::nullopt : inspector_.attempt(name, [&] {
-            return records::from_json<GroupResult>(*text, name);
-        });
+        const auto stored =
+            inspector_.parse(name, records::from_json<GroupResult>, records::to_json<GroupResult>);
         if (!stored) return lost(listed);
-        inspector_.compare_lines(name, *text, records::to_json(*stored));
         GroupResult expected = *stored;
         describe(expected.record);
         if (expected.record.failure.empty()) {
@@ -93,7 +90,6 @@ private:
                                             static_cast<std::uint32_t>(samples));
             record.samples_drawn =
                 static_cast<std::int64_t>(sampler.in_bag_size(static_cast<std::uint32_t>(group_)));
-            return 0;
         });
     }
 
@@ -110,18 +106,14 @@ private:
     }
 
     void take_steps(GroupRecord& record) {
-        const std::string name = file("steps.csv");
-        const auto text = inspector_.text_of(name);
-        if (!text) return;
         const auto steps =
-            inspector_.attempt(name, [&] { return report::steps_from_csv(*text, name); });
+            inspector_.parse(files_.steps, report::steps_from_csv, report::steps_to_csv);
         if (!steps) return;
-        inspector_.compare_lines(name, *text, report::steps_to_csv(*steps));
         const std::int64_t wanted = claim_.config.workload.epochs *
                                     (record.samples_drawn / claim_.config.training.batch_size);
         if (static_cast<std::int64_t>(steps->size()) != wanted || steps->empty()) {
-            inspector_.find(name, "has {} steps; must have {}, those of all epochs", steps->size(),
-                            wanted);
+            inspector_.find(files_.steps, "has {} steps; must have {}, those of all epochs",
+                            steps->size(), wanted);
         }
         record.iterations = static_cast<std::int64_t>(steps->size());
         record.samples_trained = 0;
@@ -192,7 +184,7 @@ private:
         }
         const auto steps = std::ranges::find(result.counters, kStepsCounter, &CounterRecord::name);
         if (steps == result.counters.end() || steps->readings.empty()) {
-            inspector_.find(file("record.json"), "counters has no readings of {}", kStepsCounter);
+            inspector_.find(files_.record, "counters has no readings of {}", kStepsCounter);
             return;
         }
         *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
@@ -200,15 +192,12 @@ private:
 
     /// Why numbers are not there is the record's own word.
     void take_ranks(GroupRecord& record) {
-        const std::string name = file("ranks.csv");
-        const auto text = inspector_.text_of(name);
-        if (!text) return;
         const auto ranks =
-            inspector_.attempt(name, [&] { return report::ranks_from_csv(*text, name); });
+            inspector_.parse(files_.ranks, report::ranks_from_csv, report::ranks_to_csv);
         if (!ranks) return;
-        inspector_.compare_lines(name, *text, report::ranks_to_csv(*ranks));
         if (std::ssize(*ranks) != record.ranks) {
-            inspector_.find(name, "has {} ranks; must have {}", ranks->size(), record.ranks);
+            inspector_.find(files_.ranks, "has {} ranks; must have {}", ranks->size(),
+                            record.ranks);
             return;
         }
         check_places(*ranks, record.iterations);
@@ -255,10 +244,10 @@ private:
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
         };
         if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
-                    "record.images_per_second", "record.flops", "record.quality_by_epoch"})) {
+                    "record.images_per_second", "record.flops", "record.quality_by_epoch",
+                    "counters"})) {
             return "by " + file("steps.csv");
         }
-        if (is_any({"counters"})) return "by " + file("steps.csv");
         if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
             return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";

@@ -25,35 +25,11 @@ bool is_unfinished(const Inspector& inspector) {
            !inspector.has(storage::kManifestName);
 }
 
-std::optional<RunRecord> read_result(Inspector& inspector) {
-    const auto text = inspector.text_of(kResult);
-    if (!text) return std::nullopt;
-    auto record =
-        inspector.attempt(kResult, [&] { return records::from_json<RunRecord>(*text, kResult); });
-    if (record) inspector.compare_lines(kResult, *text, records::to_json(*record));
-    return record;
-}
-
-void check_environment(const RunRecord& record, Inspector& inspector) {
-    constexpr const char* kName = "environment.json";
-    if (const auto text = inspector.text_of(kName)) {
-        inspector.compare_lines(kName, *text, records::environment_to_json(record.environment));
+/// Finds the first line of `file` that is not as in `expected`.
+void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
+    if (const auto text = inspector.text_of(file)) {
+        inspector.compare_lines(file, *text, expected);
     }
-}
-
-void check_summary(const RunRecord& record, const std::string& manifest, Inspector& inspector) {
-    if (const auto text = inspector.text_of(report::kSummaryName)) {
-        inspector.compare_lines(report::kSummaryName, *text, report::summary(record, manifest));
-    }
-}
-
-/// That of result.json, with which config.yaml must be equal.
-std::optional<config::Config> check_config(const RunRecord& record, Inspector& inspector) {
-    constexpr const char* kName = "config.yaml";
-    if (const auto text = inspector.text_of(kName)) {
-        inspector.compare_lines(kName, *text, record.config);
-    }
-    return inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
 }
 
 /// What is used before it is compared.
@@ -151,16 +127,18 @@ Verification verify(const std::filesystem::path& directory) {
         return verification;
     }
     verification.manifest = check_manifest(inspector);
-    verification.record = read_result(inspector);
+    verification.record =
+        inspector.parse(kResult, records::from_json<RunRecord>, records::to_json<RunRecord>);
     if (verification.record) {
         const RunRecord& record = *verification.record;
-        check_environment(record, inspector);
-        check_summary(record, verification.manifest, inspector);
-        const auto config = check_config(record, inspector);
+        check_text("environment.json", records::environment_to_json(record.environment), inspector);
+        check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
+        check_text("config.yaml", record.config, inspector);
+        const auto config =
+            inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
         if (config) {
             inspector.attempt(kResult, [&] {  // numbers of a size that no run has
                 check_numbers(record, *config, inspector);
-                return 0;
             });
         }
     }
@@ -181,7 +159,6 @@ void check_file(const std::string& name, const std::string& listed, Inspector& i
             inspector.find(name, "has the SHA-256 {}; must have {}, as {} lists it", digest, listed,
                            storage::kManifestName);
         }
-        return 0;
     });
 }
 
