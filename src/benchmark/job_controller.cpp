@@ -11,10 +11,8 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/peer_groups.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
-#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 
 #include "result_files.hpp"
 

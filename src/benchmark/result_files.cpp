@@ -8,7 +8,7 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
-#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>

@@ -19,13 +19,11 @@
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/report/progress.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
-#include <hpcai/results/progress_file.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "result_files.hpp"

@@ -2,7 +2,6 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <vector>
 
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/roofline.hpp>
@@ -25,12 +24,10 @@ struct BenchOptions {
 };
 
 std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
-    constexpr std::size_t kLargestFile = std::size_t{16} << 20;
     require(options.roofline.empty() == options.svg.empty(), ExitCode::usage,
             "bench: --roofline and --svg: expected both or neither, got one");
     if (options.roofline.empty()) return std::nullopt;
-    const std::vector<std::byte> bytes = storage::read_file_bytes(options.roofline, kLargestFile);
-    return records::from_json<RooflineRecord>(storage::text_of(bytes), options.roofline);
+    return records::read_file<RooflineRecord>(options.roofline);
 }
 
 ExitCode bench(const BenchOptions& options, const Context& context) {

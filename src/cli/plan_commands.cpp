@@ -7,7 +7,6 @@
 #include <ostream>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
@@ -58,12 +57,8 @@ prediction::SweepRange sweep_range(const std::string& text) {
 }
 
 void read_machine(const PlanOptions& options, prediction::EstimateRequest& request) {
-    constexpr std::size_t kLargestFile = std::size_t{16} << 20;
     if (!options.roofline.empty()) {
-        const std::vector<std::byte> bytes =
-            storage::read_file_bytes(options.roofline, kLargestFile);
-        request.roofline =
-            records::from_json<RooflineRecord>(storage::text_of(bytes), options.roofline);
+        request.roofline = records::read_file<RooflineRecord>(options.roofline);
     }
     if (options.interconnect.empty()) return;
     require(!options.roofline.empty(), ExitCode::usage,

@@ -10,9 +10,8 @@
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/workload.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/verification/judge.hpp>
 
 #include "epoch_source.hpp"

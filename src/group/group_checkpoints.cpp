@@ -8,8 +8,9 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
 #include <signal.h>
+
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
@@ -17,6 +18,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/result_layout.hpp>
 
 namespace hpcai::group {
 namespace {

@@ -15,9 +15,8 @@
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/group/workload.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/weights_file.hpp>

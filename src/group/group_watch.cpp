@@ -15,8 +15,8 @@
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 
 namespace hpcai::group {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include <hpcai/group/peer_groups.hpp>
-#include <hpcai/results/progress_file.hpp>
-#include <hpcai/results/result_reader.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 namespace hpcai::group {

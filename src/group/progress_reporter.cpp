@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include <hpcai/results/progress_file.hpp>
+#include <hpcai/results/group_files.hpp>
 
 namespace hpcai::group {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <sys/utsname.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/storage/sha256.hpp>

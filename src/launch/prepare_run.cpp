@@ -21,8 +21,6 @@
 #include <hpcai/training/faults.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "determinism.hpp"
-#include "launch_check.hpp"
 #include "rank_facts.hpp"
 #include "resume.hpp"
 

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/context/devices.hpp>
+#include <hpcai/records/run_record.hpp>
 
+/// What the ranks of a launch tell one another before a run.
 namespace hpcai::launch {
 
 /// Returns the facts of every rank's device, by world rank. Collective.
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone);
+
+/// Returns the guarantee of equal bits for groups of `degree` ranks: the weakest of all `ranks`,
+/// with the conditions of their devices and of the sums between them.
+DeterminismRecord describe_determinism(bool requested, std::span<const context::RankFacts> ranks,
+                                       int degree);
+
+/// Compares the program's file and the MPI library of all ranks. Throws Error(launch), on all
+/// ranks, naming those that have another one and their hosts. Returns the SHA-256 of this rank's
+/// file, or "unreadable". Collective.
+std::string check_programs(comm::StartUp& start_up);
 
 }  // namespace hpcai::launch

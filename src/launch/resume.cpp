@@ -10,10 +10,10 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 namespace hpcai::launch {

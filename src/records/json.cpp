@@ -3,7 +3,6 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

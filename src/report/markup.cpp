@@ -2,8 +2,6 @@
 #include "markup.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <span>
 
 #include <fmt/core.h>

@@ -3,7 +3,6 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/repetitions.hpp>
-#include <hpcai/report/summary.hpp>
 
 #include "quantity_text.hpp"
 

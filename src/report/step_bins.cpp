@@ -2,7 +2,6 @@
 #include "step_bins.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <hpcai/base/median.hpp>

@@ -4,25 +4,12 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/records/json.hpp>
 #include <hpcai/results/export_weights.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 namespace hpcai::results {
-namespace {
-
-constexpr std::size_t kExportedRecordLimitBytes = std::size_t{16} << 20;
-
-std::int64_t iterations_of(const std::filesystem::path& directory) {
-    const auto path = directory / "record.json";
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kExportedRecordLimitBytes);
-    return records::from_json<GroupResult>(storage::text_of(bytes), path.string())
-        .record.iterations;
-}
-
-}  // namespace
 
 void export_weights(const std::filesystem::path& result_directory, int group,
                     const std::filesystem::path& output) {
@@ -39,7 +26,8 @@ void export_weights(const std::filesystem::path& result_directory, int group,
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
-    training::write_weights(output, graph, store, iterations_of(directory));
+    training::write_weights(output, graph, store,
+                            read_record(directory / "record.json").record.iterations);
 }
 
 }  // namespace hpcai::results

@@ -9,11 +9,6 @@
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::results {
-namespace {
-
-constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // places of 100,000 ranks
-
-}  // namespace
 
 std::string config_digest(const config::Config& config) {
     return storage::sha256_hex(storage::bytes_of(config::to_yaml(config)));
@@ -36,9 +31,8 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 }
 
 LaunchRecord read_launch_file(const std::filesystem::path& output) {
-    const std::string name = (output / kLaunchName).string();
-    const std::vector<std::byte> bytes = storage::read_file_bytes(name, kLimitBytes);
-    return records::from_json<LaunchRecord>(storage::text_of(bytes), name);
+    constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // places of 100,000 ranks
+    return records::read_file<LaunchRecord>(output / kLaunchName, kLimitBytes);
 }
 
 void require_same_config(const std::filesystem::path& output, const config::Config& config,

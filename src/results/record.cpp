@@ -6,12 +6,11 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/report/csv.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "previous_placement.hpp"

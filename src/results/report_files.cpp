@@ -24,12 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kResultLimitBytes = std::size_t{1} << 30;
-constexpr std::size_t kStepsLimitBytes = std::size_t{1} << 30;
-constexpr std::size_t kManifestLimitBytes = std::size_t{1} << 30;
+constexpr std::size_t kLimitBytes = std::size_t{1} << 30;  // of a file
 
-std::string text_of_file(const fs::path& path, std::size_t limit_bytes) {
-    return std::string(storage::text_of(storage::read_file_bytes(path, limit_bytes)));
+std::string text_of_file(const fs::path& path) {
+    return std::string(storage::text_of(storage::read_file_bytes(path, kLimitBytes)));
 }
 
 /// Adds the steps of each group to `content`, or the reason why they cannot be read.
@@ -42,8 +40,7 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
         std::error_code error;
         if (!fs::exists(path, error)) continue;
         try {
-            content.steps.back() =
-                report::steps_from_csv(text_of_file(path, kStepsLimitBytes), name);
+            content.steps.back() = report::steps_from_csv(text_of_file(path), name);
         } catch (const Error& damaged) {
             content.remarks.emplace_back(damaged.what());
         }
@@ -124,15 +121,14 @@ RunRecord read_result(const fs::path& directory) {
                 ? fmt::format("; it has repetitions, such as {}",
                               (directory / verification::repetition_name(1)).string())
                 : "");
-    return records::from_json<RunRecord>(text_of_file(path, kResultLimitBytes), path.string());
+    return records::read_file<RunRecord>(path, kLimitBytes);
 }
 
 void renew_report_files(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const fs::path manifest = directory / storage::kManifestName;
     if (fs::exists(manifest)) {
-        const auto sealed =
-            storage::parse_manifest(text_of_file(manifest, kManifestLimitBytes), manifest);
+        const auto sealed = storage::parse_manifest(text_of_file(manifest), manifest);
         for (const auto& [name, text] : render_report_files(directory, record)) {
             const auto listed = sealed.find(name);
             require(listed != sealed.end() &&
@@ -160,7 +156,7 @@ verification::Verification verify_result(const fs::path& directory) {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
             if (!is_file(name)) {
                 find(name, "is missing or no regular file");
-            } else if (text_of_file(directory / name, kResultLimitBytes) != text) {
+            } else if (text_of_file(directory / name) != text) {
                 find(name, "is not what result.json and groups/<m>/steps.csv give");
             }
         }

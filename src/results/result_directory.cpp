@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <system_error>
 
-#include <hpcai/base/text.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/config/writer.hpp>
-#include <hpcai/records/json.hpp>
 #include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
-#include <hpcai/results/progress_file.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <exception>
+#include <system_error>
+
 #include <fmt/core.h>
 
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/training/checkpoint.hpp>
 
 namespace hpcai::results {
 
@@ -18,6 +22,32 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
 std::string resume_command(int ranks, const std::filesystem::path& output) {
     return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
                        printable(shell_word(output.string())));
+}
+
+std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group) {
+    return output / "checkpoints" / std::to_string(group);
+}
+
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
+                             std::int64_t steps) {
+    const auto folder = checkpoint_directory(output, group);
+    for (const std::int64_t step : training::list_checkpoints(folder)) {
+        bool is_whole = step <= steps;
+        for (int rank = 0; is_whole && rank < ranks; ++rank) {
+            is_whole = training::has_marker({folder, "", rank, ranks}, step);
+        }
+        if (is_whole) return step;
+    }
+    return 0;
+}
+
+void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept {
+    try {
+        std::error_code error;
+        std::filesystem::remove_all(checkpoint_directory(output, group), error);
+    } catch (const std::exception&) {
+        // It takes room, no more.
+    }
 }
 
 }  // namespace hpcai::results

@@ -5,15 +5,14 @@
 #include <set>
 #include <system_error>
 
-#include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
-#include <hpcai/results/progress_file.hpp>
 #include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/run_status.hpp>

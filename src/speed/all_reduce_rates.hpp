@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
 #include "operation_rates.hpp"

@@ -10,7 +10,6 @@
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
 
-#include "timed_work.hpp"
 #include "whole_step.hpp"
 
 namespace hpcai::speed {

@@ -11,7 +11,6 @@
 
 #include <unistd.h>
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/base/shell.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>

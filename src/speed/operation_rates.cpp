@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/base/median.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>

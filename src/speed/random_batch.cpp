@@ -2,7 +2,6 @@
 #include "random_batch.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "whole_step.hpp"
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>

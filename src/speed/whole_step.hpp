@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/config.hpp>

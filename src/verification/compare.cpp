@@ -40,7 +40,8 @@ StoredResult read_run(const fs::path& directory) {
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
             "{}: expected the directory of a result, with its result.json", directory.string());
-    StoredResult result{directory, records::from_json<RunRecord>(text_of(path), path.string()), {}};
+    StoredResult result{
+        directory, records::read_file<RunRecord>(path, kComparedFileLimitBytes), {}};
     result.config = config::parse(result.record.config, path.string() + ": config", {});
     return result;
 }

@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/report/summary.hpp>
 #include <hpcai/verification/ranking.hpp>
 
 namespace hpcai::verification {

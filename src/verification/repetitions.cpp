@@ -8,14 +8,11 @@
 #include <hpcai/base/median.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 namespace hpcai::verification {
 namespace {
-
-constexpr std::size_t kRepetitionsLimitBytes = std::size_t{16} << 20;
 
 RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
     const std::vector<double> values = counted_values(record, of);
@@ -100,9 +97,7 @@ std::size_t median_repetition(const RepetitionsRecord& record) {
 
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     const auto path = directory / kRepetitionsName;
-    const auto bytes = storage::read_file_bytes(path, kRepetitionsLimitBytes);
-    RepetitionsRecord record =
-        records::from_json<RepetitionsRecord>(storage::text_of(bytes), path.string());
+    RepetitionsRecord record = records::read_file<RepetitionsRecord>(path);
     require(!record.repetitions.empty(), ExitCode::data, "'{}': has no run", path.string());
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <hpcai/storage/file.hpp>
 
 /// The JSON text of stored records. `Record` is one of the types that a file of the result
 /// directory has as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord, FlightRecord,
@@ -20,6 +24,15 @@ std::string to_json(const Record& record);
 /// missing, of another type or out of range, and for values that contradict each other.
 template <typename Record>
 Record from_json(std::string_view text, std::string_view name = "record");
+
+/// Returns the record in a file of at most `limit_bytes`. Throws likewise, and as
+/// storage::read_file_bytes does.
+template <typename Record>
+Record read_file(const std::filesystem::path& path,
+                 std::size_t limit_bytes = std::size_t{16} << 20) {
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, limit_bytes);
+    return from_json<Record>(storage::text_of(bytes), path.string());
+}
 
 /// Returns the text of `environment.json`.
 std::string environment_to_json(const std::map<std::string, std::string>& environment);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 /// The places of a result directory, and the command that resumes its run.
@@ -15,5 +17,18 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
 
 /// Returns the command that resumes the run, such as "mpirun -np 4 hpcai500 resume DIR".
 std::string resume_command(int ranks, const std::filesystem::path& output);
+
+/// Returns checkpoints/<group> in a result directory.
+std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
+
+/// Removes the checkpoints of a group. Call it after the group has stored its results and no rank
+/// writes checkpoints. Files that cannot be removed stay.
+void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
+
+/// Returns the step of the newest checkpoint that all `ranks` ranks of the group have marked as
+/// complete and that is not after step `steps`; 0 if there is none. Throws the errors of
+/// training::list_checkpoints.
+std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
+                             std::int64_t steps = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace hpcai::results

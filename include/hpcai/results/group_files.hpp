@@ -7,9 +7,10 @@
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/records/flight_record.hpp>
+#include <hpcai/records/progress_record.hpp>
 #include <hpcai/records/run_record.hpp>
 
-/// Readers of the files that groups store in a result directory.
+/// The files that groups store in a result directory.
 namespace hpcai::results {
 
 /// Reads a groups/<m>/record.json. Throws Error(data) that names the file.
@@ -39,5 +40,16 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 /// Describes why and since when the first rank of a group hangs, from its flight record. The text
 /// is empty if the rank has written no flight record.
 std::string hang_of(const std::filesystem::path& output, int group);
+
+/// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because
+/// a run must not fail for its progress file.
+void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress);
+
+/// Reads the progress of a group from that file or, if there is none, from its record. Never
+/// throws.
+GroupProgress read_progress(const std::filesystem::path& output, int group);
+
+/// Removes that file of all groups below `output`.
+void remove_progress(const std::filesystem::path& output);
 
 }  // namespace hpcai::results

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <system_error>
-#include <vector>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/flight.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/results/result_reader.hpp>
-#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/judge.hpp>
 
 namespace hpcai::results {
 namespace {
-
-constexpr std::size_t kRecordLimitBytes = std::size_t{16} << 20;
-constexpr std::size_t kFlightLimitBytes = std::size_t{1} << 20;
 
 /// Why a group without a record has none, where one of an earlier attempt has moved away.
 std::string why_no_record(const std::filesystem::path& output, int group) {
@@ -48,8 +43,7 @@ std::optional<bool> has_failed(const std::filesystem::path& record) {
 }  // namespace
 
 GroupResult read_record(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kRecordLimitBytes);
-    return records::from_json<GroupResult>(storage::text_of(bytes), path.string());
+    return records::read_file<GroupResult>(path);
 }
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
@@ -115,9 +109,9 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
 }
 
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
+    constexpr std::size_t kLimitBytes = std::size_t{1} << 20;
     try {
-        const auto bytes = storage::read_file_bytes(file, kFlightLimitBytes);
-        return records::from_json<FlightRecord>(storage::text_of(bytes), file.string());
+        return records::read_file<FlightRecord>(file, kLimitBytes);
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -127,6 +121,72 @@ std::string hang_of(const std::filesystem::path& output, int group) {
     const auto record = read_flight(flight_directory(output, group) / "rank-0.json");
     if (!record) return "";
     return fmt::format("{}: {}", record->reason, report::describe_laggards(std::span(&*record, 1)));
+}
+
+namespace {
+
+/// By the record of a group whose leader could not write how far it is.
+ProgressRecord progress_of_record(const std::filesystem::path& path) {
+    const GroupRecord record = read_record(path).record;
+    ProgressRecord progress;
+    progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
+    progress.reason = record.failure;
+    progress.host = record.hosts.empty() ? "" : record.hosts.front();
+    progress.step = progress.steps = record.iterations;
+    progress.images_per_second = record.images_per_second;
+    progress.loss = record.final_training_loss;
+    return progress;
+}
+
+/// None is better than one that says what is no more so.
+void replace_where_there_is_no_room(const std::filesystem::path& path, const std::string& text) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    try {
+        storage::replace_file(path, text);
+    } catch (const Error&) {
+        return;
+    }
+}
+
+}  // namespace
+
+GroupProgress read_progress(const std::filesystem::path& output, int group) {
+    constexpr std::size_t kLimitBytes = std::size_t{64} << 10;
+    GroupProgress found{group, std::nullopt, ""};
+    const auto folder = group_directory(output, group);
+    const auto path = folder / kProgressName;
+    std::error_code error;
+    try {
+        if (std::filesystem::exists(path, error)) {
+            found.progress = records::read_file<ProgressRecord>(path, kLimitBytes);
+        } else if (std::filesystem::exists(folder / "record.json", error)) {
+            found.progress = progress_of_record(folder / "record.json");
+        }
+    } catch (const Error& damaged) {
+        found.trouble = damaged.what();
+    }
+    return found;
+}
+
+void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    progress.written_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    const auto path = group_directory(output, group) / kProgressName;
+    const std::string text = records::to_json(progress);
+    try {
+        storage::replace_file(path, text);
+    } catch (const Error&) {
+        replace_where_there_is_no_room(path, text);
+    }
+}
+
+void remove_progress(const std::filesystem::path& output) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator group(output / "groups", error), end; group != end;
+         group.increment(error)) {
+        std::filesystem::remove(group->path() / kProgressName, error);
+    }
 }
 
 }  // namespace hpcai::results
