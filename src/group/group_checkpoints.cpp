@@ -16,7 +16,6 @@
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/results/checkpoint_folder.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <map>
 #include <set>
+#include <span>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +16,177 @@
 
 namespace hpcai::report {
 namespace {
+
+constexpr std::size_t kRanksWithNumbers = 128;
+constexpr std::size_t kNodesInARow = 64;
+constexpr std::size_t kTints = 3;  // neighbouring groups have different ones
+constexpr std::size_t kUnfoldedGroups = 4;
+
+std::set<int> failed_groups(const RunRecord& record) {
+    std::set<int> groups;
+    for (const GroupRecord& group : record.work.groups) {
+        if (!group.failure.empty()) groups.insert(group.group);
+    }
+    return groups;
+}
+
+std::size_t tint_of(int group) {
+    return static_cast<unsigned>(group) % kTints;
+}
+
+/// "0-3, 8": world ranks in increasing order.
+std::string ranges_of(const std::vector<int>& ranks) {
+    std::string result;
+    for (std::size_t first = 0; first < ranks.size();) {
+        std::size_t last = first;
+        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+        result += fmt::format("{}{}", result.empty() ? "" : ", ", ranks[first]);
+        if (last > first) result += fmt::format("\xE2\x80\x93{}", ranks[last]);
+        first = last + 1;
+    }
+    return result;
+}
+
+/// "node1, node2 and 5 more", or "4 x cpu": names with how often they come.
+std::string counted(const std::map<std::string, int>& names, bool with_counts) {
+    constexpr std::size_t kNames = 3;
+    std::string result;
+    std::size_t index = 0;
+    for (const auto& [name, count] : names) {
+        if (index++ == kNames) {
+            return result + fmt::format(" and {} more", names.size() - kNames);
+        }
+        if (!result.empty()) result += ", ";
+        result += with_counts ? fmt::format("{} \xC3\x97 {}", count, name) : name;
+    }
+    return result;
+}
+
+struct GroupPlace {
+    std::vector<int> ranks;
+    std::map<std::string, int> hosts, devices;
+};
+
+Markup table_of_places(const TopologyRecord& topology) {
+    std::map<int, GroupPlace> groups;
+    for (const PlaceRecord& place : topology.map) {
+        GroupPlace& group = groups[place.group];
+        group.ranks.push_back(place.world_rank);
+        ++group.hosts[place.host];
+        ++group.devices[place.device];
+    }
+    Table places;
+    places.caption = "Where each group ran";
+    places.columns = {left("group"), left("world ranks"), left("hosts"), left("devices")};
+    places.unfolded = kUnfoldedGroups;
+    for (const auto& [group, place] : groups) {
+        places.rows.push_back(row(group, ranges_of(place.ranks), counted(place.hosts, false),
+                                  counted(place.devices, true)));
+    }
+    return table(places);
+}
+
+using Nodes = std::map<int, std::vector<const PlaceRecord*>>;  // by node, then local rank
+
+/// A line for each node, a numbered cell for each rank.
+Markup cells(const std::set<int>& failed, const Nodes& nodes) {
+    Markup rows;
+    for (const auto& [node, places] : nodes) {
+        Markup ranks;
+        for (const PlaceRecord* place : places) {
+            const bool lost = failed.contains(place->group);
+            ranks += element(
+                fmt::format(R"(li class="t{}{}" title="{}")", tint_of(place->group),
+                            lost ? " lost" : "",
+                            text(fmt::format("world rank {}, group {}, group rank {}, {}, {}, {} "
+                                             "threads{}",
+                                             place->world_rank, place->group, place->group_rank,
+                                             place->host, place->device, place->threads,
+                                             lost ? ", failed" : ""))
+                                .html),
+                {text(fmt::format("{}", place->group)),
+                 element("small", {text(fmt::format("{}", place->world_rank))})});
+        }
+        rows += element(R"(div class="node")",
+                        {element(R"(span class="host")", {text(places.front()->host)}),
+                         element("ol", {ranks})});
+    }
+    return element(
+        "figure",
+        {element("figcaption", {text("Groups on the nodes")}),
+         note("Each cell is a rank: the large number is its group, the small one its world rank."),
+         element(R"(div class="map")", {rows})});
+}
+
+/// A column for each node, a row for each of its ranks; neighbours of one group are one shape.
+Markup raster_band(const std::set<int>& failed,
+                   std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
+    std::array<std::string, kTints + 1> paths;
+    std::size_t height = 0;
+    for (std::size_t column = 0; column < nodes.size(); ++column) {
+        const auto& places = nodes[column];
+        height = std::max(height, places.size());
+        for (std::size_t first = 0; first < places.size();) {
+            const int group = places[first]->group;
+            std::size_t last = first;
+            while (last + 1 < places.size() && places[last + 1]->group == group) ++last;
+            const std::size_t tint = failed.contains(group) ? kTints : tint_of(group);
+            paths[tint] += fmt::format("M{} {}h.9v{:.1f}h-.9z", column, first,
+                                       static_cast<double>(last + 1 - first) - 0.1);
+            first = last + 1;
+        }
+    }
+    Markup drawn = element(
+        "title", {text(fmt::format("nodes {} to {}", first_node, first_node + nodes.size() - 1))});
+    for (std::size_t tint = 0; tint < paths.size(); ++tint) {
+        if (paths[tint].empty()) continue;
+        drawn +=
+            Markup{fmt::format(R"(<path class="{}" d="{}"/>)",
+                               tint == kTints ? "lost" : fmt::format("t{}", tint), paths[tint])};
+    }
+    const std::size_t width = std::max<std::size_t>(nodes.size(), kNodesInARow);
+    return element(
+        R"(div class="band-row")",
+        {element(
+             fmt::format(R"(span class="host" title="{}")", text(nodes.front().front()->host).html),
+             {text(fmt::format("from node {}", first_node))}),
+         element(
+             fmt::format(
+                 R"(svg viewBox="0 0 {} {}" style="height:{:.2f}rem" preserveAspectRatio="none" role="img")",
+                 width, height, 0.35 * static_cast<double>(std::min<std::size_t>(height, 64))),
+             {drawn})});
+}
+
+Markup raster(const std::set<int>& failed, const Nodes& by_node) {
+    std::vector<std::vector<const PlaceRecord*>> nodes;
+    for (const auto& [node, places] : by_node) nodes.push_back(places);
+    Markup bands;
+    for (std::size_t first = 0; first < nodes.size(); first += kNodesInARow) {
+        const std::size_t count = std::min(kNodesInARow, nodes.size() - first);
+        bands += raster_band(failed, std::span(nodes).subspan(first, count), first);
+    }
+    return element(
+        "figure",
+        {element("figcaption", {text("Groups on the nodes")}),
+         note(fmt::format("A column for each node, {} in a row; a cell "
+                          "for each rank. Neighbours in one colour are of one group; failed groups "
+                          "are black, on a dark page white.",
+                          kNodesInARow)),
+         element(R"(div class="raster")", {bands})});
+}
+
+Markup rank_map(const RunRecord& record) {
+    const TopologyRecord& topology = record.topology;
+    Nodes nodes;
+    for (const PlaceRecord& place : topology.map) nodes[place.node].push_back(&place);
+    for (auto& [node, places] : nodes) {
+        std::ranges::stable_sort(places, {}, &PlaceRecord::local_rank);
+    }
+    if (nodes.empty()) return note("The record does not say where the ranks ran.");
+    const bool has_room = topology.map.size() <= kRanksWithNumbers;
+    const std::set<int> failed = failed_groups(record);
+    return (has_room ? cells(failed, nodes) : raster(failed, nodes)) + table_of_places(topology);
+}
 
 constexpr std::size_t kListedFailures = 20;
 

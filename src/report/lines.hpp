@@ -9,7 +9,9 @@
 
 #include <fmt/core.h>
 
-/// What pages of text are made of.
+#include <hpcai/records/quantity.hpp>
+
+/// What texts and pages are made of.
 namespace hpcai::report {
 
 /// `text` with spaces in place of control characters, so that none can fake a line.
@@ -35,5 +37,17 @@ public:
 private:
     std::string text_;
 };
+
+/// True where there is a value and it is finite.
+bool is_finite(const Quantity& quantity);
+
+/// The number, printed as `format` (of fmt) describes, or "n/a".
+std::string number(const Quantity& quantity, std::string_view format);
+
+/// FLOPS with three digits after the point, in exponential notation.
+std::string flops_text(const Quantity& quantity);
+
+/// A quality with four digits after the point.
+std::string quality_text(const Quantity& quantity);
 
 }  // namespace hpcai::report

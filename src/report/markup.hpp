@@ -10,7 +10,7 @@
 
 #include <hpcai/records/run_record.hpp>
 
-#include "quantity_text.hpp"
+#include "lines.hpp"
 
 /// What a page is put together from. Text becomes Markup by text() alone, which escapes it.
 namespace hpcai::report {

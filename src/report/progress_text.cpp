@@ -7,7 +7,7 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/progress.hpp>
 
-#include "quantity_text.hpp"
+#include "lines.hpp"
 
 namespace hpcai::report {
 namespace {

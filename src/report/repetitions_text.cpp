@@ -4,7 +4,7 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/repetitions.hpp>
 
-#include "quantity_text.hpp"
+#include "lines.hpp"
 
 namespace hpcai::report {
 namespace {

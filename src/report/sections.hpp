@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/report/page_content.hpp>
+#include <hpcai/report/html.hpp>
 
 #include "markup.hpp"
 
@@ -11,7 +11,6 @@ namespace hpcai::report {
 Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);
 Markup groups_section(const RunRecord& record);
-Markup rank_map(const RunRecord& record);
 Markup quality_section(const PageContent& content);
 Markup categories_section(const RunRecord& record);
 Markup time_section(const PageContent& content);

@@ -11,7 +11,6 @@
 #include <hpcai/report/summary.hpp>
 
 #include "lines.hpp"
-#include "quantity_text.hpp"
 
 namespace hpcai::report {
 namespace {

@@ -1,11 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "whole_step.hpp"
 
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/philox.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
 
 namespace hpcai::speed {
+namespace {
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
+}
+
+CounterStream stream_of_row(std::uint64_t seed, std::int64_t row) {
+    return {seed, RandomPurpose::synthetic_data, static_cast<std::uint32_t>(row)};
+}
+
+template <typename T, typename Draw>
+std::vector<std::byte> images(const tensor::Shape& shape, std::uint64_t seed, const Draw& draw) {
+    std::vector<T> values;
+    values.reserve(static_cast<std::size_t>(shape.elements()));
+    for (std::int64_t row = 0; row < shape[0]; ++row) {
+        CounterStream random = stream_of_row(seed, row);
+        for (std::int64_t i = 0; i < shape.elements() / shape[0]; ++i) {
+            values.push_back(static_cast<T>(draw(random)));
+        }
+    }
+    return bytes_of(values);
+}
+
+/// x1, y1, x2, y2, category of each row's boxes in images of this shape.
+std::vector<std::byte> boxes(const tensor::Shape& shape, const tensor::Shape& image,
+                             std::int64_t classes, std::uint64_t seed) {
+    constexpr std::int64_t kBoxes = 8;
+    const auto height = static_cast<double>(image[1]), width = static_cast<double>(image[2]);
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0f);
+    for (std::int64_t row = 0; row < shape[0]; ++row) {
+        CounterStream random = stream_of_row(seed, row);
+        for (std::int64_t box = 0; box < std::min(shape[1], kBoxes); ++box) {
+            const double box_height = height * (0.125 + 0.375 * random.uniform());
+            const double box_width = width * (0.125 + 0.375 * random.uniform());
+            const double top = (height - box_height) * random.uniform();
+            const double left = (width - box_width) * random.uniform();
+            const auto category = 1 + random.below(static_cast<std::uint32_t>(classes));
+            float* numbers = values.data() + (row * shape[1] + box) * shape[2];
+            numbers[0] = static_cast<float>(left);
+            numbers[1] = static_cast<float>(top);
+            numbers[2] = static_cast<float>(left + box_width);
+            numbers[3] = static_cast<float>(top + box_height);
+            numbers[4] = static_cast<float>(category);
+        }
+    }
+    return bytes_of(values);
+}
+
+}  // namespace
+
+RandomBatch::RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed) {
+    const tensor::Shape& image = graph.value(graph.find("images")).shape;
+    for (const graph::Value& value : graph.values()) {
+        if (value.producer != graph::kNoNode) continue;
+        std::vector<std::byte>& bytes = inputs_[value.name];
+        std::vector<std::int32_t> rows;
+        for (std::int64_t row = 0; row < value.shape[0]; ++row) {
+            rows.push_back(static_cast<std::int32_t>(row % classes));
+        }
+        if (value.name == "boxes") {
+            bytes = boxes(value.shape, image, classes, seed);
+        } else if (value.shape.rank() == 1) {  // labels, or what draws samples
+            bytes = bytes_of(rows);
+        } else if (value.dtype == tensor::DType::u8) {
+            bytes = images<std::uint8_t>(value.shape, seed,
+                                         [](CounterStream& random) { return random.next_u32(); });
+        } else {
+            ensure(value.dtype == tensor::DType::f32, "random images of {}", name_of(*value.dtype));
+            bytes = images<float>(value.shape, seed,
+                                  [](CounterStream& random) { return random.normal(); });
+        }
+    }
+}
+
+void RandomBatch::feed(graph::Network& network) const {
+    for (const auto& [name, bytes] : inputs_) network.set_input(name, bytes);
+}
+
 namespace {
 
 graph::NetworkOptions options_of(const device::Precision& precision) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantity_text.hpp"
+#include "lines.hpp"
 
 #include <cmath>
 
