@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "climate_survey.hpp"
-
-#include <filesystem>
-#include <ostream>
-#include <system_error>
-
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 
-#include "json_text.hpp"
+#include "survey.hpp"
 
 namespace hpcai::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool is_hdf5_name(const fs::path& path) {
-    return path.extension() == ".h5" || path.extension() == ".hdf5";
-}
 
 std::string describe_box_orders(const data::ClimateReport& report) {
     if (report.files_with_ranges == 0) return "read as corners";
@@ -62,132 +49,90 @@ nlohmann::ordered_json climate_json(const data::ClimateReport& report, const std
             {"dropped_boxes", report.dropped_boxes}};
 }
 
-data::ClimateReport survey_files(const SurveyOptions& options,
-                                 const data::ClimateFileSettings& settings) {
-    return data::survey_climate(data::climate_files_at(options.path), settings,
+data::ClimateReport read_all(const SurveyOptions& options) {
+    return data::survey_climate(data::climate_files_at(options.path), options.climate,
                                 threads_or_all(options.threads));
 }
 
-void print_bad(const std::vector<std::string>& names, std::ostream& out) {
+std::string text_of_bad(const std::vector<std::string>& names) {
+    std::string text;
     for (const std::string& name : names) {
-        out << "bad      " << printable(name) << ": not all values are finite\n";
+        text += fmt::format("bad      {}: not all values are finite\n", printable(name));
     }
-}
-
-void require_none(const std::vector<std::string>& bad_samples, std::int64_t samples,
-                  const std::string& path) {
-    const std::size_t bad = bad_samples.size();
-    require(bad == 0, ExitCode::data, "{}: {} of {} samples {} bad", printable(path), bad, samples,
-            bad == 1 ? "is" : "are");
+    return text;
 }
 
 }  // namespace
 
-DataKind kind_of(const std::string& path) {
-    const fs::path place = path;
-    std::error_code ignored;
-    if (!fs::is_directory(place, ignored)) {
-        return is_hdf5_name(place) ? DataKind::climate : DataKind::pictures;
-    }
-    if (fs::exists(place / data::kRecordIndexName, ignored)) return DataKind::records;
-    for (const auto& entry : fs::directory_iterator(place, ignored)) {
-        if (is_hdf5_name(entry.path())) return DataKind::climate;
-    }
-    return DataKind::pictures;
+Survey check_climate(const SurveyOptions& options) {
+    const data::ClimateReport report = read_all(options);
+    return {.text = fmt::format("{}: {}\n", printable(options.path), describe_climate(report)) +
+                    text_of_bad(report.bad_samples),
+            .json = climate_json(report, options.path),
+            .samples = report.samples,
+            .bad = report.bad_samples.size()};
 }
 
-void add_box_order(Command command, data::ClimateFileSettings& settings) {
-    command.add_choice("--box-order", settings.box_order,
-                       {{"detect", data::BoxOrder::detect},
-                        {"corners", data::BoxOrder::corners},
-                        {"ranges", data::BoxOrder::ranges}},
-                       "ORDER",
-                       "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
-                       "ymin,ymax,xmin,xmax (detect)");
-}
-
-ExitCode check_climate(const SurveyOptions& options, const data::ClimateFileSettings& settings,
-                       std::ostream& out) {
-    const data::ClimateReport report = survey_files(options, settings);
-    if (options.json) {
-        out << json_text(climate_json(report, options.path));
-    } else {
-        out << printable(options.path) << ": " << describe_climate(report) << '\n';
-        print_bad(report.bad_samples, out);
-    }
-    require_none(report.bad_samples, report.samples, options.path);
-    return ExitCode::ok;
-}
-
-ExitCode check_records(const SurveyOptions& options, std::ostream& out) {
+Survey check_records(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
     std::vector<std::string> bad_samples;
     for (std::int64_t i = 0; i < records.samples(); ++i) {
         if (!records.is_finite(i)) bad_samples.push_back(records.name(i));
     }
     const std::string dtype(tensor::name_of(records.dtype()));
-    if (options.json) {
-        out << json_text({{"path", options.path},
-                          {"samples", records.samples()},
-                          {"bad_samples", bad_samples},
-                          {"height", records.height()},
-                          {"width", records.width()},
-                          {"channels", records.channel_names()},
-                          {"dtype", dtype}});
-    } else {
-        out << fmt::format("{}: {} records of {} channels, {} x {} pixels, {}\n",
-                           printable(options.path), format_count(records.samples()),
-                           records.channels(), records.height(), records.width(), dtype);
-        print_bad(bad_samples, out);
-    }
-    require_none(bad_samples, records.samples(), options.path);
-    return ExitCode::ok;
+    return {.text = fmt::format("{}: {} records of {} channels, {} x {} pixels, {}\n",
+                                printable(options.path), format_count(records.samples()),
+                                records.channels(), records.height(), records.width(), dtype) +
+                    text_of_bad(bad_samples),
+            .json = {{"path", options.path},
+                     {"samples", records.samples()},
+                     {"bad_samples", bad_samples},
+                     {"height", records.height()},
+                     {"width", records.width()},
+                     {"channels", records.channel_names()},
+                     {"dtype", dtype}},
+            .samples = records.samples(),
+            .bad = bad_samples.size()};
 }
 
-ExitCode print_climate_statistics(const SurveyOptions& options,
-                                  const data::ClimateFileSettings& settings, std::ostream& out) {
-    const data::ClimateReport report = survey_files(options, settings);
-    if (options.json) {
-        nlohmann::ordered_json document = climate_json(report, options.path);
-        document["mean"] = report.statistics.mean;
-        document["standard_deviation"] = report.statistics.standard_deviation;
-        document["minimum"] = report.minimum;
-        document["maximum"] = report.maximum;
-        out << json_text(document);
-    } else {
-        out << fmt::format("# {}: {}\n{:<8} {:>14} {:>14} {:>14} {:>14}\n", printable(options.path),
-                           describe_climate(report), "channel", "mean", "deviation", "minimum",
-                           "maximum");
-        for (std::size_t c = 0; c < report.channel_names.size(); ++c) {
-            out << fmt::format("{:<8} {:>14.7g} {:>14.7g} {:>14.7g} {:>14.7g}\n",
-                               report.channel_names[c], report.statistics.mean[c],
-                               report.statistics.standard_deviation[c], report.minimum[c],
-                               report.maximum[c]);
-        }
+Survey climate_statistics(const SurveyOptions& options) {
+    const data::ClimateReport report = read_all(options);
+    Survey survey{.text = fmt::format("# {}: {}\n{:<8} {:>14} {:>14} {:>14} {:>14}\n",
+                                      printable(options.path), describe_climate(report), "channel",
+                                      "mean", "deviation", "minimum", "maximum"),
+                  .json = climate_json(report, options.path),
+                  .samples = report.samples,
+                  .bad = report.bad_samples.size()};
+    for (std::size_t c = 0; c < report.channel_names.size(); ++c) {
+        survey.text +=
+            fmt::format("{:<8} {:>14.7g} {:>14.7g} {:>14.7g} {:>14.7g}\n", report.channel_names[c],
+                        report.statistics.mean[c], report.statistics.standard_deviation[c],
+                        report.minimum[c], report.maximum[c]);
     }
-    require_none(report.bad_samples, report.samples, options.path);
-    return ExitCode::ok;
+    survey.json["mean"] = report.statistics.mean;
+    survey.json["standard_deviation"] = report.statistics.standard_deviation;
+    survey.json["minimum"] = report.minimum;
+    survey.json["maximum"] = report.maximum;
+    return survey;
 }
 
-ExitCode print_record_statistics(const SurveyOptions& options, std::ostream& out) {
+Survey record_statistics(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
-    if (options.json) {
-        out << json_text({{"path", options.path},
-                          {"samples", records.samples()},
-                          {"channels", records.channel_names()},
-                          {"mean", records.statistics().mean},
-                          {"standard_deviation", records.statistics().standard_deviation}});
-        return ExitCode::ok;
-    }
-    out << fmt::format("# {}: what {} records were normalized with\n{:<8} {:>14} {:>14}\n",
-                       printable(options.path), format_count(records.samples()), "channel", "mean",
-                       "deviation");
+    Survey survey{
+        .text = fmt::format("# {}: what {} records were normalized with\n{:<8} {:>14} {:>14}\n",
+                            printable(options.path), format_count(records.samples()), "channel",
+                            "mean", "deviation"),
+        .json = {{"path", options.path},
+                 {"samples", records.samples()},
+                 {"channels", records.channel_names()},
+                 {"mean", records.statistics().mean},
+                 {"standard_deviation", records.statistics().standard_deviation}}};
     for (std::size_t c = 0; c < records.statistics().mean.size(); ++c) {
-        out << fmt::format("{:<8} {:>14.7g} {:>14.7g}\n", printable(records.channel_names()[c]),
-                           records.statistics().mean[c],
-                           records.statistics().standard_deviation[c]);
+        survey.text +=
+            fmt::format("{:<8} {:>14.7g} {:>14.7g}\n", printable(records.channel_names()[c]),
+                        records.statistics().mean[c], records.statistics().standard_deviation[c]);
     }
-    return ExitCode::ok;
+    return survey;
 }
 
 }  // namespace hpcai::cli

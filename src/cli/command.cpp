@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 
@@ -34,6 +36,10 @@ config::Config load(const ConfigSource& source) {
 
 void add_json_flag(Command command, bool& json) {
     command.add_flag("--json", json, "print JSON only");
+}
+
+std::string json_text(const nlohmann::ordered_json& document) {
+    return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 
 std::string in_quotes(const std::string& text) {

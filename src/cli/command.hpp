@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/config.hpp>
 
@@ -72,12 +74,30 @@ public:
     /// Adds a command below this one, which thereby does nothing by itself.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
+    /// Adds a command that does `action` with the targets of its options, which it owns.
+    template <typename Options>
+    std::pair<Command, Options&> add_command(const CommandText& text,
+                                             ExitCode (*action)(const Options&,
+                                                                const Context&)) const {
+        const auto options = std::make_shared<Options>();
+        const Command command = add_command(text);
+        command.set_action(
+            [options, action](const Context& context) { return action(*options, context); });
+        return {command, *options};
+    }
+
     /// A switch without a value.
     void add_flag(const std::string& name, bool& target, const std::string& meaning) const;
 
     /// A text that must not be empty.
     void add_text(const std::string& name, std::string& target, const std::string& type,
                   const std::string& meaning, Presence presence = Presence::optional) const;
+
+    /// An argument without dashes that must be given, such as a file.
+    void add_argument(const std::string& name, std::string& target,
+                      const std::string& meaning) const {
+        add_text(name, target, "", meaning, Presence::required);
+    }
 
     /// An option that may be repeated, one text each time, or all arguments that are left.
     void add_texts(const std::string& name, std::vector<std::string>& target,
@@ -135,13 +155,6 @@ public:
     /// Makes `action` what the program does when this command is given.
     void set_action(Action action) const;
 
-    /// Likewise, with the targets of the options, which the command then owns.
-    template <typename Options>
-    void set_action(std::shared_ptr<Options> options,
-                    ExitCode (*action)(const Options&, const Context&)) const {
-        set_action([options, action](const Context& context) { return action(*options, context); });
-    }
-
 private:
     friend class CommandLine;
 
@@ -185,6 +198,9 @@ config::Config load(const ConfigSource& source);
 
 /// --json, which sets `json`.
 void add_json_flag(Command command, bool& json);
+
+/// `document` as a command prints it. Bytes that are no UTF-8 become the replacement character.
+std::string json_text(const nlohmann::ordered_json& document);
 
 /// `text` in single quotes, its control characters escaped.
 std::string in_quotes(const std::string& text);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <ostream>
 
 #include <hpcai/config/writer.hpp>
@@ -21,15 +20,14 @@ ExitCode print_config(const ConfigPrintOptions& options, const Context& context)
 }
 
 void add_config_print_command(Command parent) {
-    const auto options = std::make_shared<ConfigPrintOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"print",
          "Print every key with its value in force; without --config, the defaults.",
          {"hpcai500 config print --config configs/quickstart.yaml --set training.batch_size=64",
-          "hpcai500 config print --config configs/imagenet_goyal.yaml --json"}});
-    add_config_options(command, options->config, Presence::optional);
-    add_json_flag(command, options->json);
-    command.set_action(options, print_config);
+          "hpcai500 config print --config configs/imagenet_goyal.yaml --json"}},
+        print_config);
+    add_config_options(command, options.config, Presence::optional);
+    add_json_flag(command, options.json);
 }
 
 struct ConfigExplainOptions {
@@ -43,15 +41,14 @@ ExitCode explain_config(const ConfigExplainOptions& options, const Context& cont
 }
 
 void add_config_explain_command(Command parent) {
-    const auto options = std::make_shared<ConfigExplainOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"explain",
          "Explain keys: meaning, unit, default, legal values.",
-         {"hpcai500 config explain training.batch_size", "hpcai500 config explain bagging"}});
-    command.add_text("NAME", options->name, "", "a section or section.key; default: all");
-    command.add_flag("--markdown", options->markdown, "print all keys as docs/CONFIG.md has them");
+         {"hpcai500 config explain training.batch_size", "hpcai500 config explain bagging"}},
+        explain_config);
+    command.add_text("NAME", options.name, "", "a section or section.key; default: all");
+    command.add_flag("--markdown", options.markdown, "print all keys as docs/CONFIG.md has them");
     command.exclude("--markdown", "NAME");
-    command.set_action(options, explain_config);
 }
 
 void add_config_schema_command(Command parent) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <ostream>
 #include <span>
 #include <vector>
@@ -16,8 +15,8 @@
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/file.hpp>
 
-#include "climate_survey.hpp"
 #include "commands.hpp"
+#include "survey.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -37,15 +36,14 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 }
 
 void add_data_index_command(Command parent) {
-    const auto options = std::make_shared<IndexOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"index",
          "List a folder's pictures in a file; data.path may name it and so spare the listing.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
-          "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}});
-    command.add_text("FOLDER", options->folder, "", "folder of class folders", Presence::required);
-    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
-    command.set_action(options, index_folder);
+          "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
+        index_folder);
+    command.add_argument("FOLDER", options.folder, "folder of class folders");
+    command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
 }
 
 struct TranscodeOptions {
@@ -71,29 +69,27 @@ ExitCode transcode(const TranscodeOptions& options, const Context& context) {
 }
 
 void add_data_transcode_command(Command parent) {
-    const auto options = std::make_shared<TranscodeOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"transcode",
          "Convert ExtremeWeather HDF5 files to normalized records, one block of memory a sample, "
          "which training maps instead of unpacking chunks.",
          {"hpcai500 data transcode /data/extreme_weather/train --output train-records",
           "hpcai500 data transcode climo_1984.h5 --output test-records --statistics-from "
-          "train-records"}});
-    command.add_text("PATH", options->input, "", "HDF5 file, or folder of such files",
-                     Presence::required);
-    command.add_text("--output", options->output, "DIR", "new or empty folder", Presence::required);
+          "train-records"}},
+        transcode);
+    command.add_argument("PATH", options.input, "HDF5 file, or folder of such files");
+    command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
     command.add_text(
-        "--statistics-from", options->statistics_from, "DIR",
+        "--statistics-from", options.statistics_from, "DIR",
         "records whose mean and deviation are used, as a test set uses the training set's");
     command.add_choice(
-        "--precision", options->set.dtype,
+        "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
         "NAME", "of a record: fp32, fp16 or bf16 (fp16)");
-    add_box_order(command, options->set.source);
-    command.add_flag("--skip-bad-samples", options->set.skip_bad_samples,
+    add_box_order(command, options.set.source);
+    command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "leave out samples with values that are not finite");
-    add_threads(command, options->threads);
-    command.set_action(options, transcode);
+    add_threads(command, options.threads);
 }
 
 struct ShowOptions {
@@ -155,20 +151,17 @@ ExitCode show(const ShowOptions& options, const Context& context) {
 }
 
 void add_data_show_command(Command parent) {
-    const auto options = std::make_shared<ShowOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"show",
          "Draw one channel of one sample with its boxes as a PNG, north at the top.",
          {"hpcai500 data show climo_1984.h5 --sample 17 --output 17.png",
-          "hpcai500 data show train-records --channel PSL --output psl.png"}});
-    command.add_text("PATH", options->path, "", "HDF5 file, or folder of records",
-                     Presence::required);
-    command.add_text("--output", options->output, "FILE", "PNG to write", Presence::required);
-    command.add_integer("--sample", options->sample, {0, 1'000'000'000},
-                        "number of the sample (0)");
-    command.add_text("--channel", options->channel, "NAME", "name of the channel (TMQ)");
-    add_box_order(command, options->source);
-    command.set_action(options, show);
+          "hpcai500 data show train-records --channel PSL --output psl.png"}},
+        show);
+    command.add_argument("PATH", options.path, "HDF5 file, or folder of records");
+    command.add_text("--output", options.output, "FILE", "PNG to write", Presence::required);
+    command.add_integer("--sample", options.sample, {0, 1'000'000'000}, "number of the sample (0)");
+    command.add_text("--channel", options.channel, "NAME", "name of the channel (TMQ)");
+    add_box_order(command, options.source);
 }
 
 }  // namespace

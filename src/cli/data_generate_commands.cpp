@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <memory>
 #include <ostream>
 
 #include <fmt/core.h>
@@ -12,7 +11,7 @@
 #include <hpcai/data/photograph.hpp>
 
 #include "commands.hpp"
-#include "picture_survey.hpp"
+#include "survey.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -54,18 +53,17 @@ void add_set_options(Command command, data::GenerateOptions& set) {
 }
 
 void add_data_generate_photographs_command(Command parent) {
-    const auto options = std::make_shared<PhotographsOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"photographs",
          "Make synthetic photographs in the ImageNet layout: DIR/train/<class>/*.jpg and "
          "DIR/val/<class>/*.jpg. A set that is there already with the same options is kept.",
          {"hpcai500 data generate photographs --output quickstart-data --classes 8 --size 48",
           "hpcai500 data generate photographs --output /tmp/set --training-per-class 500 --seed "
-          "7"}});
-    command.add_text("--output", options->output, "DIR", "new or empty folder", Presence::required);
-    add_set_options(command, options->set);
-    add_threads(command, options->threads);
-    command.set_action(options, generate_photographs);
+          "7"}},
+        generate_photographs);
+    command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
+    add_set_options(command, options.set);
+    add_threads(command, options.threads);
 }
 
 struct ClimateOptions {
@@ -121,15 +119,15 @@ void add_size(Command command, const std::string& name, int& target, int largest
 }
 
 void add_data_generate_climate_command(Command parent) {
-    const auto options = std::make_shared<ClimateOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"climate",
          "Make synthetic weather with labelled storms: an HDF5 file in the layout of the "
          "ExtremeWeather data.",
          {"hpcai500 data generate climate --output train.h5 --samples 64 --height 128 --width 192",
-          "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}});
-    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
-    data::GenerateClimateOptions& set = options->set;
+          "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}},
+        generate_climate);
+    command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
+    data::GenerateClimateOptions& set = options.set;
     command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
                         fmt::format("snapshots ({})", set.samples));
     add_size(command, "--height", set.settings.height, data::kClimateRows);
@@ -141,8 +139,7 @@ void add_data_generate_climate_command(Command parent) {
         {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
         "training or validation: no sample is in both (training)");
     add_knobs(command, set.settings);
-    add_threads(command, options->threads);
-    command.set_action(options, generate_climate);
+    add_threads(command, options.threads);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <memory>
 #include <ostream>
 
 #include "commands.hpp"
@@ -51,39 +50,38 @@ ExitCode evaluate(const EvaluateOptions& options, const Context& context) {
 }  // namespace
 
 void add_evaluate_command(Command parent) {
-    const auto options = std::make_shared<EvaluateOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"evaluate",
          "Compute the quality of predictions from files, of several as an ensemble.",
          {"hpcai500 evaluate --annotations evaluation/annotations.json --detections "
           "groups/0/detections.json groups/1/detections.json --aggregation wbf",
           "hpcai500 evaluate --labels evaluation/labels.npy --predictions "
-          "groups/0/predictions.npy --json"}});
-    command.add_text("--annotations", options->annotations, "FILE",
+          "groups/0/predictions.npy --json"}},
+        evaluate);
+    command.add_text("--annotations", options.annotations, "FILE",
                      "labelled boxes of the test images, COCO's format");
-    command.add_files("--detections", options->detections,
+    command.add_files("--detections", options.detections,
                       "each model's detections, COCO's results format");
-    command.add_text("--labels", options->labels, "FILE", "labels, npy, int32 (samples)");
-    command.add_files("--predictions", options->predictions,
+    command.add_text("--labels", options.labels, "FILE", "labels, npy, int32 (samples)");
+    command.add_files("--predictions", options.predictions,
                       "each model's probabilities, npy, float32 (samples, classes)");
     command.add_integer(
-        "--cells", options->cells, {1, std::int64_t{1} << 31},
+        "--cells", options.cells, {1, std::int64_t{1} << 31},
         "rows are cells, so many of a sample: mean IoU, as of workload.kind climate_segmentation");
     command.add_text(
-        "--aggregation", options->aggregation, "NAME",
+        "--aggregation", options.aggregation, "NAME",
         "of detections wbf (the default) or nms, of predictions soft_vote (the default) or "
         "majority");
-    command.add_numbers("--weights", options->weights, above_zero(),
+    command.add_numbers("--weights", options.weights, above_zero(),
                         "of the models in wbf, 1 by default");
     command.add_number(
-        "--overlap", options->overlap, below_one(),
+        "--overlap", options.overlap, below_one(),
         "intersection over union above which the models' boxes are one, as "
         "detector.fusion_overlap of a run (0: the usual one, 0.55 of wbf, 0.5 of nms)");
     command.add_number(
-        "--lowest-score", options->lowest_score, below_one(),
+        "--lowest-score", options.lowest_score, below_one(),
         "of a detection that takes part, as detector.score_threshold of a run (0.01)");
-    add_json_flag(command, options->json);
-    command.set_action(options, evaluate);
+    add_json_flag(command, options.json);
 }
 
 }  // namespace hpcai::cli

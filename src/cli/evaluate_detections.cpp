@@ -13,7 +13,6 @@
 
 #include "command.hpp"
 #include "evaluate.hpp"
-#include "json_text.hpp"
 
 namespace hpcai::cli {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "command.hpp"
 #include "evaluate.hpp"
-#include "json_text.hpp"
 
 /// Quality of files of labels and probabilities.
 namespace hpcai::cli {

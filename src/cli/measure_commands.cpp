@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <optional>
 #include <ostream>
 
@@ -84,59 +83,56 @@ ExitCode doctor(const DoctorOptions& options, const Context& context) {
 }  // namespace
 
 void add_bench_command(Command parent) {
-    const auto options = std::make_shared<BenchOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"bench",
          "Measure the training step of one rank, which takes the whole batch at once whatever "
          "`parallel` says, on random data in memory, and each of its operations alone.",
          {"hpcai500 bench --config configs/imagenet_goyal.yaml --set training.batch_size=32",
           "hpcai500 bench --config configs/ucmerced.yaml --set device.threads=2 --steps 20 "
-          "--json"}});
-    add_config_options(command, options->config, Presence::required);
-    command.add_integer("--steps", options->steps, {1, 1'000'000}, "steps to time (10)");
-    command.add_text("--roofline", options->roofline, "FILE",
+          "--json"}},
+        bench);
+    add_config_options(command, options.config, Presence::required);
+    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to time (10)");
+    command.add_text("--roofline", options.roofline, "FILE",
                      "what `hpcai500 roofline --output` measured, for --svg");
-    command.add_text("--svg", options->svg, "FILE",
+    command.add_text("--svg", options.svg, "FILE",
                      "where to draw the speed of each operation under the ceilings");
-    add_json_flag(command, options->json);
-    command.set_action(options, bench);
+    add_json_flag(command, options.json);
 }
 
 void add_roofline_command(Command parent) {
-    const auto options = std::make_shared<RooflineOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"roofline",
          "Measure how fast this machine can be: matrix products, the model's convolutions, memory, "
          "sums over the ranks of a launch, and whole training steps, for `plan` and `bench`.",
          {"hpcai500 roofline --config configs/ucmerced.yaml --output roofline.json",
           "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
-          "--seconds 30 --output roofline.json"}});
-    add_config_options(command, options->config, Presence::optional);
-    command.add_text("--device", options->device, "KIND", "device.kind: auto, cpu or cuda");
-    command.add_text("--precision", options->precision, "P",
+          "--seconds 30 --output roofline.json"}},
+        roofline);
+    add_config_options(command, options.config, Presence::optional);
+    command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
+    command.add_text("--precision", options.precision, "P",
                      "training.precision, and no other one; default: all that the device has");
-    command.add_number("--seconds", options->request.seconds, between(1, kMaxSeconds),
+    command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
                        "to measure for, about (20)");
-    command.add_text("--output", options->output, "FILE", "where to write the JSON, too");
-    add_json_flag(command, options->json);
-    command.set_action(options, roofline);
+    command.add_text("--output", options.output, "FILE", "where to write the JSON, too");
+    add_json_flag(command, options.json);
 }
 
 void add_doctor_command(Command parent) {
-    const auto options = std::make_shared<DoctorOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"doctor",
          "Check a launch before a run: launcher, eq. 5, devices, data, binding, output.",
          {"mpirun -np 4 hpcai500 doctor --config configs/quickstart.yaml",
           "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
-          "/scratch/first_run --golden"}});
-    add_config_options(command, options->config, Presence::optional);
+          "/scratch/first_run --golden"}},
+        doctor);
+    add_config_options(command, options.config, Presence::optional);
     command.add_text(
-        "--output", options->request.output, "DIR",
+        "--output", options.request.output, "DIR",
         "result directory of the run to come; default: run.output, else a new one in results");
-    command.add_flag("--golden", options->request.golden,
+    command.add_flag("--golden", options.request.golden,
                      "take the same 20 steps on every rank and compare their bits");
-    command.set_action(options, doctor);
 }
 
 }  // namespace hpcai::cli

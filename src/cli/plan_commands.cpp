@@ -2,7 +2,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -169,34 +168,32 @@ ExitCode flops(const FlopsOptions& options, const Context& context) {
 }  // namespace
 
 void add_plan_command(Command parent) {
-    const auto options = std::make_shared<PlanOptions>();
-    options->request.ranks = 0;
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"plan",
          "Dry run for any number of ranks: groups and nodes, FLOPs, memory, traffic, time, energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
           "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
           "--json",
           "hpcai500 plan --config configs/quickstart.yaml --roofline roofline.json --sweep "
-          "ranks=1..100000 --svg sweep.svg"}});
-    add_config_options(command, options->config, Presence::required);
-    add_request_options(command, options->request);
-    add_machine_options(command, *options);
-    add_json_flag(command, options->json);
-    command.set_action(options, plan);
+          "ranks=1..100000 --svg sweep.svg"}},
+        plan);
+    options.request.ranks = 0;
+    add_config_options(command, options.config, Presence::required);
+    add_request_options(command, options.request);
+    add_machine_options(command, options);
+    add_json_flag(command, options.json);
 }
 
 void add_flops_command(Command parent) {
-    const auto options = std::make_shared<FlopsOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"flops",
          "Count the model's FLOPs by layer and pass in three ledgers, parameters and activations.",
          {"hpcai500 flops --config configs/imagenet_goyal.yaml",
           "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
-          "workload.model=resnet50_v1 --json"}});
-    add_config_options(command, options->config, Presence::required);
-    add_json_flag(command, options->json);
-    command.set_action(options, flops);
+          "workload.model=resnet50_v1 --json"}},
+        flops);
+    add_config_options(command, options.config, Presence::required);
+    add_json_flag(command, options.json);
 }
 
 }  // namespace hpcai::cli

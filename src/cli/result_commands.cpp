@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <memory>
 #include <ostream>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +15,6 @@
 #include <hpcai/verification/repetitions.hpp>
 
 #include "commands.hpp"
-#include "json_text.hpp"
 
 namespace hpcai::cli {
 namespace {
@@ -173,80 +171,71 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
 }  // namespace
 
 void add_verify_command(Command parent) {
-    const auto options = std::make_shared<VerifyOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"verify",
          "Check a result's files and form all its numbers again from steps and predictions.",
-         {"hpcai500 verify results/quickstart", "hpcai500 verify /archive/2026-11/run-17 --json"}});
-    command.add_text("DIR", options->directory, "",
-                     "result directory of a run or of several (run.repeat)", Presence::required);
-    add_json_flag(command, options->json);
-    command.set_action(options, verify);
+         {"hpcai500 verify results/quickstart", "hpcai500 verify /archive/2026-11/run-17 --json"}},
+        verify);
+    command.add_argument("DIR", options.directory,
+                         "result directory of a run or of several (run.repeat)");
+    add_json_flag(command, options.json);
 }
 
 void add_compare_command(Command parent) {
-    const auto options = std::make_shared<CompareOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"compare",
          "Two results side by side: settings that differ, and which metrics do by "
          "statistics.",
          {"hpcai500 compare results/fp32 results/bf16",
-          "hpcai500 compare results/before results/after --json"}});
-    command.add_text("A", options->first, "", "result directory of the first run",
-                     Presence::required);
-    command.add_text("B", options->second, "", "result directory of the second run",
-                     Presence::required);
-    add_json_flag(command, options->json);
-    command.set_action(options, compare);
+          "hpcai500 compare results/before results/after --json"}},
+        compare);
+    command.add_argument("A", options.first, "result directory of the first run");
+    command.add_argument("B", options.second, "result directory of the second run");
+    add_json_flag(command, options.json);
 }
 
 void add_rank_command(Command parent) {
-    const auto options = std::make_shared<RankOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"rank",
          "The ranking table of results that verify: those that are VALID by VFLOPS, the "
          "others below.",
          {"hpcai500 rank results/site-a results/site-b",
-          "hpcai500 rank results/* --format html --unverified"}});
-    command.add_texts("DIR", options->directories, "TEXT",
+          "hpcai500 rank results/* --format html --unverified"}},
+        rank);
+    command.add_texts("DIR", options.directories, "TEXT",
                       "result directories, of runs or of several runs each", Presence::required);
-    command.add_choice("--format", options->print,
+    command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
                         {"html", verification::to_html}},
                        "NAME", "text (the default), csv or html");
-    command.add_flag("--unverified", options->unverified,
+    command.add_flag("--unverified", options.unverified,
                      "take results that do not verify, too, and say so");
-    command.set_action(options, rank);
 }
 
 void add_report_command(Command parent) {
-    const auto options = std::make_shared<ReportOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"report",
          "Make the page and the MLPerf logs of a result anew from its record and its steps.",
          {"hpcai500 report results/quickstart --output /tmp/quickstart.html",
-          "hpcai500 report results/quickstart"}});
-    command.add_text("DIR", options->directory, "", "result directory of a run",
-                     Presence::required);
-    command.add_text("--output", options->output, "FILE",
+          "hpcai500 report results/quickstart"}},
+        report);
+    command.add_argument("DIR", options.directory, "result directory of a run");
+    command.add_text("--output", options.output, "FILE",
                      "write the page there and nothing into DIR");
-    command.set_action(options, report);
 }
 
 void add_export_command(Command parent) {
-    const auto options = std::make_shared<ExportOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"export",
          "Write the trained weights of one group as safetensors under torchvision's names.",
          {"hpcai500 export results/quickstart --group 0 --output member-0.safetensors",
-          "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}});
-    command.add_text("DIR", options->directory, "", "result directory of a run",
-                     Presence::required);
-    command.add_integer("--group", options->group, {0, 1'000'000'000}, "base model, from 0",
+          "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}},
+        export_group);
+    command.add_argument("DIR", options.directory, "result directory of a run");
+    command.add_integer("--group", options.group, {0, 1'000'000'000}, "base model, from 0",
                         Presence::required);
-    command.add_text("--output", options->output, "FILE", "file to write", Presence::required);
-    command.set_action(options, export_group);
+    command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
 }
 
 }  // namespace hpcai::cli

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <memory>
 #include <ostream>
 #include <thread>
 
@@ -62,62 +61,58 @@ ExitCode status(const StatusOptions& options, const Context& context) {
 }  // namespace
 
 void add_run_command(Command parent) {
-    const auto options = std::make_shared<RunOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"run",
          "Run the benchmark as one rank of it: train, vote, score, write the result directory.",
          {"mpirun -np 4 hpcai500 run --config configs/quickstart.yaml",
           "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --set training.precision=fp32 "
-          "--output results/ucmerced"}});
-    add_config_options(command, options->config, Presence::required);
-    command.add_text("--output", options->output, "DIR",
+          "--output results/ucmerced"}},
+        run);
+    add_config_options(command, options.config, Presence::required);
+    command.add_text("--output", options.output, "DIR",
                      "result directory, new or empty; default: run.output, else "
                      "results/<run.name>-<UTC time>");
-    command.set_action(options, run);
 }
 
 void add_resume_command(Command parent) {
-    const auto options = std::make_shared<ResumeOptions>();
-    const Command command =
+    const auto [command, options] =
         parent.add_command({"resume",
                             "Go on with a run that was stopped or has died, as one rank of it: "
                             "groups from their newest checkpoints, then the vote.",
                             {"mpirun -np 4 hpcai500 resume results/quickstart",
-                             "mpirun -np 64 --map-by ppr:4:node hpcai500 resume /scratch/run-17"}});
-    command.add_text("DIR", options->directory, "",
-                     "result directory of the run, which had as many ranks", Presence::required);
-    command.set_action(options, resume);
+                             "mpirun -np 64 --map-by ppr:4:node hpcai500 resume /scratch/run-17"}},
+                           resume);
+
+    command.add_argument("DIR", options.directory,
+                         "result directory of the run, which had as many ranks");
 }
 
 void add_score_command(Command parent) {
-    const auto request = std::make_shared<benchmark::ScoreRequest>();
-    const Command command = parent.add_command(
+    const auto [command, request] = parent.add_command(
         {"score",
          "Let the groups of a run vote that died before it could: without MPI, by their "
          "files.",
-         {"hpcai500 score results/quickstart", "hpcai500 score /scratch/run-17 --allow-partial"}});
-    command.add_text("DIR", request->directory, "", "result directory of the run",
-                     Presence::required);
-    command.add_flag("--allow-partial", request->allow_partial,
+         {"hpcai500 score results/quickstart", "hpcai500 score /scratch/run-17 --allow-partial"}},
+        score);
+    command.add_argument("DIR", request.directory, "result directory of the run");
+    command.add_flag("--allow-partial", request.allow_partial,
                      "without the groups that have not finished, for a PARTIAL result");
-    command.set_action(request, score);
 }
 
 void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
-    const auto options = std::make_shared<StatusOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"status",
          "Say by its files what became of a run, or how far it is, and exit with its "
          "verdict's code.",
          {"hpcai500 status results/quickstart",
-          "hpcai500 status results/imagenet-4711 --watch --interval 10"}});
-    command.add_text("DIR", options->directory, "",
-                     "result directory of a run or of several (run.repeat)", Presence::required);
-    command.add_flag("--watch", options->watch, "say it again until there is a result");
-    command.add_number("--interval", options->interval_seconds, between(0.1, kMaxSeconds),
+          "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
+        status);
+    command.add_argument("DIR", options.directory,
+                         "result directory of a run or of several (run.repeat)");
+    command.add_flag("--watch", options.watch, "say it again until there is a result");
+    command.add_number("--interval", options.interval_seconds, between(0.1, kMaxSeconds),
                        "seconds between two looks of --watch; default: 2");
-    command.set_action(options, status);
 }
 
 }  // namespace hpcai::cli

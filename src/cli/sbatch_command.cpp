@@ -4,7 +4,6 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <ostream>
 #include <string_view>
 #include <system_error>
@@ -246,28 +245,27 @@ void add_time(Command command, std::string& time) {
 }  // namespace
 
 void add_sbatch_command(Command parent) {
-    const auto options = std::make_shared<SbatchOptions>();
-    const Command command = parent.add_command(
+    const auto [command, options] = parent.add_command(
         {"sbatch",
          "Print a script for Slurm's sbatch: run, stop before the time ends, requeue, resume.",
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
-          "--launcher srun --array M=1,2,4 --array P_degree=1,2"}});
-    add_config_options(command, options->config, Presence::required);
-    add_place_options(command, *options);
-    command.add_choice("--launcher", options->job.launcher,
+          "--launcher srun --array M=1,2,4 --array P_degree=1,2"}},
+        sbatch);
+    add_config_options(command, options.config, Presence::required);
+    add_place_options(command, options);
+    command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
                        "mpirun|srun", "what starts the ranks; default: mpirun");
-    add_time(command, options->job.time);
-    command.add_texts("--array", options->array, "KEY=A,B,...",
+    add_time(command, options.job.time);
+    command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; may be repeated");
-    command.add_integer("--requeue", options->job.requeues, {0, 1000},
+    command.add_integer("--requeue", options.job.requeues, {0, 1000},
                         "restarts after stops at checkpoints, at most; default: 0");
-    command.add_text("--results", options->job.results, "DIR",
+    command.add_text("--results", options.job.results, "DIR",
                      "folder of the result directories; default: results");
-    command.add_text("--output", options->output, "FILE", "write the script there");
-    command.set_action(options, sbatch);
+    command.add_text("--output", options.output, "FILE", "write the script there");
 }
 
 }  // namespace hpcai::cli

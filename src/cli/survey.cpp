@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "survey.hpp"
+
+#include <filesystem>
+#include <ostream>
+#include <system_error>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/data/record_set.hpp>
+#include <hpcai/device/cpu_device.hpp>
+
+#include "commands.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hdf5_name(const fs::path& path) {
+    return path.extension() == ".h5" || path.extension() == ".hdf5";
+}
+
+/// PATH, --threads, --json and --box-order.
+void add_survey_options(Command command, SurveyOptions& options) {
+    command.add_argument("PATH", options.path, "folder of class folders, or an index file");
+    add_threads(command, options.threads);
+    add_json_flag(command, options.json);
+    add_box_order(command, options.climate);
+}
+
+/// Throws Error after printing when samples are bad.
+ExitCode print(const Survey& survey, const SurveyOptions& options, std::ostream& out) {
+    out << (options.json ? json_text(survey.json) : survey.text);
+    require(survey.bad == 0, survey.code, "{}: {} of {} {} {} bad", printable(options.path),
+            survey.bad, survey.samples, survey.samples_name, survey.bad == 1 ? "is" : "are");
+    return ExitCode::ok;
+}
+
+/// Refuses options that mean nothing for data of the kind at the path.
+void require_use(const SurveyOptions& options) {
+    const std::string& path = options.path;
+    require(options.split.empty() || is_voc(path), ExitCode::usage,
+            "data check: --split: expected with a Pascal VOC folder only, got {}",
+            in_quotes(options.split));
+    require(options.pictures.empty() || (is_coco(path) && !is_voc(path)), ExitCode::usage,
+            "data check: --pictures: expected with a COCO file (*.json) only, got {}",
+            in_quotes(options.pictures));
+}
+
+Survey checked(const SurveyOptions& options) {
+    if (is_voc(options.path) || is_coco(options.path)) return check_annotations(options);
+    switch (kind_of(options.path)) {
+        case DataKind::climate:
+            return check_climate(options);
+        case DataKind::records:
+            return check_records(options);
+        case DataKind::pictures:
+            break;
+    }
+    return check_pictures(options);
+}
+
+ExitCode check(const SurveyOptions& options, const Context& context) {
+    require_use(options);
+    return print(checked(options), options, context.out);
+}
+
+ExitCode stats(const SurveyOptions& options, const Context& context) {
+    const DataKind kind = kind_of(options.path);
+    return print(kind == DataKind::climate   ? climate_statistics(options)
+                 : kind == DataKind::records ? record_statistics(options)
+                                             : picture_statistics(options),
+                 options, context.out);
+}
+
+}  // namespace
+
+DataKind kind_of(const std::string& path) {
+    const fs::path place = path;
+    std::error_code ignored;
+    if (!fs::is_directory(place, ignored)) {
+        return is_hdf5_name(place) ? DataKind::climate : DataKind::pictures;
+    }
+    if (fs::exists(place / data::kRecordIndexName, ignored)) return DataKind::records;
+    for (const auto& entry : fs::directory_iterator(place, ignored)) {
+        if (is_hdf5_name(entry.path())) return DataKind::climate;
+    }
+    return DataKind::pictures;
+}
+
+bool is_voc(const std::string& path) {
+    std::error_code ignored;
+    return fs::is_directory(fs::path(path) / "ImageSets" / "Main", ignored) &&
+           fs::is_directory(fs::path(path) / "Annotations", ignored);
+}
+
+bool is_coco(const std::string& path) {
+    return fs::path(path).extension() == ".json";
+}
+
+void add_box_order(Command command, data::ClimateFileSettings& settings) {
+    command.add_choice("--box-order", settings.box_order,
+                       {{"detect", data::BoxOrder::detect},
+                        {"corners", data::BoxOrder::corners},
+                        {"ranges", data::BoxOrder::ranges}},
+                       "ORDER",
+                       "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
+                       "ymin,ymax,xmin,xmax (detect)");
+}
+
+void add_threads(Command command, int& threads) {
+    command.add_integer("--threads", threads, {1, 1024},
+                        "threads (as many as there are cores to use)");
+}
+
+int threads_or_all(int threads) {
+    return threads > 0 ? threads : device::count_cores().allowed;
+}
+
+void add_data_check_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"check",
+         "Read every picture of a folder, every picture and annotation of a list of a Pascal VOC "
+         "folder or of a COCO file (*.json), or every sample of ExtremeWeather files or records, "
+         "and name the bad ones (exit 4).",
+         {"hpcai500 data check /data/imagenet/train",
+          "hpcai500 data check VOCdevkit/VOC2007 --split test",
+          "hpcai500 data check annotations/instances_val2017.json --pictures val2017",
+          "hpcai500 data check climo_1984.h5 --threads 2 --json"}},
+        check);
+    add_survey_options(command, options);
+    command.add_text("--split", options.split, "NAME",
+                     "list in ImageSets/Main of a Pascal VOC folder (train)");
+    command.add_text("--pictures", options.pictures, "FOLDER",
+                     "where the pictures of a COCO file are (beside it)");
+}
+
+void add_data_stats_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"stats",
+         "Measure mean and standard deviation of a folder's pictures, as configuration, or of "
+         "ExtremeWeather files; bad ones are left out and end with exit 4.",
+         {"hpcai500 data stats quickstart-data/train", "hpcai500 data stats climo_1984.h5 --json"}},
+        stats);
+    add_survey_options(command, options);
+}
+
+}  // namespace hpcai::cli
