@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/report/html.hpp>
+#include <hpcai/report/page_content.hpp>
 
 #include "markup.hpp"
 
