@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Print docs/COMMANDS.md, made from the --help of PROGRAM and of all its commands.
+
+Usage: scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md
+"""
+import re
+import subprocess
+import sys
+
+INTRODUCTION = """# Commands
+This file is made by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md` from the text of `--help`.
+
+* `--json` prints JSON only. Unknown commands and options are rejected with a suggestion.
+* `run`, `resume` and `doctor` start under `mpirun` or `srun`. `roofline` may: it then measures all ranks.
+  All other commands are single processes.
+* Every command has `--help`. The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
+"""
+HELP_OPTION = re.compile(r"^ +-h,--help .*\n", re.MULTILINE)
+COMMAND_LINE = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
+
+
+def help_of(program, words):
+    done = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True)
+    return done.stdout.strip() + "\n"
+
+
+def commands_in(text):
+    """The names in the list of commands of a help text."""
+    _, _, rest = text.partition("\nSubcommands:\n")
+    return COMMAND_LINE.findall(rest.partition("\n\n")[0])
+
+
+def section(words, text):
+    """A command without its own commands: its description as a sentence, the rest as it is printed."""
+    description, usage = text.split("\nUsage: ", 1)
+    usage = re.sub(r"\n\n\n+", "\n\n", HELP_OPTION.sub("", "Usage: " + usage))
+    usage = usage.replace("\nOptions:\n\n", "\n")
+    return f"## `{' '.join(words)}`\n{description.strip()}\n\n```\n{usage.strip()}\n```\n"
+
+
+def sections(program, words):
+    text = help_of(program, words)
+    names = commands_in(text)
+    if not names:
+        return [section(words, text)]
+    return [part for name in names for part in sections(program, [*words, name])]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("make_commands.py: expected one argument, the program")
+    print("\n".join([INTRODUCTION, *sections(sys.argv[1], [])]), end="")
