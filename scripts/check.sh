@@ -70,6 +70,8 @@ check "format (clang-format)" formatted
 check "layers (docs/layers.txt)" python3 scripts/check_layers.py
 check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
 check "those two find what they should" python3 tests/scripts/checks_test.py --quiet
+check "documents (links, table cells, README.md)" python3 scripts/check_documents.py
+check "its script finds what it should" python3 tests/scripts/check_documents_test.py --quiet
 check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --check
 check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
 check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
