@@ -84,7 +84,7 @@ def result_directory(place, _reference):
 @case(19, "results with numbers, predictions, weights, configuration, groups and lines changed")
 def tampered(_place, _reference):
     by = cases_of("end_to_end_test", "Tampered*:Repetitions.AreTold*")
-    return Row(f"`verify` and `scripts/verify_result.py` name each, code 10 ({by})", "nothing")
+    return Row(f"`verify` and `scripts/verify_result` name each, code 10 ({by})", "nothing")
 
 
 @case(20, f"{STARTS} starts and ends of 2 ranks; 20 runs in one program (`run.repeat`)")

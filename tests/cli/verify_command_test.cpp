@@ -17,7 +17,7 @@ TEST(Verify, NamesWhatAnEmptyDirectoryLacks) {
     EXPECT_EQ(outcome.exit_code, 10);
     EXPECT_EQ(outcome.out, "manifest.sha256: is missing\nresult.json: is missing\n");
     const Outcome script =
-        execute_in(folder.path(), {"python3", source("scripts/verify_result.py"), folder.path()});
+        execute_in(folder.path(), {"python3", source("scripts/verify_result"), folder.path()});
     EXPECT_EQ(script.exit_code, 10);
     EXPECT_EQ(script.out, outcome.out);
 }

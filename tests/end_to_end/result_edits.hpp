@@ -129,7 +129,7 @@ inline Outcome verify_by_program(const fs::path& directory) {
 
 inline Outcome verify_by_script(const fs::path& directory) {
     return cli::execute_in(directory.parent_path(),
-                           {"python3", cli::source("scripts/verify_result.py"), directory});
+                           {"python3", cli::source("scripts/verify_result"), directory});
 }
 
 inline void expect_found(const Outcome& outcome, const std::string& line, const Edit& edit,

@@ -88,7 +88,7 @@ protected:
         const Outcome verified = cli::run_in(folder_.path(), {"verify", output});
         EXPECT_EQ(verified.exit_code, 0) << verified.out;
         const Outcome again = cli::execute_in(
-            folder_.path(), {"python3", cli::source("scripts/verify_result.py"), output});
+            folder_.path(), {"python3", cli::source("scripts/verify_result"), output});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
     /// A run of `ranks` that takes a step in each program ends as one that was never stopped.

@@ -56,7 +56,7 @@ protected:
         const Outcome verified = cli::run_in(folder_.path(), {"verify", "result"});
         EXPECT_EQ(verified.exit_code, 0) << verified.out;
         const Outcome again = cli::execute_in(
-            folder_.path(), {"python3", cli::source("scripts/verify_result.py"), "result"});
+            folder_.path(), {"python3", cli::source("scripts/verify_result"), "result"});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
     /// A group's files as if it had trained on another host.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weather_edits.hpp"
 
-/// Results that somebody has changed: `hpcai500 verify` and scripts/verify_result.py agree on each.
+/// Results that somebody has changed: `hpcai500 verify` and scripts/verify_result agree on each.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -1,28 +1,58 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/verify_result.py takes numbers as the program writes them, and no others."""
+"""scripts/verify_result accepts numbers and records as the program writes them, and no others."""
 import pathlib
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import verify_result  # noqa: E402  (needs the path)
+sys.path.insert(0, str(ROOT / "scripts/verify_result"))
+from findings import Broken  # noqa: E402  (needs the path)
+from json_reader import canonical_float  # noqa: E402
+from segmentation import Segmentation  # noqa: E402
+from tasks import check_numbers  # noqa: E402
 
 
 class Numbers(unittest.TestCase):
     def test_the_shortest_digits_of_a_number_are_right(self):
         for text in ("0.5", "-1.25", "3.0", "0.796621941", "1e-05", "2.5e+20"):
-            self.assertEqual(verify_result.canonical_float(text), float(text))
+            self.assertEqual(canonical_float(text), float(text))
 
     def test_more_are_right_where_the_printer_has_found_no_shorter_ones(self):
         for text in ("0.7966219409999999", "0.10000000000000001"):
-            self.assertEqual(verify_result.canonical_float(text), float(text))
+            self.assertEqual(canonical_float(text), float(text))
 
     def test_other_ways_to_write_a_number_are_refused(self):
         for text in ("0.50", "5e-1", "1.0e-05", "00.5", "0.79662194100", "0.100000000000001e1", "1E-05"):
-            with self.assertRaisesRegex(verify_result.Broken, "as the program writes it", msg=text):
-                verify_result.canonical_float(text)
+            with self.assertRaisesRegex(Broken, "as the program writes it", msg=text):
+                canonical_float(text)
+
+
+class NumbersOfATask(unittest.TestCase):
+    NUMBERS = {"ensemble": 0.5, "ensemble_majority": None, "ensemble_pixel_accuracy": 0.75, "segments": []}
+
+    def differences(self, stored):
+        """Keys whose stored value is not the required one, for a segmentation."""
+        found = []
+
+        def compare(key, is_stored, wanted):
+            if is_stored != wanted:
+                found.append(key)
+
+        check_numbers(compare, lambda task: task.ensemble_keys, Segmentation, stored, self.NUMBERS)
+        return found
+
+    def test_its_own_numbers_must_be_equal(self):
+        self.assertEqual(self.differences(self.NUMBERS), [])
+        self.assertEqual(self.differences({**self.NUMBERS, "ensemble": 0.25}), ["ensemble"])
+
+    def test_the_numbers_of_other_tasks_may_be_there_without_a_value(self):
+        others = {"ensemble_top_5": None, "categories": []}
+        self.assertEqual(self.differences({**self.NUMBERS, **others}), [])
+
+    def test_a_number_of_another_task_is_refused(self):
+        others = {"ensemble_top_5": 0.5, "categories": [{"name": "ship"}]}
+        self.assertEqual(self.differences({**self.NUMBERS, **others}), ["categories", "ensemble_top_5"])
 
 
 if __name__ == "__main__":

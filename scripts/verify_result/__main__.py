@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: python3 scripts/verify_result DIR
+
+Checks the result directory of a run, or of several (run.repeat), without hpcai500: a second
+implementation of `hpcai500 verify` that needs Python's standard library only. Prints the RESULT line
+and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
+with 2 if there is no such directory.
+
+These checks are left to `hpcai500 verify`: the size of each bootstrap from run.seed; the interval of
+a segmentation's quality; intervals of a detector and intervals over members that take more than some
+ten million additions; ledgers but table3; how ranks lie on nodes, stages and shards; the summary but
+for its last line and its digest; legal values, order and spelling of the configuration's keys; and
+keys of the JSON files that no number here needs.
+"""
+import os
+import sys
+
+from findings import Findings, printable
+from repetitions import NAME, RepetitionsCheck, repetitions_line
+from result_files import sha256
+from single_run import check_run, result_line
+
+
+def checked_line(findings):
+    """The line of a result without findings, else None."""
+    if os.path.lexists(os.path.join(findings.directory, NAME)):
+        check = RepetitionsCheck(findings)
+        summary = findings.attempt(check.check)
+        return None if findings.rows else repetitions_line(summary, sha256(check.files.read(NAME)))
+    record, manifest = check_run(findings)
+    return None if findings.rows else result_line(record, manifest)
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no UTF-8
+    directory = arguments[0]
+    if not os.path.isdir(directory):
+        print(f"verify_result: {directory}: expected the directory of a result", file=sys.stderr)
+        return 2
+    findings = Findings(directory)
+    line = checked_line(findings)
+    for file, text in findings.rows:
+        print(printable(f"{file}: {text}"))
+    if line is not None:
+        print(line)
+    return 10 if findings.rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

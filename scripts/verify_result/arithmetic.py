@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums and order statistics in the program's order of operations."""
+import functools
+import math
+import operator
+
+
+def total(numbers):
+    """Sum from the left, as the program adds. sum() of later Pythons compensates rounding errors."""
+    return functools.reduce(operator.add, numbers, 0.0)
+
+
+def median(values):
+    values, middle = sorted(values), len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def nearest_rank(ordered, share):
+    """The percentile `share` of sorted numbers by the nearest-rank method."""
+    return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+def known(values):
+    """Values that were measured."""
+    return [value for value in values if value is not None]
+
+
+def fraction(count, scored):
+    return count / scored if scored else None

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration that result.json stores as the text of config.yaml."""
+import json
+import re
+
+from findings import Broken
+
+SETTINGS = {  # all keys of the configuration, by section
+    "run":
+        "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
+        "roofline meters evaluate_epochs repeat checkpoint_steps time_limit_seconds "
+        "first_step_timeout_seconds step_timeout_seconds group_patience_seconds",
+    "submission":
+        "system_name organization contact hardware operating_system communication_libraries "
+        "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
+    "workload":
+        "kind model classes image_size image_width channels backbone_width target_quality penalty_exponent "
+        "epochs",
+    "detector":
+        "normalization trained_stages pyramid_channels head_features anchor_sizes "
+        "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "
+        "score_threshold fusion_overlap",
+    "bagging":
+        "M P_degree sampler subsample_fraction aggregation out_of_bag",
+    "parallel":
+        "mode data_degree pipeline_degree model_degree micro_batches schedule",
+    "data":
+        "kind path validation_path on_bad_sample max_boxes synthetic_samples "
+        "synthetic_validation_samples image_path validation_image_path training_split validation_split "
+        "class_names random_area_minimum flip_probability vertical_flip_probability climate_augmentation "
+        "climate_precision mean standard_deviation prefetch_batches decode_threads decoded_cache_mib "
+        "resident_mib staging staging_directory staging_cleanup staging_pack_mib staging_reserve_mib",
+    "training":
+        "batch_size batch_norm_samples optimizer learning_rate learning_rate_batch schedule "
+        "schedule_epochs schedule_factor schedule_power final_learning_rate warmup_epochs warmup_start "
+        "momentum nesterov momentum_correction beta1 beta2 epsilon trust_coefficient weight_decay "
+        "weight_decay_on_norm_and_bias label_smoothing zero_gamma batch_norm_momentum precision "
+        "loss_scale fusion initial_weights",
+    "communication":
+        "backend algorithm precision torus_columns ranks_per_node bucket_mib overlap",
+    "device":
+        "kind threads layout autotune plan_cache recording",
+}
+
+
+def parse_configuration(text):
+    """section.key -> text of the value, from sections of `key: value`."""
+    config, section = {}, ""
+    lines = text.split("\n")
+    if lines.pop() != "":
+        raise Broken("result.json: config ends without the end of a line")
+    for line in lines:
+        if match := re.fullmatch(r"(\w+):", line):
+            section = match[1]
+        elif match := re.fullmatch(r"  (\w+): (.*)", line):
+            key, value = f"{section}.{match[1]}", match[2]
+            if key in config:
+                raise Broken(f"result.json: config has {key} twice")
+            config[key] = json.loads(value) if value.startswith('"') else value
+        else:
+            raise Broken(f"result.json: config has the line {line!r}, which the program does not write")
+    check_keys(config)
+    return config
+
+
+def check_keys(config):
+    keys = [f"{section}.{name}" for section, names in SETTINGS.items() for name in names.split()]
+    for key in config:
+        if key not in keys:
+            raise Broken(f"result.json: config has {key}, which is no key")
+    for key in keys:
+        if key not in config:
+            raise Broken(f"result.json: config has no {key}")
+
+
+def image_extent(config):
+    """(height, width) in pixels."""
+    height, width = config["workload.image_size"], config["workload.image_width"]
+    return int(height), int(height if width == "auto" else width)
+
+
+def has_evaluations(config):
+    """Whether the model is evaluated during training."""
+    return int(config["run.evaluate_epochs"]) != 0

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detection: average precision of the members' and the fused boxes, and its intervals."""
+import itertools
+
+from arithmetic import total
+from boxes import DETECTIONS_PER_IMAGE, average_precisions, fuse, matches, suppress
+from findings import Broken
+from json_reader import read_json
+from random_stream import BOOTSTRAP, REPLICATES, Stream, draws_of_members
+from result_files import sha256
+from task import Task
+
+MAX_FUSED_DETECTIONS = 10 ** 5
+MAX_DRAWN_ROWS = 10 ** 7
+SAMPLES_ALONE, BOTH_STAGES = 0, 2  # streams of the draws of samples
+
+
+class Detection(Task):
+    files = ("detections.json", "ensemble.json", "annotations.json")
+    metric = "coco_ap50"
+    ensemble_keys = ("ensemble", "ensemble_voc_ap50", "ensemble_ap10", "categories")
+
+    def __init__(self, run):
+        super().__init__(run)
+        name = self.labels_file
+        truth = read_json(run.files, name, False)
+        self.labels_sha256 = sha256(run.files.read(name))
+        images = sorted(truth["images"], key=lambda image: image["id"])
+        self.images = {image["id"]: index for index, image in enumerate(images)}
+        self.categories = sorted(truth["categories"], key=lambda one: one["id"])
+        self.findings.must_be(name, "the number of images", len(self.images),
+                              run.record["workload"]["validation_samples"], "result.json")
+        self.findings.must_be(name, "the number of categories", len(self.categories),
+                              int(self.config["workload.classes"]), "config.yaml")
+        self.boxes = {}  # (category, image) -> boxes
+        for box in truth["annotations"]:
+            if box.get("iscrowd"):
+                raise Broken(f"{name}: has a crowd, which this program does not know")
+            place = box["category_id"], self.images[box["image_id"]]
+            self.boxes.setdefault(place, []).append(box["bbox"])
+        self.pooled = {}  # image -> (category, score, box, member) of all members
+
+    def read(self, name):
+        """((image, category, score, box) by image, SHA-256 of the file)."""
+        rows = [(self.images[one["image_id"]], one["category_id"], one["score"], one["bbox"])
+                for one in read_json(self.run.files, name, False)]
+        return sorted(rows, key=lambda row: row[0]), sha256(self.run.files.read(name))
+
+    def judge(self, name):
+        detections, digest = self.read(name)
+        for image, category, score, box in detections:
+            self.pooled.setdefault(image, []).append((category, score, box, self.members))
+        self.members += 1
+        return {"quality": self.quality(detections, 0.5)[1][0]}, digest
+
+    def ranked(self, detections, threshold):
+        """Of each category its (image, score, hit), best first, and the image of each true box."""
+        by_place, found = {}, []
+        for image, category, score, box in detections:
+            by_place.setdefault((category, image), []).append((score, box))
+        for category in self.categories:
+            rows, boxes = [], []
+            for image in range(len(self.images)):
+                place = (category["id"], image)
+                truth = self.boxes.get(place, [])
+                boxes += [image] * len(truth)
+                rows += [(image, *one) for one in matches(truth, by_place.get(place, []), threshold)]
+            found.append((sorted(rows, key=lambda row: -row[1]), boxes))
+        return found
+
+    def quality(self, detections, threshold):
+        """(boxes, detections, hits, (COCO, VOC) or None) of each category, and the two means."""
+        rows = []
+        for ranked, boxes in self.ranked(detections, threshold):
+            ranks = [rank for rank, (_, _, hit) in enumerate(ranked, 1) if hit]
+            precisions = average_precisions(ranks, len(boxes)) if boxes else None
+            rows.append((len(boxes), len(ranked), len(ranks), precisions))
+        counted = [row[3] for row in rows if row[3]]
+        means = [total(one[kind] for one in counted) / len(counted) if counted else None
+                 for kind in (0, 1)]
+        return rows, means
+
+    def combined(self, weights):
+        """(image, category, score, box) that the members' detections give with these weights."""
+        is_weighted = self.config["bagging.aggregation"] == "wbf"
+        min_overlap = float(self.config["detector.fusion_overlap"]) or (0.55 if is_weighted else 0.5)
+        min_score = float(self.config["detector.score_threshold"])
+        fused = []
+        for image in sorted(self.pooled):
+            kept = [(category, (weights[member] if is_weighted else 1) * score, box)
+                    for category, score, box, member in self.pooled[image]
+                    if weights[member] and box[2] * box[3] > 0 and score > 0 and score >= min_score]
+            kept.sort(key=lambda one: (one[0], -one[1]))
+            rows = []
+            for category, group in itertools.groupby(kept, key=lambda one: one[0]):
+                candidates = [one[1:] for one in group]
+                made = (fuse(candidates, min_overlap, weights) if is_weighted
+                        else suppress(candidates, min_overlap))
+                rows += [(image, category, score, box) for score, box in made]
+            fused += sorted(rows, key=lambda row: -row[2])[:DETECTIONS_PER_IMAGE]
+        return fused
+
+    def ensemble(self):
+        name = "evaluation/ensemble.json"
+        stored, digest = self.read(name)
+        equal_weights = (1,) * self.members
+        fused = self.combined(equal_weights)
+        pairs = enumerate(itertools.zip_longest(map(comparable, fused), map(comparable, stored)))
+        index = next((i for i, (wanted, found) in pairs if wanted != found), None)
+        if index is not None:
+            self.findings.find(name, f"detection {index} of {len(stored)} is not that of {len(fused)} "
+                                     "which groups/*/detections.json fuse to")
+        interval = self.interval_of([equal_weights] * REPLICATES, 1, SAMPLES_ALONE)
+        return self.ensemble_numbers(fused), digest, interval
+
+    def ensemble_numbers(self, fused):
+        strict, (coco, voc) = self.quality(fused, 0.5)
+        tolerant, (ap10, _) = self.quality(fused, 0.1)
+        rows = [{"name": category["name"], "boxes": boxes, "detections": detections, "hits": hits,
+                 "ap50": ap and ap[0], "voc_ap50": ap and ap[1], "ap10": other[3] and other[3][0]}
+                for category, (boxes, detections, hits, ap), other
+                in zip(self.categories, strict, tolerant)]
+        return {"ensemble": coco, "ensemble_voc_ap50": voc, "ensemble_ap10": ap10, "categories": rows}
+
+    def members_interval(self, seed):
+        return self.interval_of(draws_of_members(seed, self.members), seed, BOTH_STAGES)
+
+    def interval_of(self, draws, seed, stage):
+        """Of draws of samples, each with the weights of the members in `draws`."""
+        detections = sum(map(len, self.pooled.values()))
+        if (len(set(draws)) * detections > MAX_FUSED_DETECTIONS
+                or REPLICATES * (detections + len(self.images)) > MAX_DRAWN_ROWS):
+            return False
+        categories = {weights: [drawable(*one) for one in self.ranked(self.combined(weights), 0.5)]
+                      for weights in set(draws)}
+        means = [self.mean_of_draw(categories[weights], Stream(seed, BOOTSTRAP, replicate, stage))
+                 for replicate, weights in enumerate(draws)]
+        means = sorted(mean for mean in means if mean is not None)
+        tail = len(means) // 40
+        return (means[tail], means[-1 - tail]) if means else None
+
+    def mean_of_draw(self, categories, stream):
+        """Mean COCO precision of as many images, drawn with replacement; None without a box."""
+        times, found = [0] * len(self.images), []
+        for _ in times:
+            times[stream.below(len(times))] += 1
+        for images, hits, boxes in categories:
+            positives = sum(times[image] for image in boxes)
+            if positives:
+                ends = list(itertools.accumulate(times[image] for image in images))
+                ranks = [rank for hit in hits
+                         for rank in range(ends[hit] - times[images[hit]] + 1, ends[hit] + 1)]
+                found.append(average_precisions(ranks, positives)[0])
+        return total(found) / len(found) if found else None
+
+
+def comparable(row):
+    image, category, score, box = row
+    return image, category, score, list(box)
+
+
+def drawable(ranked, boxes):
+    """Images of a category's detections, which of these are hits, and images of its boxes."""
+    return ([image for image, _, _ in ranked],
+            [index for index, (_, _, hit) in enumerate(ranked) if hit], boxes)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings of the checks, and the comparison of a stored value with the recomputed one."""
+import json
+import os
+import struct
+
+
+class Broken(Exception):
+    """A missing or malformed file. The text is the file's name, a colon and the reason."""
+
+
+class Findings:
+    """Findings in one result directory; `below` shares the list with a directory inside it."""
+
+    def __init__(self, directory, prefix="", rows=None):
+        self.directory = directory
+        self.prefix = prefix  # of each file name, such as "repetition_1/"
+        self.rows = [] if rows is None else rows  # (file, text)
+
+    def below(self, folder):
+        return Findings(os.path.join(self.directory, folder), f"{self.prefix}{folder}/", self.rows)
+
+    def find(self, file, text):
+        self.rows.append((self.prefix + file, text))
+
+    def must_be(self, file, key, stored, expected, source=""):
+        """Adds a finding unless both are equal and of one type; numbers to the last bit."""
+        if stored == expected and type(stored) is type(expected):
+            return
+        texts = [json.dumps(value) for value in (stored, expected)]
+        start = max(0, len(os.path.commonprefix(texts)) - 60)  # shows where the two differ
+        stored, expected = (("..." if start else "") + text[start:start + 100] for text in texts)
+        self.find(file, f"{key} is {stored}; must be {expected}" + (f", by {source}" if source else ""))
+
+    def attempt(self, function, *arguments):
+        """The function's result; a finding and None where a file is missing or malformed."""
+        try:
+            return function(*arguments)
+        except Broken as error:
+            name, _, text = str(error).partition(": ")
+            self.find(name, text)
+        except OSError as error:
+            name = os.path.relpath(error.filename or self.directory, self.directory)
+            self.find(name, f"cannot be read: {error.strerror}")
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error,
+                ArithmeticError, RecursionError, MemoryError) as error:
+            self.find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
+        return None
+
+
+def printable(text):
+    """`text` with control characters escaped for a terminal."""
+    names = {"\n": "\\n", "\t": "\\t"}
+    return "".join(names.get(letter, f"\\x{ord(letter):02x}") if letter < " " or letter == "\x7f"
+                   else letter for letter in text)

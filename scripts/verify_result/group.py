@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""groups/<m>/record.json, recomputed from the other files of the group."""
+import collections
+import math
+import os
+
+from configuration import has_evaluations
+from counters import check_steps_counter
+from json_reader import read_json
+from ranks import RanksCheck
+from steps import StepsCheck
+from tables import read_ranks, read_steps
+from tasks import check_numbers
+from weights import weights_digest
+
+# `group` is the row of work.groups as it must be, `stored` is record.json.
+CheckedGroup = collections.namedtuple("CheckedGroup", "group stored quality digest")
+
+COUNTS = {"group", "ranks", "samples_drawn", "samples_trained", "iterations", "skipped_steps", "passed",
+          "diverged_at_step"}
+
+
+def blank_row(row):
+    """The row of a group that has stored nothing."""
+    blank = {}
+    for key, value in row.items():
+        if key in COUNTS and not isinstance(value, list):  # an audit has "ranks", too
+            blank[key] = 0
+        elif isinstance(value, (dict, list, str)):
+            if not key.endswith("_reason"):
+                blank[key] = blank_row(value) if isinstance(value, dict) else type(value)()
+        else:
+            blank |= {key: None, key + "_reason": "not measured"}
+    return blank
+
+
+class GroupCheck:
+    """Replaces each value of `group`, the stored record, by the recomputed one."""
+
+    def __init__(self, run, number, model, task):
+        self.run, self.number, self.model, self.task = run, number, model, task
+        self.config, self.record, self.findings = run.config, run.record, run.findings
+        self.folder = f"groups/{number}/"
+        self.name = self.folder + "record.json"
+        self.listed = self.record["work"]["groups"][number]
+        self.group, self.stored, self.quality, self.digest = dict(self.listed), {}, None, ""
+
+    def check(self):
+        """A CheckedGroup."""
+        path = os.path.join(self.run.files.directory, self.name)
+        if self.listed["failure"] and not os.path.exists(path):
+            self.group = blank_row(self.listed) | {
+                "group": self.number, "ranks": self.record["topology"]["degree"],
+                "failure": self.listed["failure"]}
+        elif (stored := self.run.attempt(read_json, self.run.files, self.name)) is not None:
+            self.check_stored(stored)
+        return CheckedGroup(self.group, self.stored, self.quality, self.digest)
+
+    def check_stored(self, stored):
+        self.group = dict(stored["record"])
+        self.stored = {**stored, "record": self.group}
+        self.check_facts()
+        self.quality, self.digest = stored["quality"], stored["training_digest"]
+        if not self.group["failure"]:
+            self.check_finished()
+
+    def compare(self, key, stored, expected, source):
+        self.findings.must_be(self.name, key, stored, expected, source)
+
+    def replace(self, key, value, source):
+        self.compare("record." + key, self.group[key], value, source)
+        self.group[key] = value
+
+    def check_facts(self):
+        group, audit = self.group, self.group["audit"]
+        self.compare("record.group", group["group"], self.number, "its folder")
+        self.compare("record.ranks", group["ranks"], self.record["topology"]["degree"], "result.json")
+        hosts = sorted({place["host"] for place in self.run.places_of(self.number)})
+        self.compare("record.hosts", group["hosts"], hosts, "topology.map in result.json")
+        counts = {"bad_samples": self.stored["bad_samples"]}
+        for key in ("samples_drawn", "samples_trained", "iterations", "skipped_steps"):
+            counts["record." + key] = group[key]
+        for key in ("passed", "diverged_at_step"):
+            counts["record.audit." + key] = audit[key]
+        for key, count in counts.items():
+            if count < 0:
+                self.findings.find(self.name, f"{key} is {count}; must be 0 or more")
+
+    def check_finished(self):
+        diverged = self.group["audit"]["diverged_at_step"]
+        self.compare("record.audit.diverged_at_step", diverged, 0, "a group that finished")
+        self.check_draw()
+        steps = self.run.attempt(read_steps, self.run.files, self.folder + "steps.csv")
+        if steps is not None:
+            self.check_steps(steps)
+        ranks = self.run.attempt(read_ranks, self.run.files, self.folder + "ranks.csv")
+        if ranks is not None:
+            RanksCheck(self.run, self.group, ranks, self.folder).check(steps)
+        self.check_speed()
+        if self.task and not self.listed["failure"]:
+            self.check_quality()
+        if steps:
+            self.replace("quality_by_epoch", self.learning_curve(steps), self.folder + "steps.csv")
+        self.check_weights()
+        check_continuations(self.findings, self.name, self.group, self.record["time"]["started_utc"])
+        self.check_health()
+        self.check_counters()
+        self.group["failure"] = self.listed["failure"]
+
+    def check_draw(self):
+        """The Poisson sampler draws about as many samples as there are."""
+        drawn, usual = self.group["samples_drawn"], self.record["workload"]["training_samples"]
+        if self.config["bagging.sampler"] == "poisson" and abs(drawn - usual) > 10 * math.sqrt(usual):
+            self.findings.find(
+                self.name, f"record.samples_drawn is {drawn}; must be near {usual}, by the sampler")
+
+    def check_steps(self, steps):
+        source, batch = self.folder + "steps.csv", int(self.config["training.batch_size"])
+        wanted = int(self.config["workload.epochs"]) * (self.group["samples_drawn"] // batch)
+        if len(steps) != wanted or not steps:
+            self.findings.find(source, f"has {len(steps)} steps; must have {wanted}, those of all epochs")
+        StepsCheck(self.run, self.group, steps, self.folder).check()
+        self.replace("samples_trained", sum(step.samples for step in steps), source)
+        self.replace("iterations", len(steps), source)
+        self.replace("training_seconds", steps[-1].end_seconds if steps else None, source)
+
+    def check_speed(self):
+        seconds = self.group["training_seconds"]
+        for key, work in (("images_per_second", 1), ("flops", 3 * self.model.flops)) if seconds else ():
+            value = float(self.group["samples_trained"]) * float(work) / seconds
+            self.replace(key, value, self.folder + "steps.csv")
+
+    def check_quality(self):
+        task, file = self.task, self.folder + self.task.files[0]
+        if task.unscored > self.stored["bad_samples"]:
+            task.find_unscored(f"at most {self.stored['bad_samples']}, the bad_samples of {self.name}")
+        judged = self.run.attempt(task.judge, file)
+        if not judged:
+            task.lacks_a_member = True
+            return
+        numbers, digest = judged
+        check_numbers(lambda key, stored, wanted: self.compare(key, stored, wanted, file + " and labels"),
+                      lambda kind: kind.member_keys, task, self.stored, numbers)
+        self.quality = numbers["quality"]
+        self.replace("predictions_sha256", digest, file)
+
+    def learning_curve(self, steps):
+        """Qualities before the last epoch are taken as stored, since nothing else depends on them."""
+        every, last = int(self.config["run.evaluate_epochs"]), int(self.config["workload.epochs"])
+        if not has_evaluations(self.config) or self.quality is None:
+            return []
+        stored, curve = self.group["quality_by_epoch"], []
+        for index, epoch in enumerate(range(every, last, every)):
+            seconds = max([0.0] + [step.end_seconds for step in steps if step.epoch < epoch])
+            quality = stored[index]["quality"] if index < len(stored) else 0.0
+            curve.append({"epoch": epoch, "training_seconds": seconds, "quality": quality})
+        return curve + [{"epoch": last, "training_seconds": self.group["training_seconds"],
+                         "quality": self.quality}]
+
+    def check_weights(self):
+        batches = self.group["iterations"] * int(self.config["parallel.micro_batches"])
+        name = self.folder + "weights.safetensors"
+        digest = self.run.attempt(weights_digest, self.run.files, name, self.model, batches)
+        if digest:
+            self.compare("training_digest", self.digest, digest, name)
+            self.digest = digest
+
+    def check_counters(self):
+        counters = self.stored["counters"]
+        if self.group["continuations"]:
+            self.compare("counters", counters, [], "record.continuations")
+        else:
+            check_steps_counter(self.findings, self.name, counters, self.group, self.folder + "steps.csv")
+        if not self.listed["failure"]:
+            self.run.counters[self.number] = counters
+
+    def check_health(self):
+        """Health of the group's GPUs, as far as the driver reports it."""
+        last, places, name = -1, self.record["topology"]["map"], self.name
+        for gpu in self.group["device_health"]:
+            rank = gpu["world_rank"]
+            is_of_group = last < rank < len(places) and places[rank]["group"] == self.number
+            if not is_of_group or self.config["run.meters"] == "none":
+                self.findings.find(name, f"record.device_health has rank {rank} behind {last}; must have the "
+                                         "ranks of the group in order, and none with run.meters none")
+                return
+            last = rank
+            self.compare("record.device_health[].host", gpu["host"], places[rank]["host"],
+                         "topology.map in result.json")
+            if not is_possible(gpu):
+                self.findings.find(name, "record.device_health has a share of looks or a count of errors "
+                                         f"of rank {rank} that cannot be")
+
+
+def is_possible(gpu):
+    """Whether a share of slowed readings and counts of memory errors are in range and agree."""
+    share = bool(gpu["slowed_by"]) if gpu["slowed_share"] is None else gpu["slowed_share"]
+    counts = [gpu[key] or 0.0 for key in ("corrected_ecc_errors", "uncorrected_ecc_errors")]
+    return (0 <= share <= 1 and (share > 0) == bool(gpu["slowed_by"])
+            and all(count >= 0 and count % 1 == 0 for count in counts))
+
+
+def check_continuations(findings, name, group, started):
+    """Each program resumes at a step that the previous one has taken, or at the first."""
+    step = 0
+    for one in group["continuations"]:
+        if not (step <= one["step"] <= group["iterations"] and one["started_utc"] >= started):
+            findings.find(name, f"record.continuations has step {one['step']} at {one['started_utc']}; must "
+                                f"be from step {step} to {group['iterations']} and not before {started}")
+            return
+        step, started = one["step"], one["started_utc"]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON files in the one form that the program writes."""
+import itertools
+import json
+import math
+import re
+
+from findings import Broken
+
+
+def layout_of(digits, point):
+    """The program's text of 0.`digits` x 10^`point`."""
+    if len(digits) <= point <= 15:
+        return digits + "0" * (point - len(digits)) + ".0"
+    if 0 < point <= 15:
+        return digits[:point] + "." + digits[point:]
+    if -4 < point <= 0:
+        return "0." + "0" * -point + digits
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{mantissa}e{'-' if point < 1 else '+'}{abs(point - 1):02}"
+
+
+def canonical_float(text):
+    """The number of `text`, which must have the shortest digits that give it, or 16 or 17 digits.
+
+    The program's printer does not always find the shortest digits.
+    """
+    match = re.fullmatch(r"-?(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text, re.ASCII)
+    whole, fraction, exponent = match.groups("") if match else ("", "", "")
+    leading = (whole + fraction).lstrip("0")
+    digits = leading.rstrip("0") or "0"
+    zeros = len(whole + fraction) - len(leading)
+    point = len(whole) + int(exponent or 0) - zeros if leading else 1
+    shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
+    is_laid_out = bool(match) and text.lstrip("-") == layout_of(digits, point)
+    if not is_laid_out or (digits != shortest and len(digits) not in (16, 17)):
+        raise Broken(f"the number {text} is not as the program writes it")
+    if math.isinf(float(text)):
+        raise Broken(f"the number {text} is none that a double has")
+    return float(text)
+
+
+def unique_keys(pairs):
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
+        raise Broken("a key occurs twice")
+    return keys
+
+
+def refuse_constant(text):
+    raise Broken(f"{text} is no JSON number")
+
+
+def check_layout(files, name, text):
+    """Two spaces of indentation, keys in their order, each number as it was parsed."""
+    raw = json.loads(text, parse_float=lambda number: "\0" + number)
+    printed = json.dumps(raw, indent=2, ensure_ascii=False)
+    layout = re.sub(r'"\\u0000([^"]*)"', r"\1", printed) + "\n"
+    # The program escapes control characters as json.dumps does; neither escapes 0x7f.
+    if layout != text:
+        lines = itertools.zip_longest(text.split("\n"), layout.split("\n"))
+        number, (got, wanted) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])
+        files.findings.find(name, f"line {number} is {got!r}; must be {wanted!r}")
+
+
+def read_json(files, name, checks_layout=True):
+    text = files.text(name)
+    try:
+        value = json.loads(text, parse_float=canonical_float, object_pairs_hook=unique_keys,
+                           parse_constant=refuse_constant)
+        if checks_layout:
+            check_layout(files, name, text)
+    except (ValueError, RecursionError, Broken) as error:
+        raise Broken(f"{name}: {error}") from error
+    return value

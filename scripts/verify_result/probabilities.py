@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks whose predictions are rows of class probabilities."""
+import array
+import math
+import operator
+
+from arrays import read_npy
+from findings import Broken
+from task import Task
+
+
+def predicted_class(row):
+    """The class of the highest score, the lowest of equals; None with a NaN."""
+    if any(map(math.isnan, row)):
+        return None
+    return row.index(max(row))
+
+
+class ProbabilityTask(Task):
+    """(rows, classes) f32, where a sample has `cells` rows.
+
+    A subclass defines score_member(values), score_ensemble(values, majority) and members_interval.
+    """
+
+    files = ("predictions.npy", "ensemble.npy", "labels.npy")
+    row_name = "sample"
+
+    def __init__(self, run, cells, classes):
+        super().__init__(run)
+        self.samples = run.record["workload"]["validation_samples"]
+        self.classes, self.rows = classes, self.samples * cells
+        self.labels, self.labels_sha256 = read_npy(run.files, self.labels_file, "i", (self.rows,))
+        self.unscored = self.count_unscored(cells)
+        if self.unscored and self.config["data.on_bad_sample"] != "skip":
+            self.find_unscored("none, by data.on_bad_sample")
+        lines = run.files.text("evaluation/samples.txt").count("\n")
+        if lines != self.samples:
+            self.findings.find("evaluation/samples.txt",
+                               f"has {lines} lines; must have {self.samples}, one a sample")
+        self.by_majority = self.config["bagging.aggregation"] == "majority"
+        self.sums = array.array("f", bytes(4 * self.rows * classes))
+        self.votes = array.array("f", bytes(4 * self.rows * classes))
+        self.member_values = []
+
+    def count_unscored(self, cells):
+        """Samples without a label, which each has in all its rows or in none."""
+        unscored = 0
+        for sample in range(self.samples):
+            absent = self.labels[sample * cells:(sample + 1) * cells].count(-1)
+            unscored += absent > 0
+            if 0 < absent < cells:
+                self.findings.find(
+                    self.labels_file, f"sample {sample} has {absent} of {cells} cells that do not "
+                                      "count; must have none or all")
+                break
+        return unscored
+
+    def scored_rows(self):
+        """(row, label) of each row with a label."""
+        for row, label in enumerate(self.labels):
+            if label == -1:
+                continue
+            if not 0 <= label < self.classes:
+                raise Broken(f"{self.labels_file}: {self.row_name} {row} has the label {label}")
+            yield row, label
+
+    def row(self, values, index):
+        return values[index * self.classes:(index + 1) * self.classes]
+
+    def read(self, name):
+        return read_npy(self.run.files, name, "f", (self.rows, self.classes))
+
+    def judge(self, name):
+        values, digest = self.read(name)
+        for row in range(self.rows):
+            choice = predicted_class(self.row(values, row))
+            if choice is not None:
+                self.votes[row * self.classes + choice] += 1
+        self.sums = array.array("f", map(operator.add, self.sums, values))
+        self.members += 1
+        self.member_values.append(values)
+        return self.score_member(values), digest
+
+    def mean(self):
+        return array.array("f", (value / self.members for value in self.sums))
+
+    def majority(self):
+        """Each class's share of the members' votes; NaN where no member votes."""
+        shares = array.array("f")
+        for row in range(self.rows):
+            votes = self.row(self.votes, row)
+            shares.extend(count / self.members if any(votes) else math.nan for count in votes)
+        return shares
+
+    def check_ensemble(self, name, stored, combined):
+        # MPI chooses the order of a sum over three and more ranks.
+        allowed = 0 if self.members < 3 else self.members * 2.0 ** -23
+        for index, (value, wanted) in enumerate(zip(stored, combined)):
+            if math.isnan(value) and math.isnan(wanted) or abs(value - wanted) <= allowed:
+                continue
+            row, label = divmod(index, self.classes)
+            self.findings.find(name, f"{self.row_name} {row}, class {label} is {value}; "
+                                     f"must be {wanted}, as groups/*/predictions.npy give it")
+            return
+
+    def ensemble(self):
+        name = "evaluation/ensemble.npy"
+        stored, digest = self.read(name)
+        majority = self.majority()
+        self.check_ensemble(name, stored, majority if self.by_majority else self.mean())
+        numbers, interval = self.score_ensemble(stored, stored if self.by_majority else majority)
+        return numbers, digest, interval

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counter-based random numbers and the bootstrap draws made of them."""
+
+REPLICATES = 1000
+BOOTSTRAP = 7  # purpose of a stream
+
+
+class Stream:
+    """The numbers of (seed, purpose, a, b): Philox4x32-10 (Salmon et al., SC 2011), block by block."""
+
+    def __init__(self, seed, purpose, a, b):
+        self.key = seed & 0xFFFFFFFF, seed >> 32
+        self.name = purpose << 24, a, b, 0
+        self.block, self.words = 0, []
+
+    def next(self):
+        if not self.words:
+            counter, key = (self.name[0] | self.block, *self.name[1:]), self.key
+            for _ in range(10):
+                one, two = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+                counter = ((two >> 32) ^ counter[1] ^ key[0], two & 0xFFFFFFFF,
+                           (one >> 32) ^ counter[3] ^ key[1], one & 0xFFFFFFFF)
+                key = (key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF
+            self.words = list(reversed(counter))
+            self.block += 1
+        return self.words.pop()
+
+    def below(self, n):
+        """Lemire's method with rejection."""
+        if n < 2:
+            return 0
+        product = self.next() * n
+        if product & 0xFFFFFFFF < n:
+            while product & 0xFFFFFFFF < 2 ** 32 % n:
+                product = self.next() * n
+        return product >> 32
+
+
+def draws_of_members(seed, members):
+    """How often each member is in each of 1000 draws of as many members."""
+    draws = []
+    for replicate in range(REPLICATES):
+        stream, weights = Stream(seed, BOOTSTRAP, replicate, 1), [0] * members
+        for _ in range(members):
+            weights[stream.below(members)] += 1
+        draws.append(tuple(weights))
+    return draws

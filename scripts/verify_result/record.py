@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""result.json against the configuration, the model and the groups."""
+import json
+
+from arithmetic import known
+from extremes import ExtremesCheck
+from group import GroupCheck
+from model import Model
+from scores import ScoresCheck
+from tasks import task_of
+from verdict import submission_of
+
+# Keys of `workload` in result.json and of the configuration.
+ECHOED = (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
+          ("classes", "workload.classes"), ("image_size", "workload.image_size"),
+          ("channels", "workload.channels"), ("epochs", "workload.epochs"),
+          ("batch_size", "training.batch_size"), ("sampler", "bagging.sampler"),
+          ("aggregation", "bagging.aggregation"), ("seed", "run.seed"), ("data_kind", "data.kind"))
+
+# Rows of the summary whose values are the effective ones, which may differ from the configuration.
+EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples",
+             "parallel.data_degree", "parallel.pipeline_degree", "parallel.model_degree",
+             "parallel.micro_batches")
+
+
+def check_record(run):
+    check_workload(run)
+    check_topology(run)
+    model = Model(run.config)
+    check_flops(run, model)
+    rows = run.record["work"]["groups"]
+    task = None
+    if any(not row["failure"] for row in rows):
+        task = run.attempt(task_of(run.config), run)
+    checked = []
+    for number, row in enumerate(rows):
+        one = run.attempt(GroupCheck(run, number, model, task).check)
+        if one is None:
+            return
+        run.must_be(f"work.groups[{number}]", row, one.group,
+                    f"groups/{number}/record.json and what it is made of")
+        checked.append(one)
+    digests = ["" if one.group["failure"] else one.digest for one in checked]
+    run.must_be("training_digest", run.record["training_digest"], digests, "groups/<m>/weights.safetensors")
+    scores = ScoresCheck(run, checked, task)
+    scores.check()
+    check_parameters(run, scores.bad_samples)
+    check_ceiling(run)
+    for group, quality in zip(scores.groups, scores.members):
+        run.attempt(check_log, run, group, quality)
+    ExtremesCheck(run, scores.groups, [one.stored for one in checked]).check()
+
+
+def check_workload(run):
+    record, config, workload = run.record, run.config, run.record["workload"]
+    run.must_be("name", record["name"], config["run.name"], "config")
+    run.must_be("submission", record["submission"], submission_of(config), "config")
+    for key, source in ECHOED:
+        run.must_be("workload." + key, str(workload[key]), config[source], "config")
+    if config["data.kind"] in ("synthetic", "climate_synthetic"):
+        for key, source in (("training_samples", "data.synthetic_samples"),
+                            ("validation_samples", "data.synthetic_validation_samples")):
+            run.must_be("workload." + key, workload[key], int(config[source]), "config")
+    if config["training.precision"] != "auto":
+        run.must_be("workload.precision", workload["precision"], config["training.precision"], "config")
+
+
+def check_topology(run):
+    topology = run.record["topology"]
+    run.must_be("topology.ranks", topology["ranks"], len(topology["map"]), "topology.map")
+    run.must_be("topology.ranks", topology["ranks"], topology["groups"] * topology["degree"], "eq. 5")
+    run.must_be("topology.groups", topology["groups"], len(run.record["work"]["groups"]), "work.groups")
+
+
+def check_flops(run, model):
+    flops = run.record["flops"]
+    run.must_be("flops.convention", flops["convention"], "table3", "docs/METRICS.md")
+    for one in (flops, *(one for one in flops["ledgers"] if one["convention"] == "table3")):
+        for key, wanted in (("forward_per_sample", model.flops), ("training_per_sample", 3 * model.flops)):
+            run.must_be("flops." + key, one[key], wanted, "the model's layers")
+
+
+def check_parameters(run, bad_samples):
+    """The rows of the summary's parameters, but for their meanings."""
+    record, config = run.record, run.config
+    rows = [(row["key"], row["value"]) for row in record["parameters"]]
+    facts = [row for row in rows if row[0] not in config]
+    for key, value in rows:
+        if key in config and key not in EFFECTIVE:
+            run.must_be(f"parameters has {key}, which", value, config[key], "config")
+    run.must_be("parameters has rows twice, which", len(set(dict(rows))), len(rows))
+    topology, precision = record["topology"], record["workload"]["precision"]
+    for key, wanted, source in (("bagging.M", str(topology["groups"]), "topology"),
+                                ("bagging.P_degree", str(topology["degree"]), "topology"),
+                                ("training.precision", precision, "workload.precision")):
+        run.must_be(f"parameters has {key}, which", dict(rows).get(key), wanted, source)
+    wanted = ["staged"] if record["staging"]["scope"] != "none" else []
+    wanted += ["bad samples"] if bad_samples > 0 else []
+    run.must_be("parameters has besides settings what", [key for key, _ in facts], wanted,
+                "staging and work.groups")
+    if bad_samples > 0:
+        run.must_be("parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples),
+                    "work.groups")
+
+
+def check_ceiling(run):
+    ceiling, source = run.record["roofline"], run.config["run.roofline"]
+    wanted = "measured before training" if source == "measure" else source
+    run.must_be("roofline.source", ceiling["source"], wanted, "config")
+    run.must_be("roofline.precision", ceiling["precision"], run.record["workload"]["precision"],
+                "workload.precision")
+    parts = known(ceiling[key] for key in ("gemm_flops", "model_convolution_flops"))
+    run.must_be("roofline.ceiling_flops", ceiling["ceiling_flops"], max(parts, default=None),
+                "the larger of its parts")
+
+
+def check_log(run, group, quality):
+    """Seed, quality and end in a log for MLPerf; `hpcai500 verify` compares all of it."""
+    name, events = f"mllog/result_{group['group']}.txt", {}
+    for line in run.files.text(name).split("\n")[:-1]:
+        event = json.loads(line.removeprefix(":::MLLOG "))
+        events.setdefault(event["key"], []).append(event)
+
+    def compare(what, stored, wanted):
+        if stored != wanted:
+            shown = wanted[0] if what != "eval_accuracy" else wanted
+            run.findings.find(name, f"is not what result.json gives: {what} must be {shown}")
+
+    compare("seed", [event["value"] for event in events.get("seed", [])], [run.record["workload"]["seed"]])
+    qualities = [one["quality"] for one in group["quality_by_epoch"]
+                 if one["epoch"] < run.record["workload"]["epochs"]]
+    qualities += [quality] if not group["failure"] and quality is not None else []
+    compare("eval_accuracy", [event["value"] for event in events.get("eval_accuracy", [])], qualities)
+    compare("the status of run_stop", [event["metadata"]["status"] for event in events.get("run_stop", [])],
+            ["aborted" if group["failure"] else "success"])

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base of all tasks: quality of the members and of the ensemble from stored predictions."""
+
+
+class Task:
+    """A subclass has its files, its metric and the keys of the numbers that it stores.
+
+    It also defines `judge`, `ensemble` and `members_interval`:
+    * judge(file) -> (numbers by member_keys, SHA-256 of the file), and adds the member
+    * ensemble() -> (numbers by ensemble_keys, SHA-256 of the file, confidence interval)
+    * members_interval(seed) -> interval
+    An interval is (low, high), None where there is none, False where it takes too long here.
+    """
+
+    files = ("", "", "")  # of a member, of the ensemble, of the labels
+    metric = ""
+    member_keys = ("quality",)  # in groups/<m>/record.json
+    ensemble_keys = ("ensemble",)  # in `quality` of result.json
+
+    def __init__(self, run):
+        self.run, self.config, self.findings = run, run.config, run.findings
+        self.labels_file = "evaluation/" + self.files[2]
+        self.members = 0
+        self.unscored = 0  # samples without a label
+        self.lacks_a_member = False  # then there is no ensemble to compare with
+
+    def has_ensemble(self):
+        return self.members > 0 and not self.lacks_a_member
+
+    def find_unscored(self, wanted):
+        self.findings.find(self.labels_file,
+                           f"has {self.unscored} samples that do not count; must have {wanted}")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of a run by docs/RULES.md."""
+from configuration import SETTINGS
+from rules import Rules, first_and_count, rule
+
+SUCCESS, ALL_FAILED, FAILED, PARTIAL, INVALID = 0, 4, 5, 7, 9  # exit codes
+MAX_NAMED_XIDS = 4
+
+
+def submission_of(config):
+    """The section `submission`, and which of its keys a ranking misses."""
+    submission = {key: config["submission." + key] for key in SETTINGS["submission"].split()}
+    missing = [key for key, value in submission.items() if key != "contact" and not value.strip(" \t\r\n")]
+    return {**submission, "missing": missing}
+
+
+def errors_of(gpu):
+    """Rule 10, for one GPU."""
+    count, xids = gpu["uncorrected_ecc_errors"] or 0, [f"Xid {xid}" for xid in gpu["xids"]]
+    errors = [f"{count:.0f} uncorrected memory error{'' if count == 1 else 's'}"] if count > 0 else []
+    named, more = xids[:MAX_NAMED_XIDS], len(xids) - MAX_NAMED_XIDS
+    return ", ".join(errors + named + ([f"{more} more"] if more > 0 else []))
+
+
+def divergence_rule(groups):
+    diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group in groups)
+    return rule(8, "groups whose ranks held different models", 0, diverged, not diverged,
+                f"rule 8: the ranks of a group must hold the same model, those of {diverged} of "
+                f"{len(groups)} groups did not")
+
+
+def health_rules(groups):
+    """Rule 10, where the health of a GPU was recorded."""
+    gpus = [gpu for group in groups if not group["failure"] for gpu in group["device_health"]]
+    if not gpus:
+        return []
+    ill = [f"rank {gpu['world_rank']} on {gpu['host']}: {errors}"
+           for gpu in gpus if (errors := errors_of(gpu))]
+    found = first_and_count(ill)
+    return [rule(10, "GPUs with uncorrected memory errors or Xids", "none", found, not ill,
+                 f"rule 10: {found}")]
+
+
+class Verdict:
+    def __init__(self, run, groups, bad_samples):
+        self.config, self.record, self.groups = run.config, run.record, groups
+        self.diverged = divergence_rule(groups)
+        others = Rules(run.config, run.record).rows(bad_samples) + health_rules(groups)
+        self.broken = [one.broken for one in others if not one.kept]
+        self.rules = sorted([*others, self.diverged], key=lambda one: one.number)
+
+    def row(self, status, reasons, code, rankable=False):
+        names = ("number", "what", "required", "found", "kept")
+        return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
+                "rules": [{name: getattr(one, name) for name in names} for one in self.rules]}
+
+    def judge(self):
+        """The object `verdict` of result.json."""
+        failures = [f"group {index}: {group['failure']}"
+                    for index, group in enumerate(self.groups) if group["failure"]]
+        reasons = [] if self.diverged.kept else [self.diverged.broken]
+        if len(failures) == len(self.groups):
+            # The record has no other fact that tells the two exit codes of failed runs apart.
+            stored = self.record["verdict"]["exit_code"]
+            code = ALL_FAILED if stored == ALL_FAILED else FAILED
+            return self.row("INVALID", reasons + failures, code if self.diverged.kept else INVALID)
+        if self.record["scores"]["vflops"] is None:
+            reasons.append("the score is not a number")
+        reasons += self.broken
+        if reasons:
+            return self.row("INVALID", reasons + failures, INVALID)
+        if failures:
+            finished = len(self.groups) - len(failures)
+            summary = f"{finished} of {len(self.groups)} groups finished"
+            return self.row("PARTIAL", [summary] + failures, PARTIAL)
+        if self.config["run.level"] == "custom":
+            return self.row("CUSTOM", ["run.level is custom: not rankable"], SUCCESS)
+        return self.valid()
+
+    def valid(self):
+        missing = submission_of(self.config)["missing"]
+        lacks = []
+        if missing:
+            lacks.append(f"not rankable: the section submission lacks {', '.join(missing)}")
+        if any(group["continuations"] for group in self.groups):
+            lacks.append("a group went on from a checkpoint in another program: not rankable, as the time "
+                         "between is not counted")
+        return self.row("VALID", lacks, SUCCESS, not lacks)

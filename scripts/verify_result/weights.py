@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The digest of a model's weights from its safetensors file."""
+import array
+import hashlib
+import itertools
+import json
+import math
+import struct
+
+from findings import Broken
+
+MAX_HEADER_BYTES = 100_000_000
+
+
+class Safetensors:
+    """A safetensors file whose tensors are taken one by one."""
+
+    def __init__(self, name, data):
+        self.name, self.data, self.spans = name, data, []
+        try:
+            size = struct.unpack("<Q", data[:8])[0]
+            self.entries = json.loads(data[8:8 + size])
+        except (ValueError, struct.error) as error:
+            raise Broken(f"{name}: is no safetensors file") from error
+        self.start = 8 + size
+        self.entries.pop("__metadata__", None)
+
+    def take(self, tensor, kind, count):
+        """Bytes of `count` elements of F32 or I64."""
+        entry = self.entries.pop(tensor, None)
+        if entry is None or entry["dtype"] != kind:
+            raise Broken(f"{self.name}: has no {tensor} of {kind}")
+        begin, end = (self.start + offset for offset in entry["data_offsets"])
+        size = count * (8 if kind == "I64" else 4)
+        if end - begin != size or end > len(self.data) or begin < self.start:
+            raise Broken(f"{self.name}: tensor {tensor} has another size")
+        self.spans.append((begin, end))
+        return self.data[begin:end]
+
+    def require_nothing_left(self):
+        """Every tensor was taken, and the tensors fill the file."""
+        if self.entries:
+            raise Broken(f"{self.name}: has tensors that the model has not: {sorted(self.entries)[:3]}")
+        spans = sorted(self.spans)
+        begins = [begin for begin, _ in spans] + [len(self.data)]
+        if begins != [self.start] + [end for _, end in spans]:
+            raise Broken(f"{self.name}: has bytes between or behind its tensors")
+
+
+def channels_last(stored, rows, channels, pixels):
+    """f32 elements reordered from (rows, channels, pixels) to (rows, pixels, channels)."""
+    values, row = array.array("f", stored), channels * pixels
+    ordered = array.array("f")
+    for start, pixel in itertools.product(range(0, rows * row, row), range(pixels)):
+        ordered.extend(values[start + pixel:start + row:pixels])
+    return ordered.tobytes()
+
+
+def weights_digest(files, name, model, batches):
+    """SHA-256 of parameters and statistics in the model's order; `batches` were trained on."""
+    elements = sum(math.prod(shape) for _, *shape in model.parameters)
+    elements += sum(3 * size for _, size in model.statistics)
+    weights = Safetensors(name, files.read(name, 8 * elements + MAX_HEADER_BYTES))
+    digest = hashlib.sha256()
+    for tensor, rows, channels, pixels in model.parameters:
+        stored = weights.take(tensor, "F32", rows * channels * pixels)
+        digest.update(channels_last(stored, rows, channels, pixels) if pixels > 1 else stored)
+    for norm, channels in model.statistics:
+        digest.update(weights.take(norm + ".running_mean", "F32", channels))
+        digest.update(weights.take(norm + ".running_var", "F32", channels))
+        steps = struct.unpack("<q", weights.take(norm + ".num_batches_tracked", "I64", 1))[0]
+        files.findings.must_be(name, norm + ".num_batches_tracked", steps, batches)
+    weights.require_nothing_left()
+    return digest.hexdigest()
