@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when the code outgrows its budgets: length of files and functions, parameters, feature #if.
+"""Fail when the code exceeds its budgets: length of files and functions, parameters, feature #if.
 
-Functions are found by their braces, after comments and strings are blanked, in text that
+Functions of C++ are found by their braces, after comments and strings are blanked, in text that
 clang-format has laid out: a body's brace has a blank before it, an initializer's has none.
 """
 import argparse
+import ast
 import os
 import pathlib
 import re
@@ -16,6 +17,8 @@ MAX_FUNCTION_LINES = 80
 MAX_P90_FUNCTION_LINES = 30  # over include, src and kernels
 MAX_PARAMETERS = 5
 MAX_IFS_PER_1000_LINES = 1.0  # likewise
+MAX_PYTHON_FILE_LINES = 350
+MAX_PYTHON_FUNCTION_LINES = 40
 
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh"}
 BLANKED = re.compile(
@@ -106,25 +109,36 @@ def p90(values):
     return sorted(values)[max(0, -(-9 * len(values) // 10) - 1)] if values else 0
 
 
-def files_of(root, trees):
+def files_of(root, trees, suffixes=frozenset(SUFFIXES)):
     for tree in trees:
         for path in sorted((root / tree).rglob("*")):
-            if path.suffix in SUFFIXES:
+            if path.suffix in suffixes:
                 yield path
+
+
+def too_long(place, lines, most):
+    if lines > most:
+        yield f"{place} {lines} lines, at most {most}"
 
 
 def problems_of_file(path, lengths, is_test):
     text = path.read_text()
     place = os.path.relpath(path)
-    lines = text.count("\n")
-    if lines > MAX_FILE_LINES:
-        yield f"{place}: {lines} lines, at most {MAX_FILE_LINES}"
+    yield from too_long(f"{place}:", text.count("\n"), MAX_FILE_LINES)
     for name, first, length, parameters in functions_of(text):
         lengths.append((length, f"{place}:{first} {name}"))
-        if length > MAX_FUNCTION_LINES:
-            yield f"{place}:{first}: {name} has {length} lines, at most {MAX_FUNCTION_LINES}"
+        yield from too_long(f"{place}:{first}: {name} has", length, MAX_FUNCTION_LINES)
         if parameters > MAX_PARAMETERS and not is_test:
             yield f"{place}:{first}: {name} has {parameters} parameters, at most {MAX_PARAMETERS}"
+
+
+def problems_of_python(path):
+    text, place = path.read_text(), os.path.relpath(path)
+    yield from too_long(f"{place}:", text.count("\n"), MAX_PYTHON_FILE_LINES)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from too_long(f"{place}:{node.lineno}: {node.name} has",
+                                node.end_lineno + 1 - node.lineno, MAX_PYTHON_FUNCTION_LINES)
 
 
 def if_rate_problems(paths):
@@ -148,6 +162,8 @@ def main():
     lengths = []
     problems = [p for path in product for p in problems_of_file(path, lengths, is_test=False)]
     problems += [p for path in tests for p in problems_of_file(path, [], is_test=True)]
+    for path in files_of(arguments.root, ("scripts", "tests"), {".py"}):
+        problems += problems_of_python(path)
     problems += if_rate_problems(product)
     typical = p90([length for length, _ in lengths])
     if typical > MAX_P90_FUNCTION_LINES:

@@ -53,7 +53,7 @@ GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
 JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
 
 
-def norm_behind(kind, joined):
+def norm_after(kind, joined):
     """(operation, elements of its forward pass, of its backward pass), per element of x. Nothing
     for a norm that is counted with the operation it is joined to."""
     if kind in JOINED[joined]:
@@ -72,32 +72,40 @@ def norm_behind(kind, joined):
         yield "batch norm, add, ReLU", forward_add, backward_add
 
 
+def convolution_passes(batch, joined, layer):
+    """Passes of one convolution and of the operations after it."""
+    name, side, inputs, kernel, stride, filters, norm = layer
+    outputs = batch * (side // stride)**2
+    x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
+    weights = filters * kernel**2 * inputs
+    flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # of true channels
+    norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
+    kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
+    yield kind, "forward", x + y + weights * ACTIVATION, flops
+    if norm_before:
+        # Also reads x, for the ReLU's sign and the sums; writes what "norm's gradient",
+        # the norm's own apply, then takes in place.
+        yield kind, "input gradient", 2 * x + y + weights * ACTIVATION, flops
+        yield kind, "norm's gradient", GRADIENT_APPLY * x, 0
+    elif name != "conv1":
+        yield kind, "input gradient", x + y + weights * ACTIVATION, flops
+    # Written in the compute type, then cast to fp32.
+    yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
+    for operation, forward, backward in norm_after(norm, joined):  # its x is this y
+        yield operation, "forward", forward * y, 0
+        yield operation, "backward", backward * y, 0
+
+
 def passes(batch, joined):
-    """(operation, pass, bytes, floating-point operations), one a pass of an operation."""
+    """(operation, pass, bytes, floating-point operations), one for each pass of an operation."""
     yield "input", "forward", batch * 224 * 224 * (3 + 4 * ACTIVATION), 0
     parameters = copied = 0
-    for name, side, inputs, kernel, stride, filters, norm in convolutions():
-        outputs = batch * (side // stride)**2
-        x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
+    for layer in convolutions():
+        name, _, inputs, kernel, _, filters, _ = layer
         weights = filters * kernel**2 * inputs
-        flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # of true channels
         parameters += weights + 2 * filters
         copied += weights if name != "conv1" else 0
-        norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
-        kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
-        yield kind, "forward", x + y + weights * ACTIVATION, flops
-        if norm_before:
-            # Reads x besides, for the ReLU's sign and the sums; writes what "norm's gradient",
-            # the norm's own apply, then takes in place.
-            yield kind, "input gradient", 2 * x + y + weights * ACTIVATION, flops
-            yield kind, "norm's gradient", GRADIENT_APPLY * x, 0
-        elif name != "conv1":
-            yield kind, "input gradient", x + y + weights * ACTIVATION, flops
-        # Written in the compute type, then cast to fp32.
-        yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
-        for operation, forward, backward in norm_behind(norm, joined):  # its x is this y
-            yield operation, "forward", forward * y, 0
-            yield operation, "backward", backward * y, 0
+        yield from convolution_passes(batch, joined, layer)
     large, small, vector = (batch * n for n in (112 * 112 * 64, 56 * 56 * 64, 2048))
     # The winners are bytes; the pool's output is read by two convolutions.
     yield "max pool", "forward", (large + small) * ACTIVATION + small, 0

@@ -122,6 +122,18 @@ class Budget(unittest.TestCase):
         self.refuses("void A::operator()(int a, int b, int c, int d, int e, int g) {}\n",
                      "6 parameters")
 
+    def test_python_has_budgets_of_its_own(self):
+        def outcome(text):
+            return run("check_budget.py", {"scripts/a.py": text})
+
+        self.assertEqual(outcome("def f():\n" + "    b()\n" * 39), (0, ""))
+        for text, message in (("b()\n" * 351, "a.py: 351 lines, at most 350"),
+                              ("def f():\n" + "    b()\n" * 40, "a.py:1: f has 41 lines, at most 40"),
+                              ("class A:\n    def f(self):\n" + "        b()\n" * 40, "a.py:2: f has 41")):
+            code, output = outcome(text)
+            self.assertEqual(code, 1, output)
+            self.assertIn(message, output)
+
     def test_feature_ifs_are_rare(self):
         self.refuses("#if A\n#endif\n" + "// a\n" * 300, "#if in")
 
