@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/check.sh [--headers]
-# What the sources must hold without running them: format, layers, budgets and more. Runs every check
+# Checks of the sources without running them: format, layers, budgets, words and more. Runs every check
 # before it fails. Needs clang-format, python3, git and g++. Changes nothing. --headers also compiles each public
 # header alone, which takes minutes.
 set -uo pipefail
@@ -69,7 +69,8 @@ self_contained() { find include -name '*.hpp' | xargs -P "$(nproc)" -I{} bash -c
 check "format (clang-format)" formatted
 check "layers (docs/layers.txt)" python3 scripts/check_layers.py
 check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
-check "those two find what they should" python3 tests/scripts/checks_test.py --quiet
+check "words (scripts/words.txt)" python3 scripts/check_words.py
+check "these three find what they should" python3 tests/scripts/checks_test.py --quiet
 check "documents (links, table cells, README.md)" python3 scripts/check_documents.py
 check "its script finds what it should" python3 tests/scripts/check_documents_test.py --quiet
 check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --check
