@@ -9,7 +9,7 @@
 namespace hpcai::cli {
 namespace {
 
-/// What oneDNN says of each convolution that it runs.
+/// oneDNN's verbose lines of the convolutions that it runs.
 std::string convolutions_of(const Outcome& outcome) {
     std::istringstream lines(outcome.out);
     std::string found;

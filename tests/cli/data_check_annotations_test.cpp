@@ -13,7 +13,7 @@ using data::test::voc_object;
 using data::test::write_file_bytes;
 using data::test::write_text;
 
-/// Of one picture a box is clipped and one has no area inside it; the other has a good one.
+/// One picture has a box to clip and a box without area inside it; the other has a good box.
 class CheckVoc : public ::testing::Test {
 protected:
     CheckVoc() {

@@ -186,7 +186,7 @@ class EvaluatePredictions : public testing::Test {
 protected:
     EvaluatePredictions() {
         write_labels({0, 1, 1, -1}, {4});
-        // Member 0 is sure of what it says, member 1 is not; they differ on the second sample.
+        // Member 0 has high probabilities, member 1 low ones; they differ on the second sample.
         write_rows("a.npy", {0.9F, 0.1F, 0.9F, 0.1F, 0.1F, 0.9F, 1, 0}, {4, 2});
         write_rows("b.npy", {0.6F, 0.4F, 0.4F, 0.6F, 0.4F, 0.6F, 1, 0}, {4, 2});
     }

@@ -162,7 +162,7 @@ TEST(Sbatch, RefusesWhatSlurmWouldNotTake) {
                    "sbatch: --nodes is required");
 }
 
-/// Starts a script with stand-ins for all it calls; a launcher says its arguments in `launched`.
+/// Starts a script with stand-ins for all it calls; a launcher writes its arguments to `launched`.
 class BatchScriptRun : public testing::Test {
 protected:
     BatchScriptRun() {

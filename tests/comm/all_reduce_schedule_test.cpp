@@ -88,7 +88,7 @@ protected:
         options.format = format;
         return options;
     }
-    /// Of many magnitudes, so that their sum depends on the order of its terms.
+    /// Gradients of many magnitudes, so that their sum depends on the order of its terms.
     std::vector<std::vector<float>> gradients(std::size_t count) const {
         std::vector<std::vector<float>> all(ranks());
         for (std::size_t rank = 0; rank < ranks(); ++rank) {

@@ -15,7 +15,7 @@
 namespace hpcai::comm {
 namespace {
 
-/// Of two ranks; writes down what it is told.
+/// A reducer of two ranks that records its calls.
 class NotingReducer final : public GradientReducer {
 public:
     int size() const override { return 2; }
@@ -56,7 +56,7 @@ protected:
     std::vector<float> gradients_ = std::vector<float>(6);
 };
 
-// test() of a request says that the host need not help any more, not that the device has joined.
+// test() of a request means that the host need not help any more, not that the device has joined.
 TEST_F(BucketsOfADevice, EverySumIsWaitedForEvenIfItIsComplete) {
     GradientBuckets buckets = make(true);
     for (const std::size_t parameter : {2, 1, 0}) {
@@ -109,7 +109,7 @@ TEST_F(BucketsOfADevice, TimeTheSumsAndNotWhatCompletesThem) {
     }
 }
 
-/// Whose sums are over when it is told.
+/// A reducer whose sums are complete when the test sets it.
 class SlowReducer final : public GradientReducer {
 public:
     class Sum final : public Request {

@@ -32,7 +32,7 @@ public:
         arrivals_[group] = {seconds, GroupStatus::of(group, GroupState::failed, ExitCode::stopped)};
     }
     void die_at(int group, double seconds) { deaths_[group] = seconds; }
-    /// It dies, and another rank of its group tells all leaders.
+    /// It dies, and another rank of its group notifies all leaders.
     void lose_at(int group, double seconds) {
         die_at(group, seconds);
         losses_[group] = seconds;
@@ -118,7 +118,7 @@ private:
     double now_ = 0;
 };
 
-/// Whatever the order of arrival, and whichever leader goes on the way, all that vote hold one
+/// Whatever the order of arrival, and whichever leader is lost, all that vote hold one
 /// list.
 inline void expect_one_list_where_one_goes(void (Leaders::*goes_at)(int, double)) {
     constexpr std::array kTimes{0, 99, 101, 205};

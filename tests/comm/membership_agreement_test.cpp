@@ -165,7 +165,7 @@ TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentLists) {
     }
 }
 
-/// The same when one of them dies on the way: nobody living waits for ever or votes with another
+/// The same when one of them dies on the way: no living leader waits forever or votes with another
 /// list.
 TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
     expect_one_list_where_one_goes(&Leaders::die_at);

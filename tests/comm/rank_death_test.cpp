@@ -27,7 +27,7 @@ struct Death {
     std::string expected;  // states: 0 absent, 1 completed, 2 failed; then the exit code
 };
 
-/// Real processes in three groups of two, one of which is killed. mpirun's exit code says nothing
+/// Real processes in three groups of two, one of which is killed. mpirun's exit code has no meaning
 /// after a recovery, so the survivors' output is what counts.
 class RankDeath : public testing::TestWithParam<Death> {};
 

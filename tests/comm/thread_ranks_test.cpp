@@ -12,7 +12,7 @@ namespace hpcai::comm {
 namespace {
 
 TEST(ThreadRanks, SumInTheOrderOfTheRanks) {
-    // In another order the ones would be lost beside the large number.
+    // In another order the ones would be lost in the sum with the large number.
     const std::array<float, 3> mine{1.0F, 1.0F, 0x1p24F};
     for (int round = 0; round < 50; ++round) {
         run_as_threads(3, [&](Communicator& ranks) {

@@ -9,7 +9,7 @@
 
 namespace hpcai::config {
 
-/// What parse() says about `yaml` as the file "f.yaml": its message, or "accepted". A message with
+/// The message of parse() about `yaml` as the file "f.yaml", or "accepted". A message with
 /// another exit code than `usage`, or of several lines, begins with "WRONG".
 inline std::string message_of(const std::string& yaml,
                               const std::vector<std::string>& overrides = {}) {

@@ -30,7 +30,7 @@ TEST(Consistency, RefusesWhatAKindOfDeviceDoesNotHave) {
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
 }
 
-/// What reading says to a segmentation with these settings.
+/// The reader's message about a segmentation with these settings.
 std::string segmentation_message(const std::string& workload, const std::string& bagging,
                                  const std::string& others) {
     return message_of(fmt::format(

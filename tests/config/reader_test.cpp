@@ -276,7 +276,7 @@ TEST(Reader, TakesNumbersAndBooleansThatMayBeAuto) {
                 HasSubstr("expected auto or a number at least 0 and at most 1, got 'none'"));
 }
 
-/// What reading says to a detector with these settings.
+/// The reader's message about a detector with these settings.
 std::string detector_message(const std::string& data, const std::string& workload = "",
                              const std::string& detector = "") {
     const bool is_weather = data.starts_with("kind: climate");

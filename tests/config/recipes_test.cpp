@@ -51,7 +51,7 @@ struct LarsRecipe {
 };
 
 /// Epochs are those of runs, or follow from steps of decay: of the whole run where that is known or
-/// where runs converge by its end, else those behind the warm-up.
+/// where runs converge by its end, else those after the warm-up.
 TEST(Recipes, OfMlperfsLarsAreThoseOfItsTable) {
     const std::vector<LarsRecipe> recipes{
         {1536, 7.2, 2, 0.9, 2e-4, 37},          {1632, 7.4, 2, 0.9, 5e-5, 37},

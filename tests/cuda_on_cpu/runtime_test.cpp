@@ -26,7 +26,7 @@ __global__ void touch(int* to, int index) {
 constexpr int kCount = 32;
 constexpr std::size_t kBytes = kCount * sizeof(int);
 
-/// Two streams that wait for nobody, a block of device memory each, and pinned memory.
+/// Two streams that do not wait for each other, a block of device memory each, and pinned memory.
 class RuntimeTest : public testing::TestWithParam<Order> {
 protected:
     RuntimeTest() {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kBatchRows = 32;  // more than a page of pixels
 
-/// Of one rank; writes down what it is told.
+/// A reducer of one rank that records its calls.
 class NotingReducer final : public comm::GradientReducer {
 public:
     int size() const override { return 1; }

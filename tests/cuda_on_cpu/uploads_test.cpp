@@ -20,7 +20,7 @@ std::unique_ptr<Device> make_device() {
     return cuda::make_cuda_device({.autotune = false});
 }
 
-/// Whose streams do nothing before somebody waits for it.
+/// A device whose streams do nothing before a caller waits for it.
 std::unique_ptr<Device> make_late_device() {
     simt::set_order(simt::Order::late);
     return make_device();
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(OnCpu, Uploads, testing::Values(simt::Order::late, simt
                              return test.param == simt::Order::late ? "late" : "early";
                          });
 
-/// Work that is over when somebody waits for it, and never if nobody does: as a sum with a rank
+/// Work that completes when a caller waits for it, and never without one: as a sum with a rank
 /// that has failed.
 class UnendedWork : public testing::Test {
 protected:

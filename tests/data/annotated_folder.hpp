@@ -73,7 +73,7 @@ private:
     std::string names_;
 };
 
-/// What `read` says when it refuses.
+/// The message of `read` when it refuses.
 template <typename Read>
 std::string refusal(const Read& read) {
     try {

@@ -293,9 +293,9 @@ TEST(ClimateGenerator, WindowsHoldTheEventWhereverTheyAreLaid) {
     EXPECT_LT(at_the_edge, 20);
 }
 
-/// Of the CAM5 snapshots that public training sets of DeepCAM state, area-weighted; PSL and Z1000
-/// there are extrapolated below mountains, so PSL's deviation is ClimateNet's and Z1000 is left
-/// out.
+/// Statistics of the CAM5 snapshots that public training sets of DeepCAM state, area-weighted; PSL
+/// and Z1000 there are extrapolated below mountains, so PSL's deviation is ClimateNet's and Z1000
+/// is left out.
 struct Published {
     ClimateChannel channel;
     double mean, deviation;

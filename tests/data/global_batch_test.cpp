@@ -77,7 +77,7 @@ protected:
         return settings;
     }
 
-    /// Batch by batch, one picture after the other, as the contract of TrainingSource says.
+    /// Batch by batch, one picture after the other, as the contract of TrainingSource requires.
     std::vector<Rows> naive_batches(std::uint32_t epoch) const {
         const std::vector<std::uint32_t> samples = order(epoch);
         std::vector<Rows> batches(samples.size() / kBatch);

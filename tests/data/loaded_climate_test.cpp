@@ -31,7 +31,7 @@ constexpr int kFileHeight = 8, kFileWidth = 12;
 constexpr std::size_t kFilePixels = kFileHeight * kFileWidth;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Of sample `number`: channel, row and column can be told from the value.
+/// The fields of sample `number`; each value encodes its channel, row and column.
 std::vector<float> fields_of(int number) {
     std::vector<float> fields(kClimateChannels * kFilePixels);
     for (std::size_t i = 0; i < fields.size(); ++i) {

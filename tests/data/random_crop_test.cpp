@@ -126,7 +126,8 @@ TEST_F(RandomCrop, FallsBackToTorchvisionsCentralCropAfterTenMisses) {
         const TrainingView view =
             draw_training_view({entry["width"], entry["height"]}, {100, 0, 0}, random);
         EXPECT_EQ(view.crop, (PixelBox{box[0], box[1], box[2], box[3]}));
-        // Ten attempts of two numbers of 64 bits, and two flips, are spent: the stream goes on.
+        // Ten attempts of two numbers of 64 bits, and two flips, are spent: the stream continues
+        // after them.
         CounterStream same(17, RandomPurpose::test);
         for (int i = 0; i < 22; ++i) same.uniform();
         EXPECT_EQ(random.next_u32(), same.next_u32());

@@ -87,7 +87,7 @@ protected:
         EXPECT_EQ(waitpid(child, &status, 0), child);
         return status;
     }
-    /// The next run goes on with what is there, and leaves nothing of the one before.
+    /// The next run continues with what is there, and leaves nothing of the one before.
     void expect_next_run() const {
         const Staged again = test::stage_at_one_rank(config_, shared_.request());
         EXPECT_TRUE(has_all(again));

@@ -67,7 +67,7 @@ struct Staged {
     std::shared_ptr<LocalStage> stage;
 };
 
-/// Of a run of one rank.
+/// The duplicator of a run of one rank.
 class LoneDuplicator {
 public:
     explicit LoneDuplicator(const config::Config& config)
@@ -89,7 +89,7 @@ inline Staged stage_at_one_rank(const config::Config& config, const StagingReque
             lone.duplicator.stage()};
 }
 
-/// What run() says when it refuses, and with which exit code.
+/// The exit code and the message of run() when it refuses.
 template <typename Run>
 std::pair<ExitCode, std::string> refused(const Run& run) {
     try {

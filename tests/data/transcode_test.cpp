@@ -224,7 +224,7 @@ TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
     RawClimateFile raw;
     raw.values.assign(2 * kOne, 16000);
     std::fill_n(raw.values.begin(), kOne, kMissingValue);
-    add_file("a.h5", raw);  // whose first sample would say it
+    add_file("a.h5", raw);  // whose first sample would show it
     raw.values.assign(2 * kOne, 16000);
     add_file("b.h5", raw);
     options_.skip_bad_samples = true;
@@ -234,7 +234,7 @@ TEST_F(Transcode, ChannelsAreThoseOfTheFilesThatSayWhichTheyAre) {
 
 TEST_F(Transcode, NamesThatNoIndexHoldsAreRefusedAtOnce) {
     for (const char* name : {".a.h5", "\xff.h5"}) {
-        options_.files = {folder_.path() / name};  // which nobody looks for
+        options_.files = {folder_.path() / name};  // which no listing includes
         EXPECT_THAT(refusal(ExitCode::data), HasSubstr("name"));
     }
 }

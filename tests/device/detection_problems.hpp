@@ -11,7 +11,7 @@
 /// Random problems of detection. Boxes have whole corners, and scores many equals.
 namespace hpcai::device {
 
-/// Of an image of 64 x 96 pixels, five levels with three anchors a cell.
+/// Anchors of an image of 64 x 96 pixels: five levels with three anchors a cell.
 inline ops::Anchors small_anchors() {
     ops::Anchors anchors{.image_height = 64, .image_width = 96};
     for (std::int64_t level = 0; level < 5; ++level) {

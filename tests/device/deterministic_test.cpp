@@ -13,7 +13,7 @@
 #include "support/optimizer_steps.hpp"
 
 /// The reference of a deterministic engine with several threads is itself with one; that its
-/// numbers are right, the other tests say, which run on deterministic rows, too.
+/// numbers are right is shown by the other tests, which run on deterministic rows, too.
 namespace hpcai::device {
 namespace {
 

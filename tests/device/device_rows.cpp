@@ -7,7 +7,7 @@
 
 namespace hpcai::device {
 
-/// Those of the CPU engine, or with HPCAI500_TEST_DEVICE=cuda those of this machine's first GPU.
+/// Rows of the CPU engine, or with HPCAI500_TEST_DEVICE=cuda those of this machine's first GPU.
 std::vector<DeviceRow> device_rows() {
     const char* wanted = std::getenv("HPCAI500_TEST_DEVICE");
     if (wanted == nullptr || std::string_view(wanted) != "cuda") return cpu_rows();

@@ -42,7 +42,7 @@ struct DeviceRow {
     bool int8 = false;  // likewise
     RoundingKey rounding{};
     StepScalars step{};
-    /// Of one that gives the same bits again, where that is another than make() gives.
+    /// Makes a device that repeats its bits, where make() gives another.
     std::function<std::unique_ptr<Device>()> make_repeatable = make;
 };
 
@@ -75,7 +75,7 @@ inline std::vector<DeviceRow> cpu_rows() {
     return rows;
 }
 
-/// Every precision of a GPU; `make` is told whether the device is to be deterministic. cuDNN gives
+/// Every precision of a GPU; `make` takes whether the device is to be deterministic. cuDNN gives
 /// gradients of filters in the type of the images only, and a factor that lost 13 bits is wrong by
 /// up to 2^-11.
 inline std::vector<DeviceRow> cuda_rows(

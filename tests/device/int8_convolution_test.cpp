@@ -356,7 +356,7 @@ TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
           {.input = {2, 96, 96, 256}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
-// Of five large samples, one thread takes one at a time, two take two and three three.
+// One thread takes five large samples one at a time, two threads take two and three take three.
 TEST(Int8Convolutions, EqualIntegerSumsWhereSamplesAreTakenInParts) {
     const std::vector<DeviceRow> rows = int8_rows();
     if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";

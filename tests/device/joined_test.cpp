@@ -19,7 +19,7 @@ protected:
         expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
     }
     /// What a half type rounds on its way: scale and shift, the image that they make, the gradient
-    /// behind the norm. Sums of these round less, but not as little as sums of fp32 numbers.
+    /// after the norm. Sums of these round less, but not as little as sums of fp32 numbers.
     static Tolerance rounded(const Tolerance& once) {
         const double all = 4 * once.stored;
         return {all, all, all};
@@ -33,7 +33,7 @@ protected:
         return problem;
     }
 
-    /// Behind an image with some mean, from its sums and without.
+    /// A norm after an image with some mean, from its sums and without.
     naive::Problem norm_convolution(ops::Convolution op, double mean, bool from_sums) {
         op.sums = true;
         const ops::BatchNorm norm{.input = op.input, .relu = true, .from_sums = from_sums};
@@ -112,7 +112,7 @@ TEST_P(Joined, OperationsAreRefusedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
     const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };
-    // Of virtual batches, without sums, of other numbers of channels.
+    // It refuses virtual batches, a norm without sums and other numbers of channels.
     EXPECT_FALSE(accepts(
         ops::BatchNorm{.input = {4, 5, 4, 16}, .statistics_samples = 2, .from_sums = true}));
     EXPECT_FALSE(accepts(ops::BatchNorm{.input = {4, 5, 4, 16}}));

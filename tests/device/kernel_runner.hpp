@@ -21,7 +21,7 @@
 /// past the end of a buffer is noticed.
 namespace hpcai::device {
 
-/// Device memory full of NaNs, with a guard behind its end.
+/// Device memory full of NaNs, with a guard after its end.
 class Buffer {
 public:
     Buffer(Device& device, std::size_t bytes)
@@ -102,7 +102,7 @@ private:
     static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
     bool is_loss() const { return ops::is_loss(problem_.operation); }
-    /// Whether its losses lie beside its output.
+    /// Whether its losses are stored next to its output.
     bool has_softmax() const { return gives_softmax(problem_.operation); }
     tensor::DType output_dtype() const {
         return ops::output_dtype(problem_.operation).value_or(compute_);

@@ -4,7 +4,7 @@
 #include "device/kernel_runner.hpp"
 #include "device/random_problems.hpp"
 
-/// What feature pyramids and detectors need beside a classifier's operations.
+/// What feature pyramids and detectors need besides a classifier's operations.
 namespace hpcai::device {
 namespace {
 

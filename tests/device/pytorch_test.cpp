@@ -131,7 +131,7 @@ naive::Solution solve_in_parts(const DeviceRow& row, const naive::Problem& fused
     naive::Problem add = norm, relu = norm;
     add.operation = ops::Add{op.input};
     relu.operation = ops::Relu{op.input};
-    // The forward passes, with gradients that nobody reads.
+    // The forward passes, with gradients that are not read.
     relu.inputs = {KernelRunner(row, norm).run().output};
     if (op.add) {
         add.inputs = {relu.inputs[0], fused.inputs[1]};

@@ -10,7 +10,7 @@ namespace {
 
 class Segmentation : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// Of images of 64 x 96 pixels, the last one without boxes.
+    /// Targets of images of 64 x 96 pixels, the last one without boxes.
     naive::Problem problem_of(std::int64_t images, std::int64_t stride, std::int64_t classes) {
         const tensor::Shape cells{images, 64 / stride, 96 / stride, classes};
         naive::Problem problem;

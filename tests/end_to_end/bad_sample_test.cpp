@@ -76,7 +76,7 @@ TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
         << outcome.out;
 }
 
-/// A run of days should not be the first to say that it cannot be ranked.
+/// A user should not learn only from a run of days that it cannot be ranked.
 TEST_F(BadSample, ComesAfterTheRulesThatTheRunWillHaveBroken) {
     cut(5);
     const Outcome outcome = run_ranks(folder_.path(), 1, {"bagging.M=1", "run.level=free"});

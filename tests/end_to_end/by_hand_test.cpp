@@ -15,9 +15,9 @@
 #include "launch.hpp"
 #include "models/resnet50.hpp"
 
-/// A run of two groups whose every setting differs from the default, beside the same training put
-/// together here from the modules: which seed, bag, order, initial weights and settings each group
-/// got is seen in the bits of its model.
+/// A run of two groups whose every setting differs from the default, compared with the same
+/// training put together here from the modules: which seed, bag, order, initial weights and
+/// settings each group got is seen in the bits of its model.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -5,7 +5,7 @@
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
-/// One run of two small detectors of two ranks each on made-up weather, which every test here
+/// One run of two small detectors of two ranks each on synthetic weather, which every test here
 /// looks at.
 namespace hpcai::end_to_end {
 namespace {

@@ -26,7 +26,7 @@ protected:
         std::string predictions;
         nlohmann::json digest() const { return record["training_digest"][0]; }
     };
-    /// Of one group of `ranks`, in folder `output`.
+    /// The result of one group of `ranks`, in folder `output`.
     Result run_with(int ranks, std::vector<std::string> changes, const std::string& output) {
         changes.insert(changes.begin(), {"bagging.M=1", "bagging.P_degree=" + std::to_string(ranks),
                                          "run.deterministic=true"});

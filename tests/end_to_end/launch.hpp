@@ -13,7 +13,7 @@
 
 #include "cli/child_process.hpp"
 
-/// Starts of the program under mpirun, and what they leave behind.
+/// Starts of the program under mpirun, and the files that they leave.
 namespace hpcai::end_to_end {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs:
 device: {kind: cpu, threads: 1}
 )";
 
-/// The same layers with an eighth of the channels, for what a run does beside arithmetic. Its
+/// The same layers with an eighth of the channels, for what a run does besides arithmetic. Its
 /// gradients are in as many buckets.
 inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 1}
@@ -83,7 +83,7 @@ inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<st
     return run({folder, ranks, changes, {}, output, config});
 }
 
-/// What the program, not mpirun, says on standard error.
+/// What the program, not mpirun, prints on standard error.
 inline std::vector<std::string> messages(const Outcome& outcome) {
     std::vector<std::string> lines;
     std::istringstream in(outcome.error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_edits.hpp"
 
-/// Evaluations in the course of a training.
+/// Evaluations during training.
 namespace hpcai::end_to_end {
 namespace {
 

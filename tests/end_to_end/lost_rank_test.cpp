@@ -15,12 +15,12 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-// Of run.step_timeout_seconds, 12; a busy machine wakes the watchdog later.
+// run.step_timeout_seconds is 12; a busy machine wakes the watchdog later.
 constexpr const char* kSilence = "no step was done for (1[2-9]|[2-9][0-9]) s";
 
 constexpr int kEndless = 30000;  // epochs: neither group is to finish
 
-/// Groups of which ranks are sent signals behind their groups' first epoch: progress.json is
+/// Groups of which ranks are sent signals after their groups' first epoch: progress.json is
 /// written every two seconds, in which a fast machine has trained.
 class LostRank : public testing::Test {
 protected:
@@ -67,7 +67,7 @@ protected:
              fmt::format("training.batch_size={}", 4 * groups.ranks_of_each),
              fmt::format("workload.epochs={}", epochs_), "run.group_patience_seconds=300"},
             options};
-        // Else nobody's time is to be over, how busy the machine may be.
+        // Otherwise no timeout may expire, however busy the machine is.
         if (hangs) launch.changes.emplace_back("run.step_timeout_seconds=12");
         launch.program = (folder_ / "mortal.sh").string();
         return run(launch);
@@ -75,7 +75,7 @@ protected:
 
     Outcome status() { return cli::run_in(folder_.path(), {"status", "result"}); }
 
-    /// Whether the rank that got the signal does, soon behind the end of mpirun. Who takes the exit
+    /// Whether the rank that got the signal does, soon after the end of mpirun. Who takes the exit
     /// code of an orphan, and when, is not the program's.
     bool goes_away(int world_rank) {
         const std::string wait = fmt::format(
@@ -182,7 +182,7 @@ TEST_F(LostRank, ThatHangsAndLedTheOnlyGroupEndsTheJob) {
     EXPECT_TRUE(goes_away(0));
 }
 
-/// The rank that speaks for the one that led its group says so in its files, too.
+/// The acting leader of a group is named in the group's files, too.
 TEST_F(LostRank, ThatLedItsGroupDoesNotKeepTheOthersFromAStop) {
     epochs_ = kEndless;
     const Outcome run = run_groups({2, 2}, {{"KILL", 2}, {"USR1", 0}}, {"--enable-recovery"});
@@ -197,7 +197,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     epochs_ = kEndless;
     const Outcome run =
         run_groups({3, 1}, {{"KILL", 1}, {"USR1", 0}, {"USR1", 2}}, {"--enable-recovery"});
-    EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // where the dead one goes on
+    EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // where the dead one resumes
     // Nor do they wait for it at the end of MPI.
     EXPECT_THAT(run.error, HasSubstr("MPI_Finalize did not return within 6 s"));
     EXPECT_THAT(run.error, Not(HasSubstr("within 60 s")));
@@ -217,7 +217,7 @@ TEST_F(LostRank, BesideOneThatSigtermHasEndedIsTakenForACrash) {
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr(" failed=1 terminated=1 "));
-    // Killed ranks may hold the directory's lock for a moment behind the end of mpirun.
+    // Killed ranks may hold the directory's lock for a moment after the end of mpirun.
     const std::string wait =
         "for i in {1..100}; do \"$HPCAI500_BINARY\" status result | "
         "grep -q '^resume: mpirun -np 4 ' && exit; sleep 0.1; done; exit 1";

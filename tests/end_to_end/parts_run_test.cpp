@@ -6,8 +6,8 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Groups whose layers are in two parts, of stages and of replicas, beside groups of whole models
-/// with the same micro-batches or statistics.
+/// Groups whose layers are in two parts, of stages and of replicas, compared with groups of whole
+/// models with the same micro-batches or statistics.
 namespace hpcai::end_to_end {
 namespace {
 

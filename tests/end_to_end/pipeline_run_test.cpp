@@ -8,8 +8,8 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Two groups whose models are in two stages, one on each rank, beside two groups of one rank with
-/// the same micro-batches.
+/// Two groups whose models are in two stages, one on each rank, compared with two groups of one
+/// rank with the same micro-batches.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -46,7 +46,7 @@ protected:
 
 storage::TemporaryFolder* PipelineRun::folder_ = nullptr;
 
-/// Of a run in stages and of one without.
+/// Texts of a run in stages and of one without.
 struct StagedPair {
     std::string staged, whole;
     int groups;

@@ -4,8 +4,8 @@
 
 #include "launch.hpp"
 
-/// Complete runs whose BatchNorm statistics are those of several ranks, beside one rank that has
-/// the whole batch.
+/// Complete runs whose BatchNorm statistics are those of several ranks, compared with one rank that
+/// has the whole batch.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "launch.hpp"
 
-/// Wrong input under mpirun: mpirun's exit code, one clear message, nothing left behind.
+/// Wrong input under mpirun: mpirun's exit code, one clear message, no files left.
 namespace hpcai::end_to_end {
 namespace {
 

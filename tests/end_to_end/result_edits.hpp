@@ -15,10 +15,10 @@
 
 #include "launch.hpp"
 
-/// Changes of a result directory that somebody might try.
+/// Changes of a result directory that a cheater might try.
 namespace hpcai::end_to_end {
 
-/// The record in `result`, unless somebody has made it unreadable.
+/// The record in `result`, unless an edit has made it unreadable.
 inline std::optional<RunRecord> record_of(const fs::path& result) {
     try {
         return records::from_json<RunRecord>(text_of(result / "result.json"), "result.json");
@@ -32,7 +32,7 @@ inline void put(const fs::path& path, const std::string& content) {
     write(path, content);
 }
 
-/// Does what somebody would who knows the program: the summary, its digest in the record, page and
+/// Does what a cheater would who knows the program: the summary, its digest in the record, page and
 /// logs (unless one of them is `changed`) and the manifest fit what was changed.
 inline void reseal(const fs::path& result, const std::string& changed) {
     const auto record = record_of(result);
@@ -69,7 +69,7 @@ public:
         end_to_end::put(path() / file, content);
     }
 
-    /// The first digit behind `mark` becomes another.
+    /// Replaces the first digit after `mark`.
     void change_digit(const std::string& file, const std::string& mark) const {
         std::string content = text(file);
         const std::size_t from = content.find(mark);
@@ -113,13 +113,13 @@ private:
 
 struct Edit {
     std::string name;
-    std::string file;     // that is changed, which the manifest tells
-    std::string finding;  // what both tools say first of it once the result is sealed again
+    std::string file;     // that is changed, as the manifest shows
+    std::string finding;  // both tools' first finding after the result is sealed again
     std::function<void(const ResultCopy&)> apply;
     std::string at = {};  // the file that `finding` is about, where it is another
     bool is_told_by_script = true;
 
-    /// Without a finding only another manifest tells.
+    /// Without a finding only another manifest shows the edit.
     bool is_hidden() const { return finding.empty() && at.empty(); }
 };
 

@@ -13,7 +13,7 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Runs that stop at a checkpoint, or die, and are taken up again by other programs.
+/// Runs that stop at a checkpoint, or die, and are resumed by other programs.
 namespace hpcai::end_to_end {
 
 // The first look at the clock finds it over: each program takes one step.

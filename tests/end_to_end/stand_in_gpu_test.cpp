@@ -15,8 +15,8 @@
 namespace hpcai::end_to_end {
 namespace {
 
-/// Of numbers near 0.25, after three steps, in which a ReLU may switch at its kink: on some CPUs
-/// one does, which makes 1e-4.
+/// Tolerance of numbers near 0.25, after three steps, in which a ReLU may switch at its kink: on
+/// some CPUs one does, which makes 1e-4.
 constexpr double kTolerance = 1e-3;
 
 class StandInGpu : public testing::Test {

@@ -6,7 +6,7 @@
 
 #include "launch.hpp"
 
-/// Where the time goes: a complete run of two groups of two ranks on made-up pictures.
+/// Where the time goes: a complete run of two groups of two ranks on synthetic pictures.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -84,7 +84,7 @@ TEST_F(StepTimes, HavePhasesThatAddUpToTheStep) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const double begin = i == 0 ? 0 : all[i - 1].end_seconds;
             const double seconds = all[i].end_seconds - begin;
-            const bool begins_epoch = i % 4 == 0;  // behind a pause
+            const bool begins_epoch = i % 4 == 0;  // after a pause
             if (!begins_epoch) {
                 EXPECT_NEAR(sum_of(all[i].phases), seconds, kSecondsTolerance) << i;
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weather_edits.hpp"
 
-/// Results that somebody has changed: `hpcai500 verify` and scripts/verify_result agree on each.
+/// Results that were changed by hand: `hpcai500 verify` and scripts/verify_result agree on each.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -72,7 +72,7 @@ void put_header(const ResultCopy& copy, const std::string& file, const std::stri
                        content.substr(content.size() - std::size_t{4} * 12));
 }
 
-/// Of labels.npy, as a test set from which somebody has taken those that are wrong.
+/// Removes a label of labels.npy, as if a sample that was predicted wrongly were taken out.
 void leave_out_a_label(const ResultCopy& copy) {
     std::string content = copy.text("evaluation/labels.npy");
     content.replace(content.size() - 4, 4, 4, '\xff');

@@ -184,8 +184,8 @@ OutOfBagQuality out_of_bag(const std::vector<Bag>& bags, const std::vector<std::
 }
 
 TEST(OutOfBagVote, AsksOnlyTheMembersThatDidNotTrainOnASample) {
-    // Sample 0: member 0 says 0. Sample 1: the mean (1.1, 1.9) / 3 says 1. Sample 2: in every bag.
-    // Sample 3: member 1 says 1. Sample 4: NaN, wrong.
+    // Sample 0: member 0 predicts 0. Sample 1: the mean (1.1, 1.9) / 3 gives 1. Sample 2: in every
+    // bag. Sample 3: member 1 predicts 1. Sample 4: NaN, wrong.
     for (const std::int64_t chunk_rows : {1, 2, 3, 100}) {
         EXPECT_EQ(out_of_bag(kBags, {0, 1, 0, 1, 1}, chunk_rows),
                   (OutOfBagQuality{{3, 3, 4}, 5, 4}));

@@ -10,7 +10,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// Rows of three classes that say `classes`.
+/// Rows of three classes that predict `classes`.
 std::vector<float> saying(const std::vector<int>& classes) {
     std::vector<float> scores;
     for (const int one : classes) {

@@ -160,7 +160,8 @@ void run(const Input& input, unsigned timeout_seconds) {
     ::alarm(0);
 }
 
-/// Whether it was refused, in every way in which the target reads it, just when its name says so.
+/// Whether it was refused, in every way in which the target reads it, exactly if its name begins
+/// with `refused`.
 bool is_as_named(const std::string& path) {
     const hpcai::fuzz::Readings& readings = hpcai::fuzz::readings();
     const bool refused = readings.made > 0 && readings.refused == readings.made;
@@ -172,7 +173,7 @@ bool is_as_named(const std::string& path) {
 
 void set_handlers() {
     __sanitizer_set_death_callback(keep_artifact);
-    // Failed expectations and exceptions that nobody caught; the sanitizer handles other signals.
+    // Failed expectations and uncaught exceptions; the sanitizer handles other signals.
     std::signal(SIGABRT, [](int) {
         keep_artifact();
         ::_exit(1);

@@ -26,7 +26,7 @@ struct Readings {
     std::string refusal = {};  // the last one
 };
 
-/// Of the input that runs or has run; a target has one thread.
+/// The readings of the input that runs or has run; a target has one thread.
 Readings& readings();
 
 /// Runs `read`. A refusal of the input is a legal outcome; an Error(internal), by which the program

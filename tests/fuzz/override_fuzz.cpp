@@ -8,7 +8,7 @@
 using namespace hpcai;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // Each line is what stands behind a --set.
+    // Each line is the value of a --set.
     std::vector<std::string> overrides;
     std::string_view rest = fuzz::text_of(data, size);
     while (!rest.empty()) {

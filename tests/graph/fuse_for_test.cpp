@@ -36,7 +36,7 @@ Graph fused(const Graph& graph, const Accepts& accepts = everything,
     return fuse_for(graph, accepts, options);
 }
 
-/// A graph up to a convolution's output, to go on from.
+/// A graph up to a convolution's output, to extend in a test.
 struct Start : GraphMaker {
     ValueId x = convolution("conv", images({4, 4, 4, 3}), 8);
 };
@@ -209,7 +209,7 @@ TEST(FuseFor, DoesOnlyWhatIsAccepted) {
     EXPECT_EQ(counts["batch_norm"], 2);
     EXPECT_EQ(counts["batch_norm_add_relu"], 4);
 
-    // One layer falls back by itself; its norm reads the image as before.
+    // One layer alone falls back; its norm reads the image as before.
     counts = without([](const auto& op) {
         const auto* convolution = std::get_if<ops::Convolution>(&op);
         return convolution != nullptr && convolution->input[3] == 3;

@@ -15,7 +15,7 @@ std::map<std::string, int> census(const Graph& graph) {
     return counts;
 }
 
-/// A graph up to a convolution's output, to go on from.
+/// A graph up to a convolution's output, to extend in a test.
 struct NormStart : GraphMaker {
     ValueId x = convolution("conv", images({2, 4, 4, 3}), 8);
 };

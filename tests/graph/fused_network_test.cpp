@@ -58,7 +58,7 @@ std::vector<double> row_of(const naive::NetworkResult& step) {
     return row;
 }
 
-/// Roundings of half types open and close ReLUs, and what is behind them follows: two networks that
+/// Roundings of half types open and close ReLUs, and later layers follow: two networks that
 /// round differently lie as far apart as either from the truth. So the truth is asked.
 TEST_P(FusedNetwork, IsAsNearToTheTruthAsTheUnfusedOne) {
     const Graph graph = small_resnet();

@@ -284,7 +284,7 @@ public:
         }
     }
 
-    /// Of all parameters, and behind them the running statistics, in the model's order.
+    /// All parameters and then the running statistics, in the model's order.
     std::vector<std::vector<float>> results(std::size_t parameters, std::size_t statistics) {
         std::vector<std::vector<float>> all(parameters + 2 * statistics);
         for (std::size_t stage = 0; stage < stages_.size(); ++stage) {

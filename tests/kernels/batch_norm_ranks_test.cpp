@@ -51,7 +51,7 @@ struct Step {
         auto* const first = statistics.as<float>();
         return {first, first + rank.channels, first + 2 * rank.channels, first + 3 * rank.channels};
     }
-    /// Of the pixels from `pixel` on.
+    /// Arguments for the pixels from `pixel` on.
     BatchNormGradientArguments gradient_of(std::int64_t pixel) {
         return {.x = at(x, pixel),
                 .dy0 = at(dy, pixel),

@@ -16,7 +16,7 @@ const std::vector<BiasShape> kShapes{
     {DType::f32, 37, 21, 21},  {DType::f32, 64, 21, 21},    {DType::f32, 11, 600, 600},
     {DType::f32, 30001, 3, 4}, {DType::f32, 40000, 12, 12}, {DType::f32, 3000, 256, 256}};
 
-/// Of fp32 sums over so many numbers near 1, which cancel.
+/// Tolerance of fp32 sums over so many numbers near 1, which cancel.
 double sum_tolerance(std::int64_t pixels) {
     return 1e-5 + 1e-6 * std::sqrt(static_cast<double>(pixels));
 }

@@ -30,8 +30,8 @@ inline double tolerance_of(DType dtype) {
     return dtype == DType::f32 ? 1e-6 : dtype == DType::f16 ? 6e-4 : 5e-3;
 }
 
-/// `count` numbers at a multiple of 64 bytes, all ones of bits at first, and a fence behind them
-/// that nobody may touch.
+/// `count` numbers at a multiple of 64 bytes, all ones of bits at first, and a fence after them
+/// that must not be written.
 class Buffer {
 public:
     Buffer(DType dtype, std::int64_t count)
@@ -128,7 +128,7 @@ private:
     CounterStream stream_;
 };
 
-/// The same numbers, NaN being the same as NaN, and nothing written behind them.
+/// The same numbers, NaN being the same as NaN, and nothing written after them.
 inline testing::AssertionResult same(const Buffer& got, const Buffer& expected) {
     if (!got.fence_stands()) return testing::AssertionFailure() << "written beyond the end";
     if (got.count() != expected.count()) return testing::AssertionFailure() << "another size";

@@ -18,7 +18,7 @@ const std::vector<std::array<std::int64_t, 5>> kGroupShapes{
     {3, 10, 21, 21, 7},  {2, 9, 16, 16, 16},  {2, 20, 3, 4, 3},   {2, 20, 3, 4, 1},
     {1, 5, 600, 600, 2}, {2, 3000, 32, 32, 4}};
 
-/// Of fp32 sums over so many numbers near 1, which cancel.
+/// Tolerance of fp32 sums over so many numbers near 1, which cancel.
 double sum_tolerance(const BatchNormShape& spans) {
     return 1e-5 + 1e-6 * std::sqrt(static_cast<double>(spans.spans * spans.pixels));
 }

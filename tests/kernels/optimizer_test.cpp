@@ -32,7 +32,7 @@ struct State {
         }
     }
 
-    /// With copies of all ranges but the second, a shift behind where they would lie.
+    /// With copies of all ranges but the second, at an offset from their usual place.
     UpdateArguments arguments(const std::vector<UpdateRange>& stepped) {
         ranges = stepped;
         for (std::size_t i = 0; i < ranges.size(); ++i) {

@@ -55,7 +55,7 @@ TEST_P(UpsampleAddKernels, GradientsAreTheReferencesForAnyRatio) {
             reference::upsample_add_gradient(
                 shape, {dy0.data(), second, expected_dx.data(), expected_dz.data()}, nullptr);
             EXPECT_TRUE(same(dx, expected_dx)) << shape.coarse_height << " " << shape.channels;
-            // Of up to 48 terms, summed in fp32.
+            // Each sum has up to 48 terms in fp32.
             EXPECT_TRUE(near(dz, expected_dz, tolerance_of(GetParam()) + 4e-6))
                 << shape.coarse_height << " " << shape.channels;
         }

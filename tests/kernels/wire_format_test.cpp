@@ -39,7 +39,7 @@ std::span<float> floats(Buffer& values) {
 
 class WireKernels : public testing::TestWithParam<WireFormat> {
 protected:
-    /// Bytes in whole numbers, with a fence behind them.
+    /// Bytes in whole numbers, with a fence after them.
     static Buffer wire_for(std::int64_t count) {
         return {DType::u8, static_cast<std::int64_t>(
                                comm::wire_bytes(GetParam(), static_cast<std::size_t>(count)))};

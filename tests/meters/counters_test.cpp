@@ -10,7 +10,7 @@ constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 
-/// Nobody, where the tests run as root, whom permissions do not stop.
+/// An unprivileged user where the tests run as root, whom permissions do not stop.
 class AsNobody {
 public:
     AsNobody() { EXPECT_TRUE(geteuid() != 0 || seteuid(65534) == 0); }

@@ -68,7 +68,7 @@ inline std::vector<std::string> names_of(const std::vector<Counter>& counters) {
     return names;
 }
 
-/// What `read` says when it throws.
+/// The message of `read` when it throws.
 template <typename Read>
 std::string message_of(const Read& read) {
     try {

@@ -42,7 +42,7 @@ TEST_F(HealthOfAGpu, IsGoodWhereTheDriverTellsOfNothing) {
 }
 
 TEST_F(HealthOfAGpu, NamesWhatSlowedItAndInWhichShareOfTheLooks) {
-    nvml_->clock_event_reasons = 0x01 | 0x02 | 0x10 | 0x100;  // idle, and what somebody has set
+    nvml_->clock_event_reasons = 0x01 | 0x02 | 0x10 | 0x100;  // idle, and user settings
     GpuHealthLog log(library_, "GPU-1");
     log.look();
     nvml_->clock_event_reasons = 0x40 | 0x08 | 0x10;

@@ -28,7 +28,7 @@ protected:
         observer_.before(step);
         seconds_ += seconds;
         observer_.after(step);
-        seconds_ += 1000;  // between the kernels; nobody's time
+        seconds_ += 1000;  // between the kernels; no kernel's time
     }
 
     static void expect(const OperationTime& time, const std::string& name, Pass pass,

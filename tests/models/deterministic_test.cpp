@@ -27,7 +27,7 @@ Graph tiny_resnet() {
                                       .blocks = {1, 1, 1, 1}}));
 }
 
-/// All numbers that two steps leave behind: probabilities, gradients, parameters, momentum and
+/// All numbers after two steps: probabilities, gradients, parameters, momentum and
 /// running statistics.
 std::vector<float> train(const RunnerOptions& options) {
     const Graph graph = tiny_resnet();

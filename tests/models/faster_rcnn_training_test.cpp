@@ -41,7 +41,7 @@ FasterRcnn tiny(Norm norm) {
     return options;
 }
 
-/// Bright rectangles on a dark ground, whose channel says which class they are of.
+/// Bright rectangles on a dark ground, whose channel shows their class.
 struct Scene {
     std::vector<float> images, boxes;
     std::vector<std::int32_t> keys;

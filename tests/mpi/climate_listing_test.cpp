@@ -48,7 +48,7 @@ protected:
         writer.write(0, std::vector<float>(kClimateChannels * 8 * 12, 60.0F), {});
         writer.finish();
     }
-    /// Of as many bytes, with another SHA-256.
+    /// Replaces a file by one of as many bytes with another SHA-256.
     static void change(int file) {
         const fs::path path = name_of(file);
         const auto bytes = fs::file_size(path);

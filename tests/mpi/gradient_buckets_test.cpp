@@ -55,7 +55,7 @@ protected:
         buckets.finish();
     }
 
-    /// Of the gradients of `step`, which it writes again.
+    /// The sum of the gradients of `step`, which it writes again.
     std::vector<float> naive_sum(int step) {
         for (std::size_t parameter = 0; parameter < ranges_.size(); ++parameter) {
             write_gradient(parameter, step);
@@ -122,7 +122,7 @@ TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
 
 TEST_P(BucketsOverMpi, AStepThatMissesAGradientIsRefused) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
-    // The first parameter closes the last bucket, so nobody waits for its sum.
+    // The first parameter closes the last bucket, so no layer waits for its sum.
     for (std::size_t parameter = ranges_.size(); parameter-- > 1;) {
         write_gradient(parameter, 0);
         buckets.ready(parameter);

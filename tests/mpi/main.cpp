@@ -22,7 +22,7 @@ namespace {
 
 World* the_world = nullptr;
 
-/// What ranks other than 0 say: nothing but their failures.
+/// The output of ranks other than 0: nothing but their failures.
 class FailurePrinter final : public testing::EmptyTestEventListener {
 public:
     explicit FailurePrinter(int rank) : rank_(rank) {}
@@ -31,7 +31,7 @@ public:
         name_ = fmt::format("{}.{}", test.test_suite_name(), test.name());
     }
 
-    // Called under a lock of GoogleTest's: asking it for the current test would wait for ever.
+    // Called under a lock of GoogleTest's: asking it for the current test would deadlock.
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;
         fmt::print(stderr, "rank {}, {}: {}:{}: {}\n", rank_, name_,
@@ -44,7 +44,7 @@ private:
     std::string name_;  // of the test that runs
 };
 
-/// A test that fails on some ranks fails on all of them, so that rank 0's result file tells of it.
+/// A test that fails on some ranks fails on all of them, so that rank 0's result file includes it.
 class SharedFailures final : public testing::EmptyTestEventListener {
 public:
     explicit SharedFailures(comm::Communicator& everyone) : everyone_(everyone) {}
@@ -76,7 +76,8 @@ void listen(int rank, comm::Communicator& everyone) {
                         "{} --bind-to none -n {} ",
                         mpirun == nullptr ? "mpirun" : mpirun, everyone.size()));
     }
-    listeners.Append(new SharedFailures(everyone));  // the last hears of a test's end first
+    listeners.Append(
+        new SharedFailures(everyone));  // the last listener is called first at a test's end
 }
 
 int run_tests(comm::MpiWorld& mpi) {
@@ -114,7 +115,7 @@ void print_ballot(const comm::AgreedMembers& agreed, double sum_of_world_ranks) 
     std::fflush(stdout);
 }
 
-/// Not a test by itself: tests/comm/rank_death_test.cpp starts it and reads what it prints. Pairs
+/// Not a separate test: tests/comm/rank_death_test.cpp starts it and reads what it prints. Pairs
 /// of ranks are groups, even ranks lead; `victim` dies without a word, the other groups vote.
 void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
     const int group_number = mpi.rank() / 2;

@@ -39,7 +39,7 @@ struct Shape {
     bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
     std::function<void()> before_statistics = {};
     int parts = 1;
-    // Of a micro-batch whose statistics are those of so many samples.
+    // Makes the graph of a micro-batch whose statistics are those of so many samples.
     std::function<graph::Graph(std::int64_t, std::int64_t)> graph = small_graph;
 };
 
@@ -124,7 +124,7 @@ public:
             *device, store, group);
     }
 
-    /// Of this rank's replica.
+    /// The source of this rank's replica.
     ToySource source() const {
         const int rows = layout.rows(kBatch) * layout.micro_batches;
         ToySource source(rows, kSteps);
@@ -153,7 +153,7 @@ public:
         return result;
     }
 
-    /// Its ranks are those beside this one.
+    /// Connects the neighbouring ranks that have the other parts.
     void connect_parts() {
         const int first = group_.rank() / layout.parts * layout.parts;
         std::vector<int> ranks(static_cast<std::size_t>(layout.parts));
@@ -184,7 +184,7 @@ inline Trained train(comm::Communicator& group, const Shape& shape) {
     return PipelinedModel(group, shape).train();
 }
 
-/// Of one rank; the product's gradient accumulation.
+/// Training on one rank with the product's gradient accumulation.
 inline Trained train_alone(Shape shape, int data_degree = 1) {
     const auto self = comm::make_self_communicator();
     shape.stages = shape.parts = 1;
@@ -225,7 +225,7 @@ inline std::vector<int> stage_counts() {
     return counts;
 }
 
-/// Of the first `ranks`, of the next, and so on.
+/// Communicators of the first `ranks`, of the next, and so on.
 inline std::unique_ptr<comm::Communicator> split_in_runs(int ranks) {
     comm::Communicator& everyone = mpi_tests::world().everyone;
     return everyone.split(everyone.rank() / ranks, everyone.rank());

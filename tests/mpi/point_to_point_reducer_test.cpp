@@ -220,7 +220,7 @@ TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
     EXPECT_EQ(got.out_of_node, 2 * want.out_of_node);
 }
 
-/// Gives up before its nth message, whichever phase that is in.
+/// Throws before its nth message, whichever phase that is in.
 class FailingGroup final : public Communicator {
 public:
     FailingGroup(Communicator& group, int messages) : group_(group), left_(messages) {}

@@ -58,11 +58,11 @@ Audited train(int audit_steps, int victim, const Fault& fault,
         result.divergence = error.divergence();
     }
     result.passed = model.trainer->audit().passed();
-    world().everyone.barrier();  // nobody waits elsewhere
+    world().everyone.barrier();  // no rank waits elsewhere
     return result;
 }
 
-/// `victim` where a majority can tell, else all.
+/// `victim` where a majority can identify it, else all.
 std::vector<int> named(int victim) {
     std::vector<int> ranks{victim};
     if (world().everyone.size() == 2) ranks = {0, 1};
@@ -106,7 +106,7 @@ TEST_F(ReplicaAuditOverMpi, IsMadeBeforeACheckpointWhetherItIsDueOrNot) {
     EXPECT_EQ(model.trainer->audit().passed(), 1);
     if (group->rank() == 0) flip_lowest_bit(model.store.parameters()[17]);
     EXPECT_THROW(model.trainer->examine(), ReplicaDivergence);
-    world().everyone.barrier();  // nobody waits elsewhere
+    world().everyone.barrier();  // no rank waits elsewhere
 }
 
 TEST_F(ReplicaAuditOverMpi, NamesTheRankOfASingleWrongBitAfterTheSameStepOnAllRanks) {

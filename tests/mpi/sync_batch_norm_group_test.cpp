@@ -17,7 +17,7 @@ namespace {
 
 using mpi_tests::world;
 
-/// Of two ranks a node.
+/// The nodes of ranks, two ranks a node.
 std::vector<int> nodes_of(const Communicator& group) {
     std::vector<int> nodes;
     for (int rank = 0; rank < group.size(); ++rank) nodes.push_back(rank / 2);

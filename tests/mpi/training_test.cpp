@@ -169,7 +169,7 @@ TEST(TrainingOverMpi, ARankWhoseDataFailStopsAllRanksAfterTheSameStep) {
             EXPECT_EQ(error.what(), fmt::format("{}.jpg: is cut", failing_rank));
         }
         EXPECT_EQ(steps, 2);
-        world().everyone.barrier();  // nobody waits elsewhere
+        world().everyone.barrier();  // no rank waits elsewhere
     }
 }
 

@@ -84,7 +84,7 @@ protected:
         reducer.end_step();
         return values.read();
     }
-    /// Of values that the reducer is prepared for.
+    /// Memory of values that the reducer is prepared for.
     Array<float> memory(GradientReducer& reducer, std::size_t count = kCount) const {
         Array<float> values(*gpu_, std::vector<float>(count));
         reducer.prepare(values.span());
@@ -176,7 +176,7 @@ TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
 }
 
 /// The sums of two buckets in a step: those of step 0, of one that is left out as the second bucket
-/// is not finite or as it is said, and of steps 2 and 3, which a fresh reducer makes alike.
+/// is not finite or as the test requires, and of steps 2 and 3, which a fresh reducer makes alike.
 TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
     for (const bool is_recorded : {false, true}) {
         for (const bool is_finite : {false, true}) {

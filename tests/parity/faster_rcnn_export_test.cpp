@@ -15,7 +15,7 @@
 #include "faster_rcnn_model.hpp"
 #include "support/reference_json.hpp"
 
-/// The benchmark's detector beside torchvision's: state, anchors, exported weights, FLOPs.
+/// The benchmark's detector compared with torchvision's: state, anchors, exported weights, FLOPs.
 namespace hpcai::parity {
 namespace {
 

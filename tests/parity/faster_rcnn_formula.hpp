@@ -13,13 +13,13 @@
 #include "formula.hpp"
 
 /// Weights and images of a detector as formulas of integer hashes, to the same bits as in
-/// scripts/reference/faster_rcnn_cases.py, which says what they are for.
+/// scripts/reference/faster_rcnn_cases.py, which documents their purpose.
 namespace hpcai::parity {
 
 inline constexpr std::int64_t kDetectorChannels = 16;
 inline constexpr int kDetectorShift = 10;
 
-/// Of parameters that no normalization follows.
+/// Formula of parameters that no normalization follows.
 struct HeadFormula {
     std::string_view part;   // of their names
     double spread = 0;       // of the weights, over the inputs of an element

@@ -176,7 +176,7 @@ public:
         const auto values = reference.read(name);
         return {values.begin(), values.end()};
     }
-    /// Of parameter `id`, in torchvision's order.
+    /// The gradient of parameter `id`, in torchvision's order.
     std::vector<double> gradient(std::span<const float> flat, std::size_t id) const {
         const graph::Range range = store.ranges()[id];
         const DetectorOrder order(graph.parameters()[id]);

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 /// Weights, pictures and labels as formulas of integer hashes, to the same bits as in
-/// scripts/reference/resnet50_cases.py, which says what they are for.
+/// scripts/reference/resnet50_cases.py, which documents their purpose.
 namespace hpcai::parity {
 
 inline constexpr std::int64_t kBatch = 8;

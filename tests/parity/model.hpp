@@ -52,11 +52,11 @@ struct Variant {
 
     /// "v1.5": for people.
     std::string title() const { return version == "v1" ? "v1" : "v1.5"; }
-    /// Of the file with the references.
+    /// The stem of the file with the references.
     std::string stem() const {
         return "resnet50_" + std::string(version) + "_" + std::string(name_of(kind));
     }
-    /// Of a test.
+    /// The name of a test.
     std::string name() const {
         return std::string(version) + "_" + std::string(name_of(kind)) + "_" + row.name +
                (fused ? "" : "_unfused");

@@ -31,7 +31,7 @@ public:
     Fingerprint fingerprint(const std::string& name) const { return Fingerprint(read(name)); }
 
     /// The length that the error of `role` + `parameter` goes over: its own, and for the shift of a
-    /// normalization at least that of the scale beside. The next normalization takes some shifts
+    /// normalization at least that of its scale. The next normalization takes some shifts
     /// away, so that their gradient is zero but for rounding.
     double yardstick(const std::string& role, const std::string& parameter) const {
         const double own = fingerprint(role + parameter).length();

@@ -177,7 +177,7 @@ TEST(EpochOrder, IsEachOfAllPermutationsEquallyOften) {
 }
 
 /// The definition itself: computed by another program from the contract. A difference means that
-/// results before and after cannot be compared, which CHANGELOG must say.
+/// results before and after cannot be compared, which CHANGELOG must state.
 TEST(DataSampler, StillDrawsWhatItDrewWhenItWasDefined) {
     using Counts = std::vector<std::uint16_t>;
     using Order = std::vector<std::uint32_t>;

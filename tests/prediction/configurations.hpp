@@ -9,7 +9,7 @@ namespace hpcai::prediction {
 inline constexpr double kParameters = 25'557'032;         // of the known totals in docs/METRICS.md
 inline constexpr double kTrainingFlops = 24'610'397'184;  // 3 x 8 203 465 728, v1.5, table3
 
-/// The official workload on a folder that nobody has counted, batches of 256.
+/// The official workload on a folder that was not counted, batches of 256.
 inline config::Config official() {
     config::Config config;
     config.data.kind = config::DataKind::image_folder;

@@ -82,8 +82,8 @@ TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
     EXPECT_EQ(bf16.parameters, fp32.parameters) << "masters stay fp32";
 }
 
-// Of ResNet-50's 23 454 912 filters, 9 408 are the stem's; the input gradients of 6 strided
-// convolutions, of 3 x 3 of 128, 256 and 512 channels and of the shortcuts, stay in fp32.
+// ResNet-50 has 23 454 912 filter weights, 9 408 of them the stem's; the input gradients of 6
+// strided convolutions, of 3 x 3 of 128, 256 and 512 channels and of the shortcuts, stay in fp32.
 TEST(Memory, OfWorkingCopiesIsAByteEachWhereInt8Multiplies) {
     config::Config config = small_classifier();
     const MemoryEstimate fp32 = memory_of(config);

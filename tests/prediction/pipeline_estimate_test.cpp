@@ -135,7 +135,7 @@ TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
               static_cast<double>(4 * plan.pipeline.stages[1].parameters));
     EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
     EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
-    // Beside the sum's two parts a letter from stage 0 and, as one micro-batch is in flight, one
+    // Besides the sum's two parts a message from stage 0 and, as one micro-batch is in flight, one
     // back.
     EXPECT_GE(plan.memory.exchange,
               plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);

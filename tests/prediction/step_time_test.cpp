@@ -125,7 +125,7 @@ TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
     config.device.threads = 1;
     const Estimate plan = estimate(config, measured(2));
     ASSERT_TRUE(plan.time.step_seconds.value) << plan.time.step_seconds.reason;
-    // 0.2 s do not grow with the samples; 4 micro-batches of 16 take 1.6 s each beside them.
+    // 0.2 s do not grow with the samples; 4 micro-batches of 16 take 1.6 s each in addition.
     const double whole = 0.2 + 4 * 1.6;
     EXPECT_NEAR(*plan.time.compute_seconds.value,
                 whole * plan.pipeline.largest_share / (1 - 1.0 / 5), 1e-9);

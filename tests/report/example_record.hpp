@@ -126,7 +126,7 @@ inline QualityRecord example_quality() {
     return quality;
 }
 
-/// A made-up run of two groups of two ranks; every number is invented for the tests of printers.
+/// A synthetic run of two groups of two ranks; every number is invented for the tests of printers.
 inline RunRecord example_record() {
     RunRecord record;
     record.program_version = "0.0.0-test";

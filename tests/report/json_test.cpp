@@ -30,7 +30,7 @@ std::string refusal_of(const std::string& text) {
     return {};
 }
 
-/// What from_json says when `change` was done to the example.
+/// The message of from_json after `change` was done to the example.
 std::string refusal_after(const std::function<void(json&)>& change) {
     json in = json::parse(records::to_json(example_record()));
     change(in);

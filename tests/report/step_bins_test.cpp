@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-// What is behind the plots, which the public header does not show.
+// The data of the plots, which the public header does not declare.
 #include "report/step_bins.hpp"
 
 namespace hpcai::report {

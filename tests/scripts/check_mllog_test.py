@@ -62,7 +62,7 @@ class CheckMllog(unittest.TestCase):
         return code, out.getvalue()
 
     def expect(self, words, change, resort=True):
-        """`change` of a good log is found and told in these words."""
+        """`change` of a good log is found and reported in these words."""
         events = good_log()
         change(events)
         for index, event in enumerate(events if resort else []):

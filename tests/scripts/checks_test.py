@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The checks find what they should, and only that, in small made-up trees."""
+"""The checks find what they should, and only that, in small synthetic trees."""
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/experiments/figures.py makes of made-up runs the numbers that its figures state, in charts
-that can be read, and the scripts beside it refuse wrong arguments."""
+"""scripts/experiments/figures.py makes of synthetic runs the numbers that its figures state, in charts
+that can be read, and the scripts next to it refuse wrong arguments."""
 import json
 import os
 import pathlib
@@ -129,7 +129,7 @@ class Figures(unittest.TestCase):
         self.assertIn("int8", words)
         self.assertNotIn("fp16", words)
         self.assertEqual(len(list(drawing.iter(SVG + "circle"))), 3)  # one for the legend
-        self.assertEqual(len(list(drawing.iter(SVG + "rect"))), 3)  # and one behind all
+        self.assertEqual(len(list(drawing.iter(SVG + "rect"))), 3)  # and the background
 
     def test_speed_of_a_model_stands_against_the_vote_s_quality(self):
         document, words, _ = self.draw("fig7", {"models=4": run(4, 1, [4, 4, 4]),
@@ -223,7 +223,7 @@ class UseOfShares(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    """Scripts say what is wrong before they make anything; /bin/true stands for the program."""
+    """Scripts report what is wrong before they make anything; /bin/true stands for the program."""
 
     def refused(self, script, *arguments):
         done = subprocess.run([ROOT / "scripts" / script, "--program", "/bin/true", *arguments],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The colours of report.html stand out from its paper, light and dark: text by 4.5:1, lines and areas
-by 3:1 or, where they are tints behind text, the text from them (WCAG 2.2, 1.4.3 and 1.4.11)."""
+by 3:1 or, where they are tints under text, the text from them (WCAG 2.2, 1.4.3 and 1.4.11)."""
 import pathlib
 import re
 import unittest

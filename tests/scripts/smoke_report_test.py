@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/smoke_report.py puts what a made-up smoke run left into one table and one JSON."""
+"""scripts/smoke_report.py puts the files of a synthetic smoke run into one table and one JSON."""
 import json
 import pathlib
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/verification.py finds what is wrong with a small made-up page and fills in its rows."""
+"""scripts/verification.py finds what is wrong with a small synthetic page and fills in its rows."""
 import json
 import os
 import pathlib

@@ -119,7 +119,8 @@ const NamedError& named(cudaError_t code) {
     return found == std::end(kErrors) ? kOther : *found;
 }
 
-/// Those of an H200; where ranks are said not to share it, another one for each rank of Open MPI's.
+/// Properties of an H200; where ranks are set not to share it, another one for each rank of Open
+/// MPI.
 cudaDeviceProp properties_of_h200() {
     cudaDeviceProp properties{};
     std::strcpy(properties.name, "NVIDIA H200, stood in for by the CPU");

@@ -245,7 +245,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     return call_after_all([&] { delete graph; });
 }
 
-/// Work that was launched goes on with a copy.
+/// Work that was launched continues with a copy.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     return call([&] {
         demand(stream == nullptr || stream->graph == nullptr, cudaErrorStreamCaptureUnsupported,

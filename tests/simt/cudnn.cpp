@@ -48,7 +48,7 @@ using P = ConvolutionPass;
 
 /// What a plan is good for; the engine has to find out.
 enum class Quality { refuses, wants_too_much, right, wrong, right_without_workspace };
-/// Of cuDNN, too, many in front may be barred, and the next want gigabytes.
+/// As with cuDNN, many plans in front may be barred, and the next may need gigabytes.
 constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
 constexpr std::size_t kWorkspaceBytes = 768, kTooManyBytes = (std::size_t{1} << 30) + 1;
 

@@ -14,7 +14,7 @@ namespace hpcai::simt {
 namespace {
 
 constexpr std::size_t kAlignment = 512;
-constexpr std::size_t kGuard = 512;  // behind every block
+constexpr std::size_t kGuard = 512;  // after every block
 constexpr int kGarbage = 0xff;
 constexpr std::byte kGuardByte{0xa5};
 

@@ -20,7 +20,7 @@ public:
 
     /// A block at a multiple of 512 bytes, or null when there is no room.
     void* allocate(std::size_t bytes);
-    /// False for what is no block. Throws Error(internal) when something was written behind it.
+    /// False for what is no block. Throws Error(internal) when something was written after it.
     bool free(void* block);
 
     /// Whether the bytes are within one block.

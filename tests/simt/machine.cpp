@@ -140,7 +140,7 @@ void Block::run_warp(std::size_t warp, bool backwards) {
     } while (release_warp(first, lanes));
 }
 
-/// Lanes go on once all that the mask names have come, with the same mask.
+/// Lanes continue once all that the mask names have come, with the same mask.
 bool Block::release_warp(std::size_t first, std::size_t lanes) {
     bool released = false;
     for (std::size_t lane = 0; lane < lanes; ++lane) {

@@ -6,7 +6,7 @@
 
 /// Runs CUDA kernels on the CPU, so that every kernel is tested where no GPU is. One fiber a
 /// thread; threads of a block change only at barriers and shuffles, blocks run one after the
-/// other. Divergent barriers, out-of-step shuffles and blocks that wait for ever are errors.
+/// other. Divergent barriers, out-of-step shuffles and blocks that never finish are errors.
 namespace hpcai::simt {
 
 struct Dim3 {

@@ -18,7 +18,7 @@
 #include "device_memory.hpp"
 #include "streams.hpp"
 
-/// What is behind the functions of cudart.cpp.
+/// The implementation of the functions of cudart.cpp.
 namespace hpcai::simt {
 
 using Work = std::function<void()>;
@@ -33,7 +33,7 @@ struct Refusal {
 /// asked or waited for again. Only where is_only_asked().
 struct NotYet {};
 
-/// Whether the work under way is done for somebody who asks how far its stream has come. Work that
+/// Whether the work under way is done for a query of its stream's progress. Work that
 /// is part of a recording is done in one go.
 bool is_only_asked();
 
@@ -122,7 +122,7 @@ public:
     Order next_order = Order::late;
     bool is_only_asked = false;
     std::string failure;  // of work on a stream: all later calls report it
-    std::chrono::steady_clock::duration pretended{};  // time that work is said to have taken
+    std::chrono::steady_clock::duration pretended{};  // time that work is assumed to have taken
     cudaError_t last = cudaSuccess;
     std::string last_words;  // about `last`
     std::recursive_mutex mutex;

@@ -6,16 +6,16 @@
 struct CUstream_st;
 
 /// Work on streams of the CUDA runtime that tests/simt stands in for (cudart.cpp). It is done when
-/// somebody waits for it and no sooner, so that what lacks a wait is seen to come too early.
+/// a caller waits for it and no sooner, so that what lacks a wait is seen to come too early.
 namespace hpcai::simt {
 
-/// In which order streams go about their work; both are legal.
+/// The order in which streams do their work; both are legal.
 enum class Order {
-    late,   // nothing is done before somebody waits for it
+    late,   // nothing is done before a caller waits for it
     early,  // streams but the first created do what they may as soon as it is enqueued
 };
 
-/// Of streams that are created from now on.
+/// Sets the order of streams that are created from now on.
 void set_order(Order order);
 
 /// Enqueues work that may touch device memory. Without a stream it is done at once, after that of
@@ -26,7 +26,7 @@ void enqueue(CUstream_st* stream, std::function<void()> work);
 /// Whether work enqueued there is recorded.
 bool is_captured(CUstream_st* stream);
 
-/// Lets the clock of events go on by so much, as if the work that calls this had taken it.
+/// Advances the clock of events by so much, as if the work that calls this had taken it.
 void pretend(double seconds);
 
 /// How many pieces of work are enqueued and not done.

@@ -117,7 +117,7 @@ TEST(RunBench, TimesEveryOperationOfAStepOnce) {
         in_step += one.in_step_seconds;
     }
     EXPECT_DOUBLE_EQ(report.alone_sum_seconds, alone);
-    // Of other steps than those, on a machine that may be busy.
+    // These sums are of other steps, on a machine that may be busy.
     EXPECT_LE(in_step, 3 * report.step_seconds);
     const auto convolutions = std::count_if(
         report.operations.begin(), report.operations.end(),

@@ -26,7 +26,7 @@ namespace {
 constexpr int kFirstTag = 20000;
 constexpr std::chrono::seconds kMaxWait{60};
 
-/// Behind an ncclUniqueId.
+/// What an ncclUniqueId refers to.
 struct Meeting {
     int root = 0;  // in MPI_COMM_WORLD
     int tag = 0;
@@ -112,7 +112,7 @@ private:
 
     std::vector<Message> messages_;
     std::vector<MPI_Request> requests_;
-    // MPI goes on with them while nobody may touch the device's memory.
+    // MPI transfers them while the device's memory must not be touched.
     std::unique_ptr<std::vector<std::vector<std::byte>>> letters_ =
         std::make_unique<std::vector<std::vector<std::byte>>>();
     std::chrono::steady_clock::time_point end_;
@@ -156,7 +156,7 @@ private:
     Exchange exchange_;
 };
 
-/// Makes a piece of work when its turn has come, and goes on with it until it is done; a recording
+/// Makes a piece of work when its turn has come, and continues it until it is done; a recording
 /// does so again and again.
 template <typename Make>
 void enqueue_work(cudaStream_t stream, Make make) {
@@ -228,7 +228,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
     return ncclSuccess;
 }
 
-/// The root hears where the others are, and tells all.
+/// The root gathers where the others are, and broadcasts it.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t*) {
     Meeting meeting;

@@ -7,7 +7,7 @@
 #include <thread>
 
 /// Stands in for NVIDIA's management library: GPUs whose UUIDs begin with "GPU-" and which take
-/// 250 W since the machine started, in good health, unless a test says otherwise. The variable
+/// 250 W since the machine started, in good health, unless a test changes that. The variable
 /// HPCAI500_STAND_IN_XID makes each GPU report this error of its driver, once, and
 /// HPCAI500_STAND_IN_HANGS, where it is there, lets no look at a GPU's clocks return.
 namespace {
@@ -34,7 +34,7 @@ StandInNvml state{};
 char gpu, events;
 bool has_told_xid;
 
-/// Of HPCAI500_STAND_IN_XID; 0: none.
+/// The Xid of HPCAI500_STAND_IN_XID; 0: none.
 unsigned long long xid_of_environment() {
     const char* text = std::getenv("HPCAI500_STAND_IN_XID");
     return text == nullptr || has_told_xid ? 0 : std::strtoull(text, nullptr, 10);

@@ -92,7 +92,7 @@ TEST(Safetensors, RefuseEveryBrokenRule) {
         {"{}x", 0},
         {"{\"\xff\":1}", 0},    // not UTF-8
         {"{" + good + "}", 3},  // too few bytes
-        {"{" + good + "}", 5},  // bytes that nobody describes
+        {"{" + good + "}", 5},  // bytes that no tensor describes
         {"{}", 1},
         {"{" + good + "," + good + "}", 4},            // key twice
         {"{" + good + second + "[5,9]}}", 9},          // hole

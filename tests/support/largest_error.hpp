@@ -27,7 +27,7 @@ public:
         testing::Test::RecordProperty(number_, fmt::format("{:.1e} of {:.0e}", error_, tolerance_));
     }
 
-    /// `what` tells a failure's place. An error that is no number counts as infinite.
+    /// `what` names a failure's place. An error that is no number counts as infinite.
     void add(double error, const std::string& what = "") {
         compared_ = true;
         if (std::isnan(error)) error = std::numeric_limits<double>::infinity();

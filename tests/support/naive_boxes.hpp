@@ -117,7 +117,7 @@ inline void sort_by_score(std::vector<ScoredBox>& boxes) {
     });
 }
 
-/// Those that overlap no better one by more than `most`, the best first.
+/// The boxes that overlap no better one by more than `most`, the best first.
 inline std::vector<ScoredBox> unsuppressed(std::vector<ScoredBox> boxes, double most) {
     sort_by_score(boxes);
     std::vector<ScoredBox> kept;

@@ -60,7 +60,7 @@ Rounded round_to_nearest(const Tensor& x, std::int64_t groups, const GroupOf& gr
     return rounded;
 }
 
-/// Which step of training rounds, in which of its micro-batches.
+/// The training step whose rounding is drawn, and its micro-batch.
 struct Moment {
     std::uint32_t step = 0, micro_batch = 0;
 };

@@ -50,7 +50,7 @@ struct Problem {
 struct Solution {
     Tensor output;
     Tensor sums;    // (2, K), if the output carries them
-    Tensor losses;  // (N), beside a softmax only
+    Tensor losses;  // (N), with a softmax only
     std::vector<Tensor> input_gradients;
     std::vector<Tensor> parameter_gradients;
     Tensor running_mean, running_variance;

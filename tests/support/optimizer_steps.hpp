@@ -12,7 +12,7 @@ namespace hpcai::device {
 /// Steps of an optimizer on buffers in device memory with numbers of their own.
 class OptimizerSteps {
 public:
-    /// Of all elements where `optimizer` names no ranges. `tensors.numbers` is not read.
+    /// Updates all elements where `optimizer` names no ranges. `tensors.numbers` is not read.
     OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
         : device_(device), numbers_(device.allocate(sizeof(StepScalars))) {
         if (optimizer.ranges.empty()) {

@@ -9,8 +9,8 @@
 
 namespace hpcai::device {
 
-/// The CPU engine, which says of each kernel what it was asked for. `has_int8` is what it says of
-/// itself.
+/// The CPU engine, which records each kernel that it was asked for. `has_int8` is what it reports
+/// of itself.
 class RecordingDevice final : public Device {
 public:
     explicit RecordingDevice(bool has_int8) : device_(make_cpu_device({})), has_int8_(has_int8) {}

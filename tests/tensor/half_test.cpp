@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Of the sign, exponent and fraction of a binary16 by its definition.
+/// The value of a binary16 from its sign, exponent and fraction by definition.
 double f16_by_definition(std::uint16_t half) {
     const int exponent = half >> 10 & 31;
     const double fraction = (half & 1023) / 1024.0;

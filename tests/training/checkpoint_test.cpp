@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr std::size_t kValues = 5000;
 constexpr const char* kConfigDigest = "1f2e";
 
-/// Every value tells the step.
+/// Every value encodes the step.
 Checkpoint checkpoint_of(std::int64_t step) {
     Checkpoint checkpoint;
     checkpoint.step = step;
@@ -160,7 +160,7 @@ TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
         overwrite(file(2), sound);
         overwrite(file(2, ".done"), marker);
         ASSERT_TRUE(found && is_whole(*found)) << damage;
-        // A marker may lose a blank and say the same.
+        // A marker may lose a blank and mean the same.
         if (in_marker && found->step == 2) continue;
         ASSERT_EQ(found->step, 1) << damage;
         ASSERT_THAT(refused.at(0), HasSubstr("step-000000000002/rank-0"));
@@ -216,12 +216,12 @@ TEST_F(CheckpointFiles, WithHostileHeadersAreRefused) {
     refuse(wrong_type.size(), wrong_type, "parameters: expected values of type F32 or F64");
 }
 
-/// Writes steps 2, 3, ... behind step 1 as a training does, in a process of its own.
+/// Writes steps 2, 3, ... after step 1 as a training does, in a process of its own.
 class CheckpointKills : public CheckpointFiles {
 protected:
     void SetUp() override { write_checkpoint(place(), checkpoint_of(1)); }
 
-    /// Says each step behind it, where there is somebody to say it to.
+    /// Prints each step after it was written, where there is a listener.
     [[noreturn]] void write_steps(std::int64_t last, int listener = -1) const {
         try {
             for (std::int64_t step = 2; step <= last; ++step) {

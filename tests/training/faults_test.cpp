@@ -10,7 +10,7 @@
 
 #include "networks.hpp"
 
-/// This program is built with the faults, whatever HPCAI500_FAULTS says.
+/// This program is built with the faults, whatever HPCAI500_FAULTS is.
 namespace hpcai::training {
 namespace {
 
@@ -84,7 +84,7 @@ protected:
     std::unique_ptr<FaultInjector> injector(const std::string& faults) {
         return make_fault_injector({read_faults(faults), 1, 0, *device_, store_});
     }
-    /// Trains an epoch; how many steps were told of goes to `told_`.
+    /// Trains an epoch; counts the reported steps in `told_`.
     EpochReport train(const std::string& faults) {
         graph::Network network(graph_, *device_, store_, {device::Mode::training});
         const auto reducer = comm::make_mpi_reducer(*ranks_);

@@ -6,7 +6,7 @@
 namespace hpcai::training {
 namespace {
 
-/// A recorder whose clock goes on by a second each time it is asked.
+/// A recorder whose clock advances by a second each time it is read.
 struct Flight {
     double seconds = 0;
     FlightRecorder recorder{[this] { return ++seconds; }};

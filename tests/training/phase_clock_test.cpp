@@ -47,7 +47,7 @@ TEST_F(Phases, AreWithoutTheCommunicationInside) {
     clock_.enter(Phase::communication);
     spend(4, 4);
     clock_.enter(Phase::communication);
-    spend(2);  // what only the phase says
+    spend(2);  // what only the phase measures
     const PhaseSeconds step = clock_.end();
     EXPECT_EQ(step.backward, 5);
     EXPECT_EQ(step.communication, 3 + 4 + 2);

@@ -21,7 +21,7 @@ using storage::error_of;
 constexpr std::int64_t kStepsPerEpoch = 4;  // of an epoch
 constexpr int kResumedEpochs = 3;
 
-/// Saves behind one step, as a run that is stopped there.
+/// Saves after one step, as a run that is stopped there.
 class SaveBehind final : public StepCallback {
 public:
     explicit SaveBehind(std::int64_t step) : step_(step) {}
@@ -37,7 +37,7 @@ private:
     std::int64_t step_;
 };
 
-/// Holds the ranks up behind one step, as the write of a checkpoint does.
+/// Holds the ranks up after one step, as the write of a checkpoint does.
 class HoldUpBehind final : public StepCallback {
 public:
     static constexpr double kSeconds = 0.5;
@@ -54,7 +54,7 @@ private:
     std::int64_t step_;
 };
 
-/// What a program that goes on from it would have on all ranks.
+/// The state that a program which resumes from it would have on all ranks.
 class ExamineBehind final : public StepCallback {
 public:
     ExamineBehind(std::int64_t step, std::function<void()> damage)
@@ -143,7 +143,7 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
     }
 }
 
-/// Where the clock of the steps stands still, too.
+/// The clock of the steps is paused there, too.
 TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
     HoldUpBehind hold(kStepsPerEpoch);
     Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);

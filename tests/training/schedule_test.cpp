@@ -13,7 +13,7 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// Where nothing else is said, expected rates were worked out by hand from the formulas in
+/// Unless noted otherwise, expected rates were worked out by hand from the formulas in
 /// schedule.hpp.
 namespace hpcai::training {
 namespace {

@@ -21,7 +21,7 @@ double sum_of(const PhaseSeconds& phases) {
            phases.optimizer + phases.other;
 }
 
-/// A group of one rank that trains for two epochs, on a clock that goes on by one at each reading.
+/// A group of one rank that trains for two epochs, on a clock that advances by one at each reading.
 class LoggedTraining : public testing::Test {
 protected:
     void train(StepLogOptions options, std::int64_t failing_batch = -1) {
@@ -66,7 +66,7 @@ TEST_F(LoggedTraining, HasPhasesThatAddUpToTheStepWithoutThePauses) {
     ASSERT_EQ(log_->step_seconds().size(), steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         EXPECT_EQ(sum_of(steps[i].phases), log_->step_seconds()[i]) << i;
-        // Each clock reading behind a phase is the next one's beginning.
+        // Each clock reading after a phase is the next one's beginning.
         EXPECT_EQ(steps[i].phases.input_wait, 1);
         EXPECT_EQ(steps[i].phases.forward, 1);
         EXPECT_EQ(steps[i].phases.optimizer, 1);
