@@ -3,7 +3,7 @@
 """Print where the time of a build goes: seconds of each target and of the slowest files.
 
 It reads Ninja's log of a build folder. For each output the log has the seconds of its newest build,
-so delete the folder and build it anew, with CCACHE_DISABLE=1, for figures of a build from nothing.
+so delete the folder and build it again, with CCACHE_DISABLE=1, for figures of a build from nothing.
 """
 import argparse
 import collections

@@ -90,7 +90,7 @@ def functions_of(text):
             header = text[start:index]
             stripped = without_template(header.strip())
             if not header[-1:].isspace() or stripped.endswith(("=", ",", "(", "return")):
-                index = closing(text, index)  # an initializer; the declaration goes on
+                index = closing(text, index)  # an initializer; the declaration continues
             elif "(" in stripped and not CONTROL.match(stripped) and not (
                     SCOPE.search(stripped.split("(")[0]) and not stripped.endswith(")")
                     and "(" not in stripped.split("{")[0]):

@@ -3,7 +3,7 @@
 """Fail when a file includes a module that its own may not see or a library outside its corner, or
 when files include each other in a circle.
 
-docs/layers.txt says which modules a module may include. VENDORS says which source folder or file
+docs/layers.txt lists which modules a module may include. VENDORS lists which source folder or file
 may include a library's headers. Those headers never appear in a public header, so that no other
 module is compiled against them. The module `kernels` is the folder of that name. A header and its
 source are one room; a circle is a set of rooms each of which includes all others, directly or not.

@@ -3,7 +3,7 @@
 # Usage: scripts/fetch_cudnn_frontend.sh
 # Puts the headers of NVIDIA's cudnn_frontend, which the CUDA toolkit does not bring, into
 # build/third_party/cudnn_frontend/include. Does nothing when they are there. Without nvcc, pip or
-# a registry it says so and succeeds: the build then leaves the CUDA engine out.
+# a registry it prints a message and succeeds: the build then leaves the CUDA engine out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

@@ -14,7 +14,7 @@ usage_on_request scripts/fuzz.sh "$@"
 
 seconds=${1:-60}
 [[ $seconds =~ ^[0-9]+x?$ ]] || {
-    echo "fuzz.sh: '$seconds' is neither a number of seconds nor, with an x behind it, of inputs" >&2
+    echo "fuzz.sh: '$seconds' is neither a number of seconds nor, with an x after it, of inputs" >&2
     exit 2
 }
 length=-max_total_time=$seconds

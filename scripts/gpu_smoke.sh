@@ -65,7 +65,7 @@ tests() { # name, limit, program
 
 settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
-# One that its time has stopped goes on with the plans that it has found, once.
+# A bench stopped by its time limit is repeated once with the plans that it has found.
 bench() { # precision, batch, limit
     local again
     for again in "" _again; do

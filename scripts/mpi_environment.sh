@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. mpi_environment RANKS exports what Open MPI's mpirun needs on this machine and says so:
-# leave to run as root, leave to run more ranks than there are cores.
+# Sourced. mpi_environment RANKS exports what Open MPI's mpirun needs on this machine and prints it:
+# permission to run as root and to run more ranks than there are cores.
 
 mpi_environment() {
     local ranks=$1 cores

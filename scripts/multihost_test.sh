@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes several hosts on this machine, runs the benchmark over them and checks what the hosts' links
-# carried against what the results say. --help says more.
+# carried against the results. --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 # shellcheck source=scripts/hosts/hosts.sh

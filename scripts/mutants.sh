@@ -5,7 +5,7 @@
 # is applied to a copy of the working tree in build/mutants, built, and the tests of its header are
 # run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
 # "NOT RUN HERE" is one whose tests this machine skips, such as those of int8 on a processor without
-# its instructions: nothing is said of it. --write also puts the rows of those that were tried into
+# its instructions: its result is unknown. --write also puts the rows of those that were tried into
 # docs/VERIFICATION.md. A patch begins with
 #     # what is wrong
 #     # run: PROGRAM GTEST_FILTER        (one line or more; those of MPI run on four ranks)

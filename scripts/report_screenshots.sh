@@ -32,7 +32,7 @@ scratch=$(mktemp -d)
 # Its helpers may still be writing.
 trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 
-# In a frame of a page, since a window has a least width of 500 pixels; its script tells heights.
+# In a frame of a page, since a window has a least width of 500 pixels; its script reports heights.
 probe() {
     cat <<HTML
 <!DOCTYPE html><meta charset="utf-8"><title>probe</title>

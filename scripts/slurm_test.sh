@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Starts a Slurm of its own on hosts made of this machine and runs the scripts of `hpcai500 sbatch`
-# under it. --help says more.
+# under it. --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 # shellcheck source=scripts/hosts/hosts.sh
@@ -92,7 +92,7 @@ is_integer "$count" 2 8 || fails "--hosts: expected an integer from 2 to 8, got 
 
 if (($$ != 1)); then
     ((EUID == 0)) || skips "only root can make hosts and run Slurm's daemons"
-    # The check of hosts.sh exits by itself, with 3.
+    # The check of hosts.sh calls exit with 3.
     why=$( (check_world_is_possible) 2>&1) || skips "${why#*: }"
     ((!install)) || install_slurm
     lacking=$(missing_of_slurm)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by bash: source BUNDLE/bin/env.sh
-# Puts the bundle's programs on PATH and tells Open MPI where it lies now; the CUDA libraries of
-# this machine go on LD_LIBRARY_PATH. Where some are missing it says so; the CPU engine still runs.
+# Puts the bundle's programs on PATH and sets Open MPI's prefix; the CUDA libraries of
+# this machine are added to LD_LIBRARY_PATH. Where some are missing it prints a message; the CPU engine still runs.
 hpcai500_bundle=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 export PATH=$hpcai500_bundle/bin:$PATH
 export OPAL_PREFIX=$hpcai500_bundle OPAL_SYSCONFDIR=$hpcai500_bundle/etc

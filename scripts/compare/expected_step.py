@@ -3,7 +3,7 @@
 """Expected time of a training step of ResNet-50 v1.5 on a GPU: an expectation, no measurement.
 
 Each pass of each operation takes the longer of its bytes over the memory's bandwidth and its
-floating-point operations over the matrix units' rate. Bytes are what the CUDA engine's kernels say
+floating-point operations over the matrix units' rate. Bytes are what the CUDA engine's kernels state
 in kernels/*.hpp that they read and write, once each and nothing from the cache; convolutions,
 joined or not, read and write each tensor once. Numbers per channel are not counted. Nothing is
 added for launches: a step is one CUDA graph.
@@ -17,7 +17,7 @@ ACTIVATION = 2  # bytes of an element: fp16 or bf16
 
 
 def convolutions():
-    """(name, input side, input channels, kernel, stride, filters, the norm behind it)."""
+    """(name, input side, input channels, kernel, stride, filters, the norm after it)."""
     yield "conv1", 224, 4, 7, 2, 64, "stem"  # 3 channels are stored as 4
     side, inputs = 56, 64
     for stage, blocks in enumerate((3, 4, 6, 3)):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of PyTorch's training step of ResNet-50 v1.5 on random data resident in memory.
 
-The figure beside `hpcai500 bench`: forward, loss, backward, optimizer; no input pipeline.
+The figure to compare with `hpcai500 bench`: forward, loss, backward, optimizer; no input pipeline.
 PyTorch is set up as well as it can be: channels_last, autocast, the fused optimizer, and an
 allocator that keeps its pages (about 10 % fewer CPU seconds a step). Run it on a quiet machine:
 its threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.

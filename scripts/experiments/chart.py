@@ -18,7 +18,7 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 class Series:
     name: str
     points: list  # (x, y), in the order in which they are joined
-    labels: list = dataclasses.field(default_factory=list)  # a text beside each point
+    labels: list = dataclasses.field(default_factory=list)  # a text next to each point
     dashed: bool = False
     joined: bool = True
     marked: bool = True
@@ -64,7 +64,7 @@ def text(x, y, words, size=13, anchor="middle", extra=""):
 
 
 def marker(index, x, y):
-    """Of the series with this number; colours and shapes together differ for 24 series."""
+    """The marker of the series with this number; colours and shapes together differ for 24 series."""
     color = color_of(index)
     shapes = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4.5'",
               f"<rect x='{x - 4:.1f}' y='{y - 4:.1f}' width='8' height='8'",
@@ -136,7 +136,7 @@ class Drawing:
         return [(self.x(x), self.y(y)) for x, y in series.points]
 
     def label(self, x, y, words):
-        """Beside a point, where it covers least."""
+        """A text next to a point, where it covers least."""
         width, best = 12 * LETTER * len(words), None
         for across, down, anchor in ((0, -10, "middle"), (7, -8, "start"), (-7, -8, "end"),
                                      (0, 19, "middle"), (7, 17, "start"), (-7, 17, "end"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the scripts beside it: options, runs of the program under stated conditions, results.
+# Sourced by the scripts next to it: options, runs of the program under stated conditions, results.
 # A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
 # enter_private_world (if it needs hosts), prepare, start_hosts or start_here, hold_ranks, measure...,
 # draw.

@@ -24,7 +24,7 @@ class Run:
     """One run's result and the figures that several charts use."""
 
     def __init__(self, path):
-        self.folder = path.parents[1]  # of all runs and what was read beside them
+        self.folder = path.parents[1]  # of all runs and of the readings during them
         self.case = dict(pair.split("=", 1) for pair in path.stem.split(","))
         self.result = json.loads(path.read_text())
         verdict = self.result["verdict"]
@@ -48,12 +48,12 @@ class Run:
         return [max(map(min, times)) / median, max(map(max, times)) / median]
 
     def step_seconds(self):
-        """Of the slowest group."""
+        """Seconds of a step of the slowest group."""
         return max(self.epoch_seconds_of(group) * len(group["epoch_seconds"]) / group["iterations"]
                    for group in self.groups())
 
     def images_per_second(self):
-        """Of all models, at the pace of the slowest group, as eq. 6 of the paper has it."""
+        """The rate of all models at the pace of the slowest group, as eq. 6 of the paper has it."""
         per_epoch = sum(group["samples_trained"] / len(group["epoch_seconds"])
                         for group in self.groups())
         return per_epoch / max(map(self.epoch_seconds_of, self.groups()))
@@ -66,7 +66,7 @@ class Run:
         return self.result["communication"]["sent_bytes_per_step"]
 
     def interval(self):
-        """Of the ensemble's quality, at 95 %."""
+        """The 95 % interval of the ensemble's quality."""
         return [self.result["quality"]["confidence_interval"][end] for end in ("low", "high")]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twenty tests: each injects something into a run, looks at what comes out, and says it."""
+"""The twenty tests: each injects something into a run, checks what comes out, and reports it."""
 import dataclasses
 import json
 import os
@@ -33,7 +33,7 @@ def case(number, injected):
 
 
 def detected(start, pattern):
-    """Seconds from the injection to the first line that tells of it."""
+    """Seconds from the injection to the first line that reports it."""
     begin, end = start.seconds_of(INJECTED), start.seconds_of(pattern)
     must(begin is not None, "nothing was injected")
     must(end is not None, f"no line matches '{pattern}'")
@@ -79,7 +79,7 @@ def rank_killed(place, reference):
                detected(start, "group 1 failed: "))
 
 
-@case(2, "both ranks of group 1 killed (SIGKILL) behind step 5 once the other groups had finished; no "
+@case(2, "both ranks of group 1 killed (SIGKILL) after step 5 once the other groups had finished; no "
          "recovery")
 def rank_killed_without_recovery(place, reference):
     others = [place.folder / f"result/groups/{group}/record.json" for group in (0, 2, 3)]
@@ -203,7 +203,7 @@ def gradient_is_no_number(place, reference):
     seconds = detected(start, "group 1 failed: training diverged")
     step = re.search(r"step (\d)", reason)[1]
     named = "the step is named" if step == "5" else \
-        "the step named is the one behind it, the first whose loss it has reached"
+        "the step named is the one after it, the first whose loss it has reached"
     return Row(f"group 1 ends as diverged on both ranks, {named}; PARTIAL, code 7. With a loss scale: "
                "not run, as fp16 needs a GPU", "group 1", seconds)
 
@@ -258,7 +258,7 @@ def told_to_stop(place, _reference):
     must_end(place.mpirun(2, ["resume", str(place.folder / "result")]), 0)
     must(place.digests() == place.digests("whole"), "the digest is another")
     must(place.result()["quality"] == place.result("whole")["quality"], "the quality is another")
-    return Row(f"code 8 behind step {step} of 960 on both ranks; `resume` ends with the digest and the "
+    return Row(f"code 8 after step {step} of 960 on both ranks; `resume` ends with the digest and the "
                "quality of a run that was not stopped", "nothing", seconds)
 
 
@@ -266,7 +266,7 @@ def told_to_stop(place, _reference):
 def checkpoint_kills(_place, _reference):
     _, output = gtest("training_test", "CheckpointKills.*", {"HPCAI500_KILLS": "200"})
     kills = re.search(r"^.*kills: *(.*)$", output, re.M)
-    must(kills, "it says nothing of its kills")
+    must(kills, "it reports no kills")
     return Row(f"{kills[0].strip()} (`CheckpointKills.*` of `training_test`)",
                "at most the checkpoint under way")
 

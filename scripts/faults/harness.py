@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of a program that injects faults, what they say and leave, and the processes they leave."""
+"""Starts of a program that injects faults, their output and files, and the processes they leave."""
 import json
 import os
 import pathlib

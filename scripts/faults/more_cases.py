@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of results: what is stored, what was changed in it, what a start leaves behind."""
+"""The tests of results: what is stored, what was changed in it, what a start leaves."""
 import json
 import os
 import pathlib
@@ -35,7 +35,7 @@ def full_disk(place):
     start = Start(["unshare", "-m", "bash", "-c", script, str(place.folder), str(small), *words],
                   place.folder)
     code = start.wait()
-    must("No space left" in start.output, f"it says nothing of the disk: {start.output[-500:]}")
+    must("No space left" in start.output, f"it reports no full disk: {start.output[-500:]}")
     must("Expecting" not in start.output and "Extra data" not in start.output, "a file is cut")
     must(code not in (0, 137, 139), f"code {code}")
     return code

@@ -27,7 +27,7 @@ def run_case(place, run, reference):
         outcome = "FAILED", f"{type(why).__name__}: {why}", "", ""
     left = place.clean_up()
     if left and outcome[0] == "passed":
-        outcome = "FAILED", f"{left} processes were left behind; {outcome[1]}", *outcome[2:]
+        outcome = "FAILED", f"{left} processes were left; {outcome[1]}", *outcome[2:]
     return outcome
 
 

@@ -3,7 +3,7 @@
 # Sourced. Several hosts on one machine: network namespaces with a name, an address, shared memory
 # and a local disk of their own, joined by links of limited rate through a switch. Everything lives
 # in namespaces that end with the script, whatever ends it; only a kill (-9) of the script leaves its
-# scratch folder, and groups of shares.sh, behind. In this order:
+# scratch folder, and groups of shares.sh. In this order:
 #     enter_private_world "$@"           # runs the script again, inside; needs root
 #     start_hosts COUNT RATE             # host0, host1, ...; RATE as tc has it, such as 100mbit
 #     run_on_hosts RANKS COMMAND...      # mpirun with so many ranks on each host
@@ -125,7 +125,7 @@ run_on_hosts() { # ranks on each host, command...
 
 on_host() { "$hosts_folder/on_host.sh" "$1" "$(printf '%q ' "${@:2}")"; }
 
-# Of each host a line: its name, bytes and packets sent, TCP segments sent again.
+# Prints a line for each host: its name, bytes and packets sent, TCP segments sent again.
 print_link_counters() {
     local host
     for host in "${hosts[@]}"; do

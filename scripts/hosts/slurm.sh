@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced behind hosts.sh, in whose world it lives and ends: a Slurm on the hosts of start_hosts.
+# Sourced after hosts.sh, in whose world it lives and ends: a Slurm on the hosts of start_hosts.
 # After start_slurm, SLURM_CONF is set, and sbatch, srun, scontrol work on each of them (on_host).
 
 missing_of_slurm() {
@@ -32,7 +32,7 @@ install_slurm() (
     systemctl disable "${new[@]}" >/dev/null 2>&1 || true
 )
 
-# With a key of its own, which nobody else has.
+# Starts Munge with a key that is made for this test.
 start_munge() {
     install -d -o munge -g munge -m 755 /run/munge
     install -d -o munge -g munge -m 700 /run/munge/private

@@ -26,7 +26,7 @@ submit() { # case, options...
     on_host "${hosts[0]}" sbatch --parsable "--output=$world/$1.log" "${@:2}" "$world/$1.sbatch"
 }
 
-wait_for() { # what is said where it does not come, command...
+wait_for() { # message for a timeout, command...
     local said=$1 began=$SECONDS
     shift
     while ! "$@"; do
@@ -43,7 +43,7 @@ code_at_end_of() { # job
     exit_code_of "$1"
 }
 
-# Says whether the job's code and the last line of its log, but for what Slurm adds, are the expected ones.
+# Reports whether the job's code and the last line of its log, but for what Slurm adds, are the expected ones.
 judge() { # code, expected code, expected pattern of the line
     local line
     line=$(grep -v '^slurmstepd-' "$name.log" 2>/dev/null | tail -n 1) || true
@@ -125,7 +125,7 @@ array_case() { # launcher
     judge "$code" 0 "M=1 P=1 hosts=1;M=1 P=2 hosts=1;M=2 P=1 hosts=1;M=2 P=2 hosts=2;"
 }
 
-# In place of the program: `run` and `resume` wait to be told to stop, `status` says that they did.
+# In place of the program: `run` and `resume` wait for a signal to stop, `status` reports that they did.
 write_stand_in() {
     cat >stand_in.sh <<'END'
 #!/bin/bash
@@ -149,10 +149,10 @@ submit_stand_in() { HPCAI500=$world/stand_in.sh submit "$@"; }
 
 has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, by so many ranks
 
-# Told as at the end of its time (#SBATCH --signal=B:USR1@120): the script alone.
+# Signals the script alone, as at the end of its time (#SBATCH --signal=B:USR1@120).
 tell() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
 
-# "4 resume told; 4 run told; "
+# Prints how many ranks of each command were signalled.
 told() { # results
     cat "$1"/told.* 2>/dev/null | sort | uniq -c | awk '{ printf "%s %s %s; ", $1, $2, $3 }'
 }
@@ -194,7 +194,7 @@ one_task_case() {
     judge 0 0 "task 0: RUNNING ; task 1: 2 run told; "
 }
 
-# "stopped at steps ...; the digests ..." of a training in parts beside one in one go.
+# "stopped at steps ...; the digests ..." of a training in parts and of one without a stop.
 compare_trainings() { # result directory, that of the other
     python3 - "$1" "$2" <<'END'
 import json, pathlib, sys
@@ -213,7 +213,7 @@ seconds_of() { # result directory
     sed -n 's/.*"training_seconds": \([0-9]*\).*/\1/p' "$1/groups/0/record.json"
 }
 
-# A training that nobody stops, once for all cases, long enough to be stopped twice: ranks look for
+# A training without a stop, once for all cases, long enough to be stopped twice: ranks look for
 # signals every second.
 train_whole() {
     local name=whole epochs=4 job
@@ -231,7 +231,7 @@ train_whole() {
 
 is_at_work() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
 
-# After the end: its code, and the line that says how it got there.
+# After the end: its code, and the line that reports how it got there.
 judge_parts() { # job, results, restarts, steps of group 1 where they are others
     local code steps='[1-9]*,'
     code=$(code_at_end_of "$1")
@@ -298,7 +298,7 @@ has_checkpoints() { # results
     done
 }
 
-# Slurm requeues it by itself.
+# Slurm requeues it without a request.
 evicted_case() { # launcher
     local name=evicted_$1 began job results
     selected "$name" || return 0
@@ -312,7 +312,7 @@ evicted_case() { # launcher
     judge_parts "$job" "$results" 1
 }
 
-# The program, but the rank HPCAI500_VICTIM of a `run` is killed behind a step of group 1.
+# The program, but the rank HPCAI500_VICTIM of a `run` is killed after a step of group 1.
 write_mortal() {
     cat >mortal.sh <<'END'
 #!/bin/bash
@@ -348,8 +348,8 @@ dead_case() { # launcher
 
 has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
 
-# A rank is killed beside another on its node. Under mpirun the other group is told to stop, and the
-# job goes on with both; under srun Slurm's plugin for PMIx ends them all.
+# A rank is killed that shares its node with another. Under mpirun the other group is stopped, and the
+# job continues with both; under srun Slurm's plugin for PMIx ends them all.
 lossy_case() { # launcher
     local name=lossy_$1 began job results
     selected "$name" || return 0

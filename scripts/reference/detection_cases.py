@@ -8,7 +8,7 @@ The format is that of op_cases.py. Logits and deltas that go into anchors' opera
 boxes are whole numbers, and no two scores are equal.
 
 usage: detection_cases.py [FILE]
-Needs PyTorch, torchvision, NumPy and safetensors; the file says which versions wrote it.
+Needs PyTorch, torchvision, NumPy and safetensors; the file names the versions that wrote it.
 """
 import pathlib
 import sys
@@ -115,7 +115,7 @@ def targets_of(labelled):
 
 
 def padded(rows, count, value):
-    """`rows` and behind them rows of zeros but for `value`, a pair of column and number."""
+    """`rows` and after them rows of zeros but for `value`, a pair of column and number."""
     rest = torch.zeros(count - len(rows), rows.shape[1]).double()
     rest[:, value[0]] = value[1]
     return torch.cat([rows.double(), rest])
@@ -268,7 +268,7 @@ def add_roi_align(cases):
         pyramid = [numbers.uniform((images, channels, height // s, width // s))
                    for s in STRIDES[:4]]
         regions = proposals_of(numbers, images, rows, unused=2)
-        # Of all levels, and beyond the image.
+        # Boxes of all levels, some beyond the image.
         growth = (2.0 ** (torch.arange(rows) % 5))[None, :, None]
         regions[..., :4] = regions[..., :4] * growth - 8 * (regions[..., 4:] >= 0)
         pooler = MultiScaleRoIAlign(["0", "1", "2", "3"], pooled, ratio)

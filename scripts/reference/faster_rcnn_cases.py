@@ -6,7 +6,7 @@ pyramid, 16 channels, 5 classes, by torchvision in float64.
 Weights and images are formulas of integer hashes (faster_rcnn_network.py), which
 tests/parity/faster_rcnn_formula.hpp computes again to the same bits. They are of the "open" kind
 (see resnet50_cases.py): a channel's ReLU lets all of it through or nothing. What a shift adds to
-two neighbouring channels is the same, and layers behind that no normalization follows have opposite
+two neighbouring channels is the same, and later layers that no normalization follows have opposite
 weights for the two, so that the constant part does not rule them.
 
 Both samplers draw by ops::sampling_key. Nothing may hang on a rounding: the script refuses a case
@@ -140,7 +140,7 @@ def inference_tensors(detector):
 
 
 def measured_statistics():
-    """Of the activations of one batch, fp32."""
+    """Statistics of the activations of one batch, fp32."""
     case = dataclasses.replace(CASES[0], number=1000)
     network = make_network(case, None, torch.float64).train()
     for module in network.modules():

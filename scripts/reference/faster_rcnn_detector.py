@@ -13,7 +13,7 @@ class Refused(Exception):
 
 
 class Margins:
-    """What fp32 has to be able to tell apart; overlaps of anchors with boxes are exact but for the
+    """What fp32 has to be able to distinguish; overlaps of anchors with boxes are exact but for the
     division."""
     OVERLAP, EXACT, SCORE, LEVEL, OPEN = 2e-5, 1e-6, 5e-6, 1e-5, 2e-5
 
@@ -92,7 +92,7 @@ class Detector:
         setattr(owner, method, kept)
 
     def candidates(self, image, indices):
-        """Boxes come behind as many proposals as there may be."""
+        """Boxes come after as many proposals as there may be."""
         proposals = len(self.seen["proposals"][0][image])
         return indices + (indices >= proposals) * (self.case.training_proposals - proposals)
 

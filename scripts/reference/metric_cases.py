@@ -7,7 +7,7 @@ intervals as the roots of their quadratic equation in decimals of 50 digits; sof
 metrics_score.json: equations 6 to 8 in fractions and decimals.
 
 usage: metric_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
-Needs PyTorch and NumPy; the committed files say which versions wrote them.
+Needs PyTorch and NumPy; the committed files name the versions that wrote them.
 """
 import decimal
 import fractions

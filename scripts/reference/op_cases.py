@@ -14,7 +14,7 @@ All numbers that go in exist in bf16, so that one case serves every precision. E
 stored in the smallest of bf16, fp32 and fp64 that loses nothing.
 
 usage: op_cases.py [DIRECTORY]            (default: tests/data/reference of this repository)
-Needs PyTorch, torchvision, NumPy and safetensors; the files say which versions wrote them.
+Needs PyTorch, torchvision, NumPy and safetensors; the files name the versions that wrote them.
 """
 import json
 import pathlib

@@ -4,7 +4,7 @@
 
 sgd.json: torch.optim.SGD in float64 on two parameter groups, with and without weight decay: the
 parameters and the velocities (momentum_buffer) after every one of 12 steps under a rate that
-changes at each. optimizers.json: likewise, behind some of the steps, torch.optim's Adam, AdamW and Adagrad, and what PyTorch
+changes at each. optimizers.json: likewise, after some of the steps, torch.optim's Adam, AdamW and Adagrad, and what PyTorch
 has not, SGD without momentum correction, LARS and LAMB, from their formulas in NumPy: LARS as
 lars_optimizer.py of MLPerf's ResNet-50 in TensorFlow has it, with the learning rate outside of the
 velocity as NVIDIA's apex LARC has it; LAMB as in You et al. 2020, algorithm 2, with bias correction,
@@ -12,7 +12,7 @@ which is apex's FusedLAMB without its limit on the gradient's norm. schedule.jso
 iteration, and from the formula in decimals of 60 digits.
 
 usage: optimizer_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
-Needs PyTorch; the committed files say which version wrote them.
+Needs PyTorch; the committed files name the version that wrote them.
 """
 import decimal
 import json
@@ -75,7 +75,7 @@ def sgd_cases():
 
 # The other optimizers. A case has the program's keys.
 ZERO_GRADIENT = {"fc.weight": 3}  # all of a parameter's numbers at a step
-WRITTEN = (0, 1, 4, 11)  # steps behind which numbers are written
+WRITTEN = (0, 1, 4, 11)  # steps after which numbers are written
 EVERYWHERE = "weight_decay_on_norm_and_bias"
 
 
@@ -254,10 +254,10 @@ def pytorch_warmup(optimizer, case, first):
     passed = sum(first >= e * case["steps_per_epoch"] for e in case["schedule_epochs"])
     if passed == 0:
         return lr_scheduler.LinearLR(optimizer, start, 1, total_iters=first - 1)
-    # The program rises to the rate behind the warm-up, LinearLR can only rise to the first one.
-    behind = case["schedule_factor"] ** passed
+    # The program rises to the rate after the warm-up, LinearLR can only rise to the first one.
+    later = case["schedule_factor"] ** passed
     return lr_scheduler.LambdaLR(
-        optimizer, lambda k: behind * (start + (1 - start) * k / max(first - 1, 1)))
+        optimizer, lambda k: later * (start + (1 - start) * k / max(first - 1, 1)))
 
 
 def pytorch_rates(case):
@@ -287,7 +287,7 @@ PI = decimal.Decimal("3.14159265358979323846264338327950288419716939937510582097
 
 
 def closed_form_rate(case, step):
-    """The formula as docs/CONFIG.md and training/schedule.hpp say it."""
+    """The formula as docs/CONFIG.md and training/schedule.hpp state it."""
     exact = {key: decimal.Decimal(str(value)) for key, value in case.items()
              if isinstance(value, (int, float))}
     first, last = warmup_steps(case), case["epochs"] * case["steps_per_epoch"]

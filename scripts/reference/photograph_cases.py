@@ -38,7 +38,7 @@ BILINEAR = transforms.InterpolationMode.BILINEAR
 
 
 def chosen_files(root):
-    """Of each UC Merced class the first photograph that is not 256 x 256, else the first one; of
+    """For each UC Merced class the first photograph that is not 256 x 256, else the first one; for
     every third class another; every thirtieth of BCCD."""
     files = []
     for index, folder in enumerate(sorted((root / "ucmerced" / "train").iterdir())):

@@ -20,11 +20,11 @@ squared length with the relative deviation sqrt(2 / 128) = 1/8. In front of ever
 the tensor's exact length.
 
 resnet50_<version>_open.safetensors has one gradient, the state after three steps of SGD, and what
-the network then says of a batch in inference; resnet50_<version>_ordinary.safetensors one gradient
+the network then predicts for a batch in inference; resnet50_<version>_ordinary.safetensors one gradient
 of odd-sized pictures; resnet50.json the losses of thirty steps in float64, fp32 and bf16.
 
 usage: resnet50_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
-Needs PyTorch, torchvision, NumPy and safetensors; the files say which versions wrote them. Takes
+Needs PyTorch, torchvision, NumPy and safetensors; the files name the versions that wrote them. Takes
 about ten minutes on two idle cores, whose number may change the last bits.
 """
 import json

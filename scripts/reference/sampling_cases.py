@@ -5,7 +5,7 @@ bags and epoch orders of plan/data_sampler.hpp must be, by a second implementati
 their contracts in whole numbers of any size, decimals of 60 digits and Python's own functions.
 
 usage: sampling_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
-Needs nothing but Python, and some seconds; the committed file says which version wrote it.
+Needs nothing but Python, and some seconds; the committed file names the version that wrote it.
 """
 import decimal
 import json

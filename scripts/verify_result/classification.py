@@ -57,7 +57,7 @@ class Classification(ProbabilityTask):
         return numbers, wilson_interval(first, scored)
 
     def members_interval(self, seed):
-        """Of draws of members and of samples."""
+        """The interval over draws of members and of samples."""
         scored = [sample for sample, label in enumerate(self.labels) if label != -1]
         draws = draws_of_members(seed, self.members)
         additions = len(scored) * self.classes * self.members * len(set(draws))

@@ -54,7 +54,7 @@ class Detection(Task):
         return {"quality": self.quality(detections, 0.5)[1][0]}, digest
 
     def ranked(self, detections, threshold):
-        """Of each category its (image, score, hit), best first, and the image of each true box."""
+        """(image, score, hit), best first, and images of the true boxes, for each category."""
         by_place, found = {}, []
         for image, category, score, box in detections:
             by_place.setdefault((category, image), []).append((score, box))
@@ -126,7 +126,7 @@ class Detection(Task):
         return self.interval_of(draws_of_members(seed, self.members), seed, BOTH_STAGES)
 
     def interval_of(self, draws, seed, stage):
-        """Of draws of samples, each with the weights of the members in `draws`."""
+        """The interval over draws of samples, each with the weights of the members in `draws`."""
         detections = sum(map(len, self.pooled.values()))
         if (len(set(draws)) * detections > MAX_FUSED_DETECTIONS
                 or REPLICATES * (detections + len(self.images)) > MAX_DRAWN_ROWS):

@@ -23,7 +23,7 @@ class ExtremesCheck:
         self.run.must_be(f"{section}.{key}", self.record[section][key], wanted, source)
 
     def largest(self, key):
-        """Of a measured number of record.json."""
+        """The largest of a measured number of record.json."""
         return max(known(one.get(key) for one in self.results), default=None)
 
     def largest_count(self, key):

@@ -41,7 +41,7 @@ def scheduled_rate(config, step, warm, per_epoch):
 
 
 def learning_rate(config, step, per_epoch):
-    """Of a step, counted from 0, with the warm-up."""
+    """The rate of a step, counted from 0, with the warm-up."""
     warm = math.floor(float(config["training.warmup_epochs"]) * per_epoch + 0.5)
     if step >= warm:
         return scheduled_rate(config, step, warm, per_epoch)

@@ -60,7 +60,7 @@ class Verdict:
                     for index, group in enumerate(self.groups) if group["failure"]]
         reasons = [] if self.diverged.kept else [self.diverged.broken]
         if len(failures) == len(self.groups):
-            # The record has no other fact that tells the two exit codes of failed runs apart.
+            # Nothing else in the record distinguishes the two exit codes of failed runs.
             stored = self.record["verdict"]["exit_code"]
             code = ALL_FAILED if stored == ALL_FAILED else FAILED
             return self.row("INVALID", reasons + failures, code if self.diverged.kept else INVALID)

@@ -40,7 +40,7 @@ class HpcAi500Check(rfm.RunOnlyRegressionTest):
 
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
-    configuration = parameter(["smoke"])  # two base models on made-up data, in seconds
+    configuration = parameter(["smoke"])  # two base models on synthetic data, in seconds
     num_tasks = 2
     time_limit = "20m"
 

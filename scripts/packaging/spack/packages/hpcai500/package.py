@@ -49,7 +49,7 @@ class Hpcai500(CMakePackage, CudaPackage):
         depends_on("cudnn@9:")
         depends_on("nccl@2:")
         depends_on("py-pip", type="build")  # fetches the headers of cudnn_frontend
-        conflicts("cuda_arch=none", msg="say for which GPU: cuda_arch=90")
+        conflicts("cuda_arch=none", msg="choose the GPU, such as cuda_arch=90")
 
     conflicts("%gcc@:11", msg="C++20 as of g++ 12")
 
