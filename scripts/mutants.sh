@@ -1,24 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/mutants.sh [--write] [NAME...]
+# Usage: scripts/mutants.sh [NAME...]
 # Is a wrong formula noticed? Every tests/mutants/*.patch whose name contains a NAME (default: all)
 # is applied to a copy of the working tree in build/mutants, built, and the tests of its header are
 # run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
 # "NOT RUN HERE" is one whose tests this machine skips, such as those of int8 on a processor without
-# its instructions: its result is unknown. --write also puts the rows of those that were tried into
-# docs/VERIFICATION.md. A patch begins with
+# its instructions: its result is unknown. A patch begins with
 #     # what is wrong
 #     # run: PROGRAM GTEST_FILTER        (one line or more; those of MPI run on four ranks)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/mutants.sh "$@"
-
-write=false
-if [[ ${1:-} == --write ]]; then
-    write=true
-    shift
-fi
 
 root=$PWD
 source=$root/build/mutants/source
@@ -41,7 +34,6 @@ copy_sources() {
     done
 }
 
-what_is_wrong() { sed -n '1s/^# //p' "$1"; }
 runs_of() { sed -n 's/^# run: //p' "$@" | sort -u; }
 
 build_programs() { runs_of "$@" | cut -d' ' -f1 | sort -u | xargs nice ninja -C "$build" >"$log" 2>&1; }
@@ -108,16 +100,12 @@ while read -r run; do
 done < <(runs_of "${patches[@]}")
 echo "Built and passed without a mutant after $SECONDS s."
 
-table=$root/build/mutants/table.tsv
-: >"$table"
 survivors=0
 not_run=0
 for patch in "${patches[@]}"; do
     result=$(judge "$patch") || survivors=$((survivors + 1))
     printf '%-34s %s\n' "$(basename "$patch" .patch)" "$result"
-    [[ $result != "NOT RUN HERE" ]] || { not_run=$((not_run + 1)) && continue; }
-    printf '%s\t%s\t%s\n' "$(basename "$patch" .patch)" "$(what_is_wrong "$patch")" "$result" >>"$table"
+    [[ $result != "NOT RUN HERE" ]] || not_run=$((not_run + 1))
 done
-! $write || scripts/verification.py --mutants "$table"
 echo "${#patches[@]} mutants, $survivors not noticed, $not_run not run here, $SECONDS s."
 ((survivors == 0))

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fill in the last columns of docs/VERIFICATION.md, or check that its rows are true.
+"""Print how far the program's numbers are from independent sources (docs/VERIFICATION.md).
 
-    verification.py [--build DIR]   run every test program that a row names, rewrite the tables
+    verification.py [--build DIR]   run every test program that a row names, print the filled tables
     verification.py --check         run nothing: do the tests exist, has every number a row?
-    verification.py --mutants FILE  rewrite the table of mutants (scripts/mutants.sh --write)
 
-A row is "| number | reference | `program filter` | tolerance | largest error |". A test that
-records `number` with tests/support/largest_error.hpp gives the last two columns; of several, the
-one nearest to its tolerance. Of other rows a passing test makes the last column "equal" where the
-tolerance is "exact", else "within".
+A row of tests/verification_rows.md is "| number | reference | `program filter` | tolerance |". The
+printed one also has the largest error. A test that records `number` with
+tests/support/largest_error.hpp gives the last two columns; of several errors, the one nearest to its
+tolerance. For other rows a passing test gives "equal" where the tolerance is "exact", else "within".
 mpi_test runs on four ranks; Open MPI's mpirun is found in PATH or in HPCAI500_MPIRUN.
 """
 import argparse
@@ -26,42 +25,40 @@ import subprocess
 import sys
 import tempfile
 
-ROW = re.compile(r"\| ([^|]+?) \| ([^|]+?) \| `(\w+) ([^`|]+)` \| *([^|]*?) *\| *([^|]*?) *\|")
+ROW = re.compile(r"\| ([^|]+?) \| ([^|]+?) \| `(\w+) ([^`|]+)` \| *([^|]*?) *\|")
+HEADER = "| number | reference | test | tolerance |"
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P)\(\s*(\w+),\s*(\w+)\)", re.M)
 INSTANCE = re.compile(r"^INSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)", re.M)
 NUMBER = re.compile(r'LargestError(?:\s+\w+)?\s*[({]\s*(?:fmt::format\(\s*)?((?:"[^"]*"\s*)+)(\+)?')
 RECORDED = re.compile(r"(\S+) of (\S+)")
 RANKS = 4
 
-Row = collections.namedtuple("Row", "number reference program filter tolerance error")
+Row = collections.namedtuple("Row", "number reference program filter tolerance error", defaults=[""])
 Outcome = collections.namedtuple("Outcome", "program name state numbers")  # of one test
 
 
 class Page:
-    """docs/VERIFICATION.md."""
+    """tests/verification_rows.md."""
+
+    NAME = "tests/verification_rows.md"
 
     def __init__(self, root):
-        self.path = root / "docs" / "VERIFICATION.md"
-        self.lines = self.path.read_text().splitlines()
+        self.lines = (root / self.NAME).read_text().splitlines()
 
     def rows(self):
         """line number -> Row"""
         found = {at: ROW.fullmatch(line) for at, line in enumerate(self.lines)}
         return {at: Row(*match.groups()) for at, match in found.items() if match}
 
-    def set_row(self, at, row):
-        self.lines[at] = "| {} | {} | `{} {}` | {} | {} |".format(*row).replace("|  |", "| |")
-
-    def block(self, name):
-        """Where lines stand between the comments <!-- name --> and <!-- end of name -->."""
-        return slice(self.lines.index(f"<!-- {name} -->") + 1,
-                     self.lines.index(f"<!-- end of {name} -->"))
-
-    def set_block(self, name, lines):
-        self.lines[self.block(name)] = lines
-
-    def write(self):
-        self.path.write_text("\n".join(self.lines) + "\n")
+    def filled(self, rows):
+        """Lines of the page with a column for the errors of `rows` (line number -> Row)."""
+        for at, line in enumerate(self.lines):
+            if at in rows:
+                yield "| {} | {} | `{} {}` | {} | {} |".format(*rows[at]).replace("|  |", "| |")
+            elif line == HEADER:
+                yield HEADER + " largest error |"
+            else:
+                yield line + "---|" if line.startswith("|---") else line
 
 
 def names_of(sources):
@@ -225,33 +222,17 @@ def measured(root):
 
 
 def fill(root, page, build):
-    """Runs the tests and rewrites the page; gives the problems."""
+    """Runs the tests and prints the page; gives the problems."""
     rows = page.rows()
     outcomes = []
     for program in sorted({row.program for row in rows.values()}):
-        print(f"{program} ...", flush=True)
+        print(f"{program} ...", file=sys.stderr, flush=True)
         outcomes += run_program(build, program)
-    problems = unlisted(rows.values(), outcomes)
-    for at, row in rows.items():
-        page.set_row(at, filled(row, outcomes))
-    problems += [f"{row.number}: {row.error}" for row in page.rows().values()
-                 if row.error in ("FAILED", "no such test", "nothing recorded", "")]
-    page.set_block("measured", measured(root))
-    page.write()
-    return problems
-
-
-def write_mutants(root, page, table):
-    """The rows of `table`, and of mutants that are still there and were not tried this time."""
-    rows = {line.split("\t")[0]: "| {} | {} | {} |".format(*line.split("\t"))
-            for line in table.read_text().splitlines()}
-    for line in page.lines[page.block("mutants")][2:]:
-        name = line.split("|")[1].strip()
-        if (root / "tests" / "mutants" / f"{name}.patch").exists():
-            rows.setdefault(name, line)
-    page.set_block("mutants", ["| mutant | what is wrong | first killer |", "|---|---|---|",
-                               *(row for _, row in sorted(rows.items()))])
-    page.write()
+    results = {at: filled(row, outcomes) for at, row in rows.items()}
+    print(*measured(root), "", *page.filled(results), sep="\n")
+    return unlisted(rows.values(), outcomes) + [
+        f"{row.number}: {row.error}" for row in results.values()
+        if row.error in ("FAILED", "no such test", "nothing recorded", "")]
 
 
 def main():
@@ -259,20 +240,16 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, help="default: build/release")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--mutants", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).parents[1])
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     page = Page(root)
-    problems = []
-    if arguments.mutants:
-        write_mutants(root, page, arguments.mutants)
-    elif arguments.check:
+    if arguments.check:
         problems = check(root, page)
     else:
         problems = fill(root, page, (arguments.build or root / "build" / "release").resolve())
     if problems:
-        print("\n".join(f"docs/VERIFICATION.md: {problem}" for problem in problems))
+        print("\n".join(f"{Page.NAME}: {problem}" for problem in problems), file=sys.stderr)
     sys.exit(bool(problems))
 
 

@@ -14,7 +14,7 @@ namespace hpcai::tests {
 
 /// How far one of the program's numbers is from its reference. The test fails where an error
 /// exceeds the tolerance; the largest error is written to the test's result file when the object
-/// goes, from where it gets into docs/VERIFICATION.md. `number` is the table's first column, is
+/// goes, where scripts/verification.py reads it. `number` is the table's first column, is
 /// used once in a test and has no quotes in it.
 class LargestError {
 public:
