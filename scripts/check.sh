@@ -73,7 +73,7 @@ check "words (scripts/words.txt)" python3 scripts/check_words.py
 check "these three find what they should" python3 tests/scripts/checks_test.py --quiet
 check "documents (links, table cells, README.md)" python3 scripts/check_documents.py
 check "its script finds what it should" python3 tests/scripts/check_documents_test.py --quiet
-check "docs/VERIFICATION.md (rows, tests)" python3 scripts/verification.py --check
+check "tests/verification_rows.md (rows, tests)" python3 scripts/verification.py --check
 check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
 check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
 check "numbers that the other verifier takes" python3 tests/scripts/verify_result_test.py --quiet
