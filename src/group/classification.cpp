@@ -34,8 +34,9 @@ private:
                      QualityRecord& quality) const override {
         bootstrap_members(mine.validation, leaders, quality);
         if (!config_.bagging.out_of_bag) return;
+        auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (mine.out_of_bag.empty()) {
-            quality.out_of_bag = nothing(
+            metric.out_of_bag = nothing(
                 "predictions out of the bag are not stored, and only ranks of a run make them");
             return;
         }
@@ -47,9 +48,9 @@ private:
         const evaluation::OutOfBagQuality found = evaluation::out_of_bag_vote(
             leaders, {mine.out_of_bag, mine.out_of_bag_samples.outputs, task_.classes}, labels);
         const auto accuracy = evaluation::accuracy(found.counts.correct_1, found.counts.samples);
-        quality.out_of_bag =
+        metric.out_of_bag =
             accuracy ? Quantity{accuracy, ""} : nothing("no sample was out of any bag");
-        quality.out_of_bag_samples = found.covered;
+        metric.out_of_bag_samples = found.covered;
     }
 };
 

@@ -63,7 +63,8 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
             "'{}': says that its model's {} is {}, and by the test samples that are there now it "
             "is {}: they are not those of the training",
-            (directory / "record.json").string(), verification::metric_of(context.config.workload),
+            (directory / "record.json").string(),
+            metric_name(verification::metric_of(context.config.workload)),
             text_of(outcome.result.quality), text_of(judged.quality));
 }
 

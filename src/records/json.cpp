@@ -3,6 +3,8 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,6 +65,17 @@ public:
         std::vector<Quantity> quantities;
         for (const double value : values) quantities.push_back({value, {}});
         (*this)(key, quantities);
+    }
+
+    /// Adds the alternative's name as `key`, and the alternative's keys after it.
+    template <typename... Alternatives>
+    void operator()(const std::string& key, const std::variant<Alternatives...>& value) {
+        std::visit(
+            [&](const auto& alternative) {
+                object_[key] = alternative.name;
+                for_each_field(alternative, *this);
+            },
+            value);
     }
 
     ordered_json take() { return std::move(object_); }
@@ -180,6 +193,20 @@ public:
             read_quantity(in[index], place_.key(key).index(index), quantities[index]);
             quantities[index].reason = reasons[index];
         }
+    }
+
+    template <typename... Alternatives>
+    void operator()(const std::string& key, std::variant<Alternatives...>& value) const {
+        const json& name = member(key);
+        const auto take = [&]<typename Alternative>(Alternative alternative) {
+            if (name != Alternative::name) return false;
+            for_each_field(alternative, *this);
+            value = std::move(alternative);
+            return true;
+        };
+        if ((take(Alternatives{}) || ...)) return;
+        const std::vector<std::string_view> names{Alternatives::name...};
+        place_.key(key).fail(fmt::format("one of {}", fmt::join(names, ", ")), name);
     }
 
 private:

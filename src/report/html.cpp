@@ -151,9 +151,10 @@ Markup headline(const RunRecord& record) {
                     R"(dl class="headline")",
                     {figure_of(flops_text(scores.vflops), "VFLOPS", human(scores.vflops, "eq. 7")),
                      figure_of(flops_text(scores.flops), "FLOPS", human(scores.flops, "eq. 6")),
-                     figure_of(quality_text(quality.ensemble), "quality",
-                               or_reason(quality.ensemble, quality.metric + ", target " +
-                                                               quality_text({quality.target, ""}))),
+                     figure_of(
+                         quality_text(quality.ensemble), "quality",
+                         or_reason(quality.ensemble, metric_name(quality.metric) + ", target " +
+                                                         quality_text({quality.target, ""}))),
                      figure_of(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
                                "training", or_reason(seconds, "of the slowest group"))}),
                 paragraph(story)}) +
@@ -172,7 +173,7 @@ std::string html(const PageContent& content) {
         element("style", {Markup{std::string(style_sheet())}});
     const Markup main = element(
         "main", {verdict_section(record), headline(record), groups_section(record),
-                 quality_section(content), categories_section(record), time_section(content),
+                 quality_section(content), classes_section(record.quality), time_section(content),
                  utilization_section(content), communication_section(record),
                  energy_section(record), flops_section(content), settings_sections(record)});
     const Markup page =

@@ -233,7 +233,7 @@ Markup table_of_groups(const RunRecord& record) {
                "counted by {}; loss: mean over the last epoch; quality: {} on the test data with "
                "the "
                "weights of the last epoch.",
-               record.flops.convention, record.quality.metric));
+               record.flops.convention, metric_name(record.quality.metric)));
 }
 
 Markup failures(const RunRecord& record) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
 
+#include "html_metric.hpp"
 #include "sections.hpp"
 #include "step_bins.hpp"
 
@@ -52,7 +55,7 @@ Markup quality_curves(const RunRecord& record) {
     LinePlot plot;
     plot.title = "Quality by epoch";
     plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
-                                   record.quality.metric, series.size(), last);
+                                   metric_name(record.quality.metric), series.size(), last);
     plot.x_name = "epochs done";
     show(std::move(series), kLossBins, plot);
     const double target = record.quality.target;
@@ -69,11 +72,11 @@ public:
         add({quality.target, ""});
         for (const Quantity& member : quality.members) add(member);
         for (const Quantity* one :
-             {&quality.members_mean, &quality.ensemble, &quality.ensemble_majority,
-              &quality.out_of_bag, &quality.confidence_interval.low,
+             {&quality.members_mean, &quality.ensemble, &quality.confidence_interval.low,
               &quality.confidence_interval.high}) {
             add(*one);
         }
+        for (const OtherQuality& other : other_qualities(quality.metric)) add(other.quality);
         const double room = std::max(0.02, 0.05 * (high_ - low_));
         low_ = std::max(0.0, low_ - room);
         high_ = std::min(1.0, high_ + room);
@@ -143,15 +146,16 @@ Markup gain(const RunRecord& record) {
         bar = {*interval.low.value, *interval.high.value};
     }
     Table marks;
-    marks.caption =
-        fmt::format("Quality ({}) of the members and of their ensemble", quality.metric);
+    marks.caption = fmt::format("Quality ({}) of the members and of their ensemble",
+                                metric_name(quality.metric));
     marks.columns = {left(""), left(""), "quality"};
     marks.unfolded = kMemberRows + 5;
     add_members(quality, scale, marks.rows);
     add_row(scale, "members\xE2\x80\x99 mean", quality.members_mean, {}, marks.rows);
     add_row(scale, "ensemble", quality.ensemble, bar, marks.rows);
-    add_row(scale, "majority vote", quality.ensemble_majority, {}, marks.rows);
-    add_row(scale, "out of bag", quality.out_of_bag, {}, marks.rows);
+    for (const auto& [name, value] : other_qualities(quality.metric)) {
+        add_row(scale, name, value, {}, marks.rows);
+    }
     return element(R"(div class="marks")", {table(marks)}) + note(scale.text());
 }
 
@@ -165,7 +169,7 @@ Markup numbers(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
-        {"ensemble", quantity(quality.ensemble, "{:.4f}"), quality.metric},
+        {"ensemble", quantity(quality.ensemble, "{:.4f}"), metric_name(quality.metric)},
         {"target", text(quality_text({quality.target, ""}))},
         {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:.4f}"),
          fmt::format("(ensemble / target) to the power of {}, eq. 8",
@@ -177,17 +181,8 @@ Markup numbers(const RunRecord& record) {
         {"with the choice of members", limits_of(quality.members_interval, "{:.4f}"),
          quality.members_interval.method},
         {"interval of VFLOPS", limits_of(record.scores.vflops_interval, "{:.3e}"),
-         record.scores.vflops_interval.method},
-        {"out of bag", quantity(quality.out_of_bag, "{:.4f}"),
-         fmt::format("on {} training samples", format_count(quality.out_of_bag_samples))}};
-    if (!quality.categories.empty()) {
-        rows.push_back({"VOC AP50", quantity(quality.ensemble_voc_ap50, "{:.4f}")});
-        rows.push_back({"AP10", quantity(quality.ensemble_ap10, "{:.4f}")});
-    } else if (!quality.segments.empty()) {
-        rows.push_back({"pixel accuracy", quantity(quality.ensemble_pixel_accuracy, "{:.4f}")});
-    } else {
-        rows.push_back({"Top-5", quantity(quality.ensemble_top_5, "{:.4f}")});
-    }
+         record.scores.vflops_interval.method}};
+    std::ranges::move(metric_facts(quality.metric), std::back_inserter(rows));
     return facts(rows);
 }
 
@@ -206,42 +201,6 @@ Markup quality_section(const PageContent& content) {
     for (const std::string& remark : content.remarks) remarks += note(remark);
     return section("learning", "Learning", curves + remarks) +
            section("ensemble", "Ensemble", gain(content.record) + numbers(content.record));
-}
-
-namespace {
-
-Markup segments_section(const QualityRecord& quality) {
-    Table rows;
-    rows.caption = "What the ensemble says of the cells of each class";
-    rows.columns = {left("class"), "cells", "predicted", "hits", "IoU"};
-    rows.unfolded = 30;
-    for (const SegmentRecord& one : quality.segments) {
-        rows.rows.push_back(row(one.name, format_count(one.cells), format_count(one.predicted),
-                                format_count(one.hits), quality_text(one.iou)));
-    }
-    rows.totals.push_back(row("mean", "", "", "", quality_text(quality.ensemble)));
-    return section("segments", "Classes", table(rows));
-}
-
-}  // namespace
-
-Markup categories_section(const RunRecord& record) {
-    const QualityRecord& quality = record.quality;
-    if (!quality.segments.empty()) return segments_section(quality);
-    if (quality.categories.empty()) return {};
-    Table rows;
-    rows.caption = "What the ensemble finds of each kind of object";
-    rows.columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"};
-    rows.unfolded = 30;
-    for (const CategoryRecord& one : quality.categories) {
-        rows.rows.push_back(row(one.name, format_count(one.boxes), format_count(one.detections),
-                                format_count(one.hits), quality_text(one.ap50),
-                                quality_text(one.voc_ap50), quality_text(one.ap10)));
-    }
-    rows.totals.push_back(row("mean", "", "", "", quality_text(quality.ensemble),
-                              quality_text(quality.ensemble_voc_ap50),
-                              quality_text(quality.ensemble_ap10)));
-    return section("categories", "Categories", table(rows));
 }
 
 }  // namespace hpcai::report

@@ -137,7 +137,7 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
 void add_evaluation_of(const EpochQualityRecord& one, const RunRecord& record, Log& log) {
     const ordered_json epoch{{"epoch_num", one.epoch}};
     ordered_json metadata = epoch;
-    metadata["metric"] = record.quality.metric;
+    metadata["metric"] = metric_name(record.quality.metric);
     log.begin("eval_start", epoch);
     log.point("eval_accuracy", Quantity{one.quality, ""}, metadata);
     log.end("eval_stop", epoch);
@@ -168,7 +168,7 @@ void add_evaluation(const RunRecord& record, std::size_t index, Log& log) {
     log.begin("eval_start", epoch);
     log.advance(group.evaluation_seconds);
     ordered_json metadata = epoch;
-    metadata["metric"] = record.quality.metric;
+    metadata["metric"] = metric_name(record.quality.metric);
     log.point("eval_accuracy", record.quality.members[index], metadata);
     log.end("eval_stop", epoch);
 }

@@ -110,7 +110,8 @@ void print_scores(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
     page.line("samples   trained on, all epochs; FLOPS is operations/s of training by {}",
               one_line(record.flops.convention));
-    page.line("quality   {} on the test data, weights of the last epoch", one_line(result.metric));
+    page.line("quality   {} on the test data, weights of the last epoch",
+              metric_name(result.metric));
     page.line("");
     page.line("members mean        : {}", quality_text(result.members_mean));
     page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
@@ -127,8 +128,10 @@ void print_scores(Page& page, const RunRecord& record) {
     };
     print_interval("with members", result.members_interval, "{:.4f}");
     print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
-    page.line("out of bag          : {} of {}", quality_text(result.out_of_bag),
-              counted(result.out_of_bag_samples, "sample"));
+    if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
+        page.line("out of bag          : {} of {}", quality_text(numbers->out_of_bag),
+                  counted(numbers->out_of_bag_samples, "sample"));
+    }
     if (record.time.time_to_quality_seconds.value) {
         page.line("time to quality     : {} s of training, until every model had the target",
                   number(record.time.time_to_quality_seconds, "{:.2f}"));
@@ -137,35 +140,35 @@ void print_scores(Page& page, const RunRecord& record) {
               quality_text(record.scores.penalty_coefficient), result.target, result.exponent);
 }
 
-/// What the ensemble finds of each kind of object.
-void print_categories(Page& page, const RunRecord& record) {
-    const QualityRecord& result = record.quality;
-    if (result.categories.empty()) return;
+void print_classes(Page&, const TopAccuracyRecord&, const Quantity&) {}
+
+/// Prints a row for each kind of object; `mean` is the ensemble's quality.
+void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
+    if (metric.categories.empty()) return;
     page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
               "AP50", "VOC AP50", "AP10");
     print_rule(page, '-');
-    for (const CategoryRecord& row : result.categories) {
+    for (const CategoryRecord& row : metric.categories) {
         page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", one_line(row.name), row.boxes,
                   row.detections, row.hits, quality_text(row.ap50), quality_text(row.voc_ap50),
                   quality_text(row.ap10));
     }
-    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality_text(result.ensemble),
-              quality_text(result.ensemble_voc_ap50), quality_text(result.ensemble_ap10));
+    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality_text(mean),
+              quality_text(metric.ensemble_voc_ap50), quality_text(metric.ensemble_ap10));
     print_rule(page, '-');
 }
 
-/// What the ensemble says of each class of cells.
-void print_segments(Page& page, const RunRecord& record) {
-    const QualityRecord& result = record.quality;
-    if (result.segments.empty()) return;
+/// Prints a row for each class of cells; `mean` is the ensemble's quality.
+void print_classes(Page& page, const MeanIouRecord& metric, const Quantity& mean) {
+    if (metric.segments.empty()) return;
     page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", "class", "cells", "predicted", "hits", "IoU");
     print_rule(page, '-');
-    for (const SegmentRecord& row : result.segments) {
+    for (const SegmentRecord& row : metric.segments) {
         page.line("{:<24}{:>14}{:>14}{:>14}{:>10}", one_line(row.name), row.cells, row.predicted,
                   row.hits, quality_text(row.iou));
     }
-    page.line("{:<66}{:>10}", "mean", quality_text(result.ensemble));
-    page.line("{:<66}{:>10}", "pixel accuracy", quality_text(result.ensemble_pixel_accuracy));
+    page.line("{:<66}{:>10}", "mean", quality_text(mean));
+    page.line("{:<66}{:>10}", "pixel accuracy", quality_text(metric.ensemble_pixel_accuracy));
     print_rule(page, '-');
 }
 
@@ -319,8 +322,8 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     Page page;
     print_parameters(page, record);
     print_table(page, record);
-    print_categories(page, record);
-    print_segments(page, record);
+    std::visit([&](const auto& metric) { print_classes(page, metric, record.quality.ensemble); },
+               record.quality.metric);
     print_scores(page, record);
     print_times(page, record);
     print_utilization(page, record);

@@ -56,8 +56,11 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
 
 void add_quality(const context::RunContext& context, const EnsembleScore& ensemble,
                  const std::vector<GroupResult>& groups, RunRecord& record) {
-    record.quality = ensemble.quality;
-    record.quality.metric = verification::metric_of(context.config.workload);
+    record.quality =
+        ensemble.members.empty()
+            ? verification::no_quality(verification::metric_of(context.config.workload),
+                                       "no group finished")
+            : ensemble.quality;
     verification::derive_members(context.config, groups, record.quality);
 }
 

@@ -174,7 +174,8 @@ Verdict judge(const StoredResult& first, const StoredResult& second) {
     if (!one.ensemble.value || !other.ensemble.value) {
         return {Judgement::unclear, "one has no quality"};
     }
-    if (one.metric != other.metric) return {Judgement::unclear, "the metrics are not the same"};
+    if (one.metric.index() != other.metric.index())
+        return {Judgement::unclear, "the metrics are not the same"};
     if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
         return by_intervals(one.confidence_interval, other.confidence_interval);
     }
@@ -194,7 +195,7 @@ Verdict judge(const StoredResult& first, const StoredResult& second) {
 MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
     const auto [judgement, why] = judge(first, second);
     return {"quality.ensemble",
-            first.record.quality.metric,
+            metric_name(first.record.quality.metric),
             first.record.quality.ensemble,
             second.record.quality.ensemble,
             judgement,

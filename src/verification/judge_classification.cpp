@@ -26,11 +26,10 @@ void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
     const evaluation::TopK by_majority = count_hits(said.majority);
     const evaluation::TopK counts = said.majority_counts ? by_majority : count_hits(said.soft);
     quality.ensemble = share(counts.correct_1, counts.samples);
-    quality.ensemble_top_5 = share(counts.correct_5, counts.samples);
-    quality.ensemble_majority = share(by_majority.correct_1, by_majority.samples);
-    quality.out_of_bag = nothing("bagging.out_of_bag is false");
-    quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload has no boxes");
-    quality.ensemble_pixel_accuracy = nothing("the workload has no cells");
+    quality.metric =
+        TopAccuracyRecord{.ensemble_top_5 = share(counts.correct_5, counts.samples),
+                          .ensemble_majority = share(by_majority.correct_1, by_majority.samples),
+                          .out_of_bag = nothing("bagging.out_of_bag is false")};
     const Quantity none = nothing(quality.ensemble.reason);
     quality.confidence_interval = {none, none, 0.95, "wilson"};
     if (counts.samples == 0) return;

@@ -45,17 +45,14 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
     const auto tolerant =
         evaluation::detection_quality(truth.truth, said, evaluation::kTolerantThreshold);
     quality.ensemble = mean_of(strict);
-    quality.ensemble_top_5 = nothing("detections have no Top-5");
-    quality.ensemble_majority = nothing("detections have no majority");
-    quality.out_of_bag = nothing("bagging.out_of_bag is false");
-    quality.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(kNoBox);
-    quality.ensemble_ap10 = mean_of(tolerant);
-    quality.ensemble_pixel_accuracy = nothing("the workload has no cells");
-    quality.categories.clear();
+    AveragePrecisionRecord metric;
+    metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(kNoBox);
+    metric.ensemble_ap10 = mean_of(tolerant);
     for (std::size_t index = 0; index < strict.categories.size(); ++index) {
-        quality.categories.push_back(category_record(
+        metric.categories.push_back(category_record(
             truth.categories[index], strict.categories[index], tolerant.categories[index]));
     }
+    quality.metric = std::move(metric);
     const auto interval =
         evaluation::bootstrap_interval_95(truth.truth, said, evaluation::kScoreThreshold);
     quality.confidence_interval = {nothing(kNoBox), nothing(kNoBox), 0.95,

@@ -32,16 +32,13 @@ void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_samp
     const Probabilities& counted = said.majority_counts ? said.majority : said.soft;
     const evaluation::CellCounts counts = count_cells(counted);
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
-    quality.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
-    quality.ensemble_majority =
-        or_reason(evaluation::mean_iou(count_cells(said.majority)), kNoCell);
-    quality.ensemble_top_5 = nothing("a segmentation has no Top-5");
-    quality.out_of_bag = nothing("bagging.out_of_bag is false");
-    quality.ensemble_voc_ap50 = quality.ensemble_ap10 = nothing("the workload finds no boxes");
-    quality.segments.clear();
+    MeanIouRecord metric;
+    metric.ensemble_majority = or_reason(evaluation::mean_iou(count_cells(said.majority)), kNoCell);
+    metric.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
     for (std::size_t index = 0; index < counts.size(); ++index) {
-        quality.segments.push_back(segment_record(class_names.at(index), counts[index]));
+        metric.segments.push_back(segment_record(class_names.at(index), counts[index]));
     }
+    quality.metric = std::move(metric);
     const Quantity no_members = nothing("cells depend on one another: they are not voted on anew");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval = {nothing(kNoCell), nothing(kNoCell), 0.95,

@@ -81,7 +81,7 @@ public:
         const std::vector<float> majority = majority_.result();
         compare(name, said, counts_majority() ? majority : soft_.result());
         const auto labels = labels_->as<std::int32_t>();
-        const Quantity out_of_bag = quality.out_of_bag;
+        const MetricRecord as_stored = quality.metric;
         inspector_.attempt(labels_name(), [&] {
             task_.judge_vote(
                 {{said, labels, task_.classes},
@@ -90,8 +90,9 @@ public:
                 quality);
             return 0;
         });
-        if (claim_.config.bagging.out_of_bag) quality.out_of_bag = out_of_bag;
         if (task_.cells > 0) return;
+        keep_out_of_bag(std::get<TopAccuracyRecord>(as_stored),
+                        std::get<TopAccuracyRecord>(quality.metric));
         inspector_.attempt(labels_name(), [&] {
             quality.members_interval = members_interval(labels);
             return 0;
@@ -118,6 +119,11 @@ private:
             names.resize(wanted);
         }
         return names;
+    }
+    /// Only the ranks of the run could make predictions for the out-of-bag vote.
+    void keep_out_of_bag(const TopAccuracyRecord& stored, TopAccuracyRecord& computed) const {
+        computed.out_of_bag_samples = stored.out_of_bag_samples;
+        if (claim_.config.bagging.out_of_bag) computed.out_of_bag = stored.out_of_bag;
     }
     bool counts_majority() const {
         return claim_.config.bagging.aggregation == config::Aggregation::majority;

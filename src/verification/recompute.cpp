@@ -120,7 +120,6 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.flops = flops_of_model(claim.config);
     derive_work(groups, record);
     record.quality = quality;
-    record.quality.metric = metric_of(claim.config.workload);
     derive_members(claim.config, groups, record.quality);
     recompute_scores(claim, record);
     derive_time_to_quality(claim.config, record);

@@ -10,34 +10,44 @@ namespace {
 const PredictionFiles kDetections{"detections.json", "ensemble.json", "annotations.json"};
 const PredictionFiles kArrays{"predictions.npy", "ensemble.npy", "labels.npy"};
 
+/// Gives each number of a record the same reason why it is missing.
+struct SetReason {
+    Quantity missing;
+
+    void operator()(const std::string&, Quantity& quantity) const { quantity = missing; }
+
+    void operator()(const std::string&, MetricRecord& metric) const {
+        std::visit([&](auto& numbers) { for_each_field(numbers, *this); }, metric);
+    }
+
+    template <typename T>
+    void operator()(const std::string&, T& member) const {
+        if constexpr (requires { member.record_values(); }) for_each_field(member, *this);
+    }
+};
+
 }  // namespace
 
 PredictionFiles prediction_files(const config::WorkloadConfig& workload) {
     return detects(workload) ? kDetections : kArrays;
 }
 
-std::string metric_of(const config::WorkloadConfig& workload) {
+MetricRecord metric_of(const config::WorkloadConfig& workload) {
     switch (task_of(workload)) {
         case config::Task::classification:
-            return "top_1_accuracy";
+            return TopAccuracyRecord{};
         case config::Task::detection:
-            return "coco_ap50";
+            return AveragePrecisionRecord{};
         case config::Task::segmentation:
-            return "mean_iou";
+            return MeanIouRecord{};
     }
-    return "";
+    return {};
 }
 
-QualityRecord no_quality(const std::string& reason) {
+QualityRecord no_quality(MetricRecord metric, const std::string& reason) {
     QualityRecord quality;
-    for (Quantity* one :
-         {&quality.ensemble, &quality.ensemble_top_5, &quality.ensemble_majority,
-          &quality.members_mean, &quality.ensemble_gain, &quality.out_of_bag,
-          &quality.confidence_interval.low, &quality.confidence_interval.high,
-          &quality.members_interval.low, &quality.members_interval.high, &quality.ensemble_voc_ap50,
-          &quality.ensemble_ap10, &quality.ensemble_pixel_accuracy}) {
-        *one = nothing(reason);
-    }
+    quality.metric = std::move(metric);
+    for_each_field(quality, SetReason{nothing(reason)});
     return quality;
 }
 

@@ -105,7 +105,10 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const auto predictions = has_votes ? make_prediction_check(claim, inspector) : nullptr;
     const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
-    QualityRecord quality = has_votes ? record.quality : no_quality("no group finished");
+    const MetricRecord metric = metric_of(config.workload);
+    const bool has_metric = record.quality.metric.index() == metric.index();
+    QualityRecord quality =
+        has_votes && has_metric ? record.quality : no_quality(metric, "no group finished");
     if (has_votes) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),

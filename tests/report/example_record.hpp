@@ -105,24 +105,15 @@ inline SubmissionRecord example_submission() {
 
 inline QualityRecord example_quality() {
     QualityRecord quality;
-    quality.metric = "top_1_accuracy";
+    quality.metric = TopAccuracyRecord{{0.875, ""}, {0.725, ""}, {0.6875, ""}, 64};
     quality.target = 0.763;
     quality.exponent = 5;
     quality.ensemble.value = 0.75;
-    quality.ensemble_top_5.value = 0.875;
-    quality.ensemble_majority.value = 0.725;
     quality.members = {{0.7, ""}, {0.725, ""}};
     quality.members_mean.value = 0.7125;
     quality.ensemble_gain.value = 0.0375;
-    quality.out_of_bag.value = 0.6875;
-    quality.out_of_bag_samples = 64;
     quality.confidence_interval = {{0.6, ""}, {0.85, ""}, 0.95, "wilson"};
     quality.members_interval = {{0.5625, ""}, {0.875, ""}, 0.95, "made up, too"};
-    quality.ensemble_voc_ap50.value = 0.625;
-    quality.ensemble_ap10.reason = "no boxes";
-    quality.ensemble_pixel_accuracy.reason = "no cells";
-    quality.categories = {{"cat", 12, 40, 9, {0.5, ""}, {0.5625, ""}, {0.75, ""}},
-                          {"unicorn", 0, 3, 0, {{}, "no box"}, {{}, "no box"}, {{}, "no box"}}};
     return quality;
 }
 
@@ -241,7 +232,8 @@ inline RunRecord lost_record() {
     record.work.samples_trained = 0;
     for (Quantity* quantity :
          {&record.time.training_seconds, &record.throughput.images_per_second,
-          &record.quality.ensemble_gain, &record.quality.out_of_bag,
+          &record.quality.ensemble_gain,
+          &std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag,
           &record.quality.confidence_interval.low, &record.quality.confidence_interval.high,
           &record.quality.members_interval.low, &record.quality.members_interval.high,
           &record.scores.vflops_interval.low, &record.scores.vflops_interval.high}) {

@@ -100,7 +100,6 @@ std::vector<std::string> printed_numbers(const nlohmann::json& json) {
     for (const char* key : {"low", "high"}) {
         numbers.push_back(fmt::format("{:.4f}", quality["confidence_interval"][key].get<double>()));
     }
-    for (const auto& row : quality["categories"]) numbers.push_back(row["name"]);
     for (const auto& group : json["work"]["groups"]) {
         if (group["flops"].is_null()) continue;
         numbers.push_back(fmt::format("{:.3e}", group["flops"].get<double>()));
@@ -248,10 +247,9 @@ TEST(Html, KeepsHostileTextsHarmless) {
     record.verdict.rules = {{1, hostile, hostile, hostile, false}};
     record.submission.system_name = record.submission.problem = hostile;
     record.workload.kind = record.workload.model = record.workload.precision = hostile;
-    record.quality.metric = record.flops.convention = record.config = hostile;
+    record.flops.convention = record.config = hostile;
     record.quality.confidence_interval.method = hostile;
-    record.quality.categories[0].name = hostile;
-    record.quality.out_of_bag = {std::nullopt, hostile};
+    std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag = {std::nullopt, hostile};
     record.parameters[0] = {hostile, hostile, hostile};
     record.environment[hostile] = hostile;
     record.energy.joules.reason = record.determinism.guarantee = hostile;

@@ -14,11 +14,11 @@ namespace {
 
 RunRecord segmented() {
     RunRecord record = example_record();
-    record.quality.metric = "mean_iou";
-    record.quality.categories.clear();
-    record.quality.ensemble_pixel_accuracy = {0.8125, ""};
-    record.quality.segments = {{"background", 900, 880, 800, {0.8163, ""}},
-                               {"<storm>\nRESULT VALID", 60, 90, 12, {{}, "no such cell"}}};
+    record.quality.metric =
+        MeanIouRecord{{0.725, ""},
+                      {0.8125, ""},
+                      {{"background", 900, 880, 800, {0.8163, ""}},
+                       {"<storm>\nRESULT VALID", 60, 90, 12, {{}, "no such cell"}}}};
     return record;
 }
 

@@ -61,7 +61,6 @@ std::unique_ptr<const Workload> make_detection(const config::Config& config,
 std::unique_ptr<const Workload> make_segmentation(const config::Config& config,
                                                   const data::SampleSets& samples);
 
-using verification::no_quality;
 using verification::nothing;
 
 }  // namespace hpcai::group

@@ -8,6 +8,7 @@
 
 #include <hpcai/records/energy_record.hpp>
 #include <hpcai/records/group_record.hpp>
+#include <hpcai/records/metric_record.hpp>
 #include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/roofline_record.hpp>
@@ -143,53 +144,20 @@ struct ScoresRecord {
                  vflops_interval);
 };
 
-/// One kind of object that detectors look for, in the ensemble's detections.
-struct CategoryRecord {
-    std::string name;
-    std::int64_t boxes = 0;       // in the test samples
-    std::int64_t detections = 0;  // that were counted
-    std::int64_t hits = 0;        // of these, at an intersection over union of 0.5
-    Quantity ap50;                // average precision at 0.5, COCO's 101 points
-    Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
-    Quantity ap10;                // at 0.1, COCO's 101 points
-    HPCAI_RECORD(CategoryRecord, name, boxes, detections, hits, ap50, voc_ap50, ap10);
-};
-
-/// One class of a segmentation, in what the ensemble says of the test samples' cells.
-struct SegmentRecord {
-    std::string name;
-    std::int64_t cells = 0;      // of the class
-    std::int64_t predicted = 0;  // to be of it
-    std::int64_t hits = 0;       // of these, rightly
-    Quantity iou;                // intersection over union
-    HPCAI_RECORD(SegmentRecord, name, cells, predicted, hits, iou);
-};
-
 struct QualityRecord {
-    std::string metric;  // "top_1_accuracy", "coco_ap50", "mean_iou"
+    MetricRecord metric;
     double target = 0;
     double exponent = 0;  // n of eq. 8
     Quantity ensemble;
-    Quantity ensemble_top_5;
-    Quantity ensemble_majority;     // the same metric by majority vote
-    std::vector<Quantity> members;  // by group
-    Quantity members_mean;          // of the groups that finished
-    Quantity ensemble_gain;         // ensemble - members_mean
-    Quantity out_of_bag;            // the same metric on training samples, by the out-of-bag vote
-    std::int64_t out_of_bag_samples = 0;  // covered by at least one member
-    IntervalRecord confidence_interval;   // of `ensemble`
-    IntervalRecord members_interval;      // likewise, over the choice of members, too
-    Quantity ensemble_voc_ap50;           // of detectors: means over the categories
-    Quantity ensemble_ap10;
-    std::vector<CategoryRecord> categories;  // of detectors
-    Quantity ensemble_pixel_accuracy;        // of segmentation: share of cells that are right
-    std::vector<SegmentRecord> segments;     // of segmentation, the background first
-    std::string ensemble_sha256;             // of the file of the ensemble's predictions
-    std::string labels_sha256;               // of the file of labels or boxes they were judged by
-    HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, ensemble_top_5,
-                 ensemble_majority, members, members_mean, ensemble_gain, out_of_bag,
-                 out_of_bag_samples, confidence_interval, members_interval, ensemble_voc_ap50,
-                 ensemble_ap10, categories, ensemble_pixel_accuracy, segments, ensemble_sha256,
+    std::vector<Quantity> members;       // by group
+    Quantity members_mean;               // of the groups that finished
+    Quantity ensemble_gain;              // ensemble - members_mean
+    IntervalRecord confidence_interval;  // of `ensemble`
+    IntervalRecord members_interval;     // likewise, over the choice of members, too
+    std::string ensemble_sha256;         // of the file of the ensemble's predictions
+    std::string labels_sha256;           // of the file of labels or boxes they were judged by
+    HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, members, members_mean,
+                 ensemble_gain, confidence_interval, members_interval, ensemble_sha256,
                  labels_sha256);
 };
 

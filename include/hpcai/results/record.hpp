@@ -7,7 +7,6 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/launch_record.hpp>
 #include <hpcai/records/run_record.hpp>
-#include <hpcai/verification/judge.hpp>
 
 namespace hpcai::results {
 
@@ -21,8 +20,8 @@ struct LaunchedRun {
 /// The quality of the ensemble and the results of its members.
 struct EnsembleScore {
     std::vector<GroupResult> members;  // of the groups that finished, in order
-    QualityRecord quality = verification::no_quality("no group finished");  // of the ensemble
-    double seconds = 0;                                                     // that the vote took
+    QualityRecord quality;             // of the ensemble, if it has members
+    double seconds = 0;                // that the vote took
 };
 
 /// How a run ended.

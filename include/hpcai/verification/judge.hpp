@@ -32,11 +32,11 @@ PredictionFiles prediction_files(const config::WorkloadConfig& workload);
 /// In evaluation/, where cells have classes: their names, one a line.
 inline constexpr const char* kClassNamesFile = "classes.txt";
 
-/// "top_1_accuracy", "coco_ap50", "mean_iou".
-std::string metric_of(const config::WorkloadConfig& workload);
+/// Returns the workload's metric without numbers.
+MetricRecord metric_of(const config::WorkloadConfig& workload);
 
-/// A quality without numbers, each for the same reason.
-QualityRecord no_quality(const std::string& reason);
+/// Returns a quality by `metric` in which each number is missing for the same reason.
+QualityRecord no_quality(MetricRecord metric, const std::string& reason);
 
 /// Softmax outputs of a model or of an ensemble; a row is a sample, or a cell of it.
 struct Probabilities {
