@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/keys.hpp>
@@ -13,58 +15,6 @@
 
 namespace hpcai::config {
 namespace {
-
-/// What goes with a kind of workload, and how a message names it.
-struct KindRow {
-    WorkloadKind kind;
-    std::vector<Model> models;
-    std::string model_names;
-    std::vector<Aggregation> aggregations;
-    std::string aggregation_names;
-    std::vector<DataKind> data;
-    std::string data_names;
-};
-
-const KindRow& row_of(WorkloadKind kind) {
-    static const std::vector<Aggregation> votes{Aggregation::soft_vote, Aggregation::majority};
-    static const std::vector<Aggregation> fusions{Aggregation::wbf, Aggregation::nms};
-    static const std::vector<DataKind> weather{DataKind::climate_synthetic, DataKind::climate_hdf5};
-    static const std::string vote_names = "soft_vote or majority", fusion_names = "wbf or nms";
-    static const std::string weather_names = "climate_synthetic or climate_hdf5";
-    static const std::vector<KindRow> rows{{WorkloadKind::image_classification,
-                                            {Model::resnet50_v1, Model::resnet50_v1_5},
-                                            "resnet50_v1 or resnet50_v1.5",
-                                            votes,
-                                            vote_names,
-                                            {DataKind::synthetic, DataKind::image_folder},
-                                            "synthetic or image_folder"},
-                                           {WorkloadKind::extreme_weather,
-                                            {Model::faster_rcnn_r50_fpn},
-                                            "faster_rcnn_r50_fpn",
-                                            fusions,
-                                            fusion_names,
-                                            weather,
-                                            weather_names},
-                                           {WorkloadKind::object_detection,
-                                            {Model::faster_rcnn_r50_fpn},
-                                            "faster_rcnn_r50_fpn",
-                                            fusions,
-                                            fusion_names,
-                                            {DataKind::voc, DataKind::coco},
-                                            "voc or coco"},
-                                           {WorkloadKind::climate_segmentation,
-                                            {Model::segmentation_net},
-                                            "segmentation_net",
-                                            votes,
-                                            vote_names,
-                                            weather,
-                                            weather_names}};
-    return *std::ranges::find(rows, kind, &KindRow::kind);
-}
-
-bool contains(const auto& values, auto value) {
-    return std::ranges::find(values, value) != values.end();
-}
 
 class Checker {
 public:
@@ -79,15 +29,30 @@ public:
                                 expected, in_quotes(value), is_default ? ", the default" : ""));
     }
 
+    /// Checks that a choice is one of those that go with workload.kind.
+    template <typename Section, typename Choice>
+    void check_listed(std::span<const Choice> legal, Section Config::*section,
+                      Choice Section::*member, const std::string& full_name) const {
+        std::vector<std::string> names;
+        Config with = config_;
+        for (const Choice choice : legal) {
+            with.*section.*member = choice;
+            names.push_back(value_text(with, full_name));
+        }
+        check(std::ranges::find(legal, config_.*section.*member) != legal.end(), full_name,
+              fmt::format("{}, as workload.kind is {}", fmt::join(names, " or "),
+                          value_text(config_, "workload.kind")));
+    }
+
     void check_workload() const {
         const WorkloadConfig& workload = config_.workload;
-        const KindRow& row = row_of(workload.kind);
-        const Task task = task_of(workload);
+        const WorkloadRow& row = row_of(workload.kind);
+        const Task task = row.task;
         const std::string as_kind =
             fmt::format(", as workload.kind is {}", value_text(config_, "workload.kind"));
-        check(contains(row.models, workload.model), "workload.model", row.model_names + as_kind);
-        check(contains(row.aggregations, config_.bagging.aggregation), "bagging.aggregation",
-              row.aggregation_names + as_kind);
+        check_listed(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
+        check_listed(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
+                     "bagging.aggregation");
         if (task != Task::detection) check_no_detector();
         if (task == Task::classification) {
             check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
@@ -156,10 +121,8 @@ public:
 
     void check_data() const {
         const DataConfig& data = config_.data;
-        const KindRow& row = row_of(config_.workload.kind);
-        check(contains(row.data, data.kind), "data.kind",
-              fmt::format("{}, as workload.kind is {}", row.data_names,
-                          value_text(config_, "workload.kind")));
+        check_listed(row_of(config_.workload.kind).data, &Config::data, &DataConfig::kind,
+                     "data.kind");
         const bool has_boxes = task_of(config_.workload) != Task::classification;
         check(!has_boxes || data.random_area_minimum == DataConfig{}.random_area_minimum,
               "data.random_area_minimum",

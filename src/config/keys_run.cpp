@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "section_keys.hpp"
 
+#include <hpcai/config/workload_table.hpp>
+
 namespace hpcai::config {
 namespace {
 
@@ -127,23 +129,15 @@ std::vector<Key> submission_keys() {
 
 std::vector<Key> workload_keys() {
     using C = WorkloadConfig;
-    using enum WorkloadKind;
-    using enum Model;
     constexpr SectionKeys<&Config::workload> key;
     return {
         key("kind", &C::kind,
-            {{image_classification, "image_classification"},
-             {extreme_weather, "extreme_weather"},
-             {object_detection, "object_detection"},
-             {climate_segmentation, "climate_segmentation"}},
+            names_of(kWorkloads),
             "Task of the benchmark: image_classification or extreme_weather; object_detection "
             "trains the latter's detector on other pictures, climate_segmentation gives the class "
             "of storm of each 8 x 8 pixels of the latter's fields."),
         key("model", &C::model,
-            {{resnet50_v1, "resnet50_v1"},
-             {resnet50_v1_5, "resnet50_v1.5"},
-             {faster_rcnn_r50_fpn, "faster_rcnn_r50_fpn"},
-             {segmentation_net, "segmentation_net"}},
+            names_of(kModels),
             "Network: v1 has the stride of a down-sampling block on its first 1x1 convolution, "
             "v1.5 on its 3x3; the detector is Faster R-CNN on v1.5 with a feature pyramid; "
             "segmentation_net is a small fully convolutional one."),

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -111,7 +110,7 @@ public:
     /// A key whose values are all enumerators of Enum, under their names in YAML.
     template <typename Enum>
     Key operator()(std::string name, Enum Struct::*member,
-                   std::initializer_list<std::pair<Enum, std::string>> choices,
+                   const std::vector<std::pair<Enum, std::string>>& choices,
                    std::string meaning) const {
         using Choice = std::pair<Enum, std::string>;
         Key key;
@@ -119,10 +118,10 @@ public:
         key.type = KeyType::choice;
         key.meaning = std::move(meaning);
         for (const Choice& choice : choices) key.choices.push_back(choice.second);
-        key.get = [member, table = std::vector(choices)](const Config& config) -> Value {
+        key.get = [member, table = choices](const Config& config) -> Value {
             return std::ranges::find(table, config.*kSection.*member, &Choice::first)->second;
         };
-        key.set = [member, table = std::vector(choices)](Config& config, const Value& value) {
+        key.set = [member, table = choices](Config& config, const Value& value) {
             const auto& word = std::get<std::string>(value);
             config.*kSection.*member = std::ranges::find(table, word, &Choice::second)->first;
         };

@@ -6,25 +6,18 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/config/workload_table.hpp>
+
 /// The User Configuration of the paper: one struct per YAML section, defaults inside. Meanings,
 /// units and legal values of every key stand in the key table (config/keys.hpp), which also makes
 /// `hpcai500 config explain` and `config schema`.
 namespace hpcai::config {
 
 enum class Level { hardware, system, free, custom };
-enum class WorkloadKind {
-    image_classification,
-    extreme_weather,
-    object_detection,
-    climate_segmentation
-};
-enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn, segmentation_net };
 enum class Normalization { batch, frozen_batch, group };
 enum class Sampler { bootstrap, poisson, subsample, none };
-enum class Aggregation { soft_vote, majority, wbf, nms };
 enum class ParallelMode { data, pipeline, model, mixed };
 enum class PipelineSchedule { gpipe, one_forward_one_backward };
-enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
 enum class FieldPrecision { fp32, fp16, bf16 };
 enum class Staging { none, training, all };
 enum class StagingCleanup { keep, remove, remove_on_success, remove_on_failure };
@@ -218,20 +211,8 @@ struct Config {
     DeviceConfig device;
 };
 
-/// What a model says of a sample: its class, the boxes in it, or the class of each of its cells.
-enum class Task { classification, detection, segmentation };
-
 constexpr Task task_of(const WorkloadConfig& workload) {
-    switch (workload.kind) {
-        case WorkloadKind::image_classification:
-            return Task::classification;
-        case WorkloadKind::extreme_weather:
-        case WorkloadKind::object_detection:
-            return Task::detection;
-        case WorkloadKind::climate_segmentation:
-            return Task::segmentation;
-    }
-    return Task::classification;
+    return row_of(workload.kind).task;
 }
 
 constexpr bool detects(const WorkloadConfig& workload) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// The kinds of workloads and the models, a row each: names, and what goes together. Configuration,
+/// models and workloads all read these tables.
+namespace hpcai::config {
+
+/// What a model says of a sample: its class, the boxes in it, or the class of each of its cells.
+enum class Task { classification, detection, segmentation };
+enum class WorkloadKind {
+    image_classification,
+    extreme_weather,
+    object_detection,
+    climate_segmentation
+};
+enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn, segmentation_net };
+enum class Aggregation { soft_vote, majority, wbf, nms };
+enum class DataKind { synthetic, image_folder, voc, coco, climate_synthetic, climate_hdf5 };
+
+struct ModelRow {
+    Model value;
+    std::string_view name;
+};
+
+inline constexpr std::array kModels{
+    ModelRow{Model::resnet50_v1, "resnet50_v1"},
+    ModelRow{Model::resnet50_v1_5, "resnet50_v1.5"},
+    ModelRow{Model::faster_rcnn_r50_fpn, "faster_rcnn_r50_fpn"},
+    ModelRow{Model::segmentation_net, "segmentation_net"},
+};
+
+/// What goes with a kind of workload; the configuration rejects anything else.
+struct WorkloadRow {
+    WorkloadKind value;
+    std::string_view name;
+    Task task;
+    std::span<const Model> models;
+    std::span<const Aggregation> aggregations;
+    std::span<const DataKind> data;
+};
+
+template <auto first, auto... others>
+inline constexpr std::array kListOf{first, others...};
+inline constexpr auto kVotes = kListOf<Aggregation::soft_vote, Aggregation::majority>;
+inline constexpr auto kFusions = kListOf<Aggregation::wbf, Aggregation::nms>;
+inline constexpr auto kWeather = kListOf<DataKind::climate_synthetic, DataKind::climate_hdf5>;
+
+inline constexpr std::array kWorkloads{
+    WorkloadRow{WorkloadKind::image_classification, "image_classification", Task::classification,
+                kListOf<Model::resnet50_v1, Model::resnet50_v1_5>, kVotes,
+                kListOf<DataKind::synthetic, DataKind::image_folder>},
+    WorkloadRow{WorkloadKind::extreme_weather, "extreme_weather", Task::detection,
+                kListOf<Model::faster_rcnn_r50_fpn>, kFusions, kWeather},
+    WorkloadRow{WorkloadKind::object_detection, "object_detection", Task::detection,
+                kListOf<Model::faster_rcnn_r50_fpn>, kFusions,
+                kListOf<DataKind::voc, DataKind::coco>},
+    WorkloadRow{WorkloadKind::climate_segmentation, "climate_segmentation", Task::segmentation,
+                kListOf<Model::segmentation_net>, kVotes, kWeather},
+};
+
+constexpr const WorkloadRow& row_of(WorkloadKind kind) {
+    return *std::ranges::find(kWorkloads, kind, &WorkloadRow::value);
+}
+
+/// Returns the values of a table with their names, in order.
+template <typename Row, std::size_t count>
+auto names_of(const std::array<Row, count>& rows) {
+    std::vector<std::pair<decltype(Row::value), std::string>> names;
+    for (const Row& row : rows) names.emplace_back(row.value, row.name);
+    return names;
+}
+
+}  // namespace hpcai::config
