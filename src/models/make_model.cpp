@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -90,28 +91,65 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
     return options;
 }
 
-}  // namespace
+using Make = graph::Graph(const config::Config& config, const ModelInput& input);
 
-graph::Graph make_model(const config::Config& config, const ModelInput& input) {
-    switch (task_of(config.workload)) {
-        case config::Task::classification:
-            return make_resnet50(resnet50_of(config, input));
-        case config::Task::detection:
-            return make_faster_rcnn(faster_rcnn_of(config, input));
-        case config::Task::segmentation:
-            return make_segmentation_net(segmentation_net_of(config, input));
-    }
-    throw Error(ExitCode::internal, "a task without a model");
+/// How a model is made from the configuration.
+struct Row {
+    config::Model model;
+    Make* make;
+    Make* make_inference;  // what is only trained is left out
+    CellGrid (*cells)(const config::Config& config);
+};
+
+graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
+    return make_resnet50(resnet50_of(config, input));
 }
 
-graph::Graph make_inference_model(const config::Config& config, const ModelInput& input) {
-    if (!detects(config.workload)) return make_model(config, input);
+graph::Graph faster_rcnn(const config::Config& config, const ModelInput& input) {
+    return make_faster_rcnn(faster_rcnn_of(config, input));
+}
+
+graph::Graph faster_rcnn_inference(const config::Config& config, const ModelInput& input) {
     return make_faster_rcnn_inference(faster_rcnn_of(config, input));
 }
 
-CellGrid cell_grid(const config::Config& config) {
+graph::Graph segmentation_net(const config::Config& config, const ModelInput& input) {
+    return make_segmentation_net(segmentation_net_of(config, input));
+}
+
+CellGrid segmentation_cells(const config::Config& config) {
     const SegmentationNet net = segmentation_net_of(config, {});
     return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
+}
+
+/// Of a model that says one thing of a whole sample.
+CellGrid no_cells(const config::Config&) {
+    throw Error(ExitCode::internal, "the model has no cells");
+}
+
+constexpr std::array kRows{
+    Row{config::Model::resnet50_v1, resnet50, resnet50, no_cells},
+    Row{config::Model::resnet50_v1_5, resnet50, resnet50, no_cells},
+    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference, no_cells},
+    Row{config::Model::segmentation_net, segmentation_net, segmentation_net, segmentation_cells},
+};
+
+const Row& row_of(config::Model model) {
+    return *std::ranges::find(kRows, model, &Row::model);
+}
+
+}  // namespace
+
+graph::Graph make_model(const config::Config& config, const ModelInput& input) {
+    return row_of(config.workload.model).make(config, input);
+}
+
+graph::Graph make_inference_model(const config::Config& config, const ModelInput& input) {
+    return row_of(config.workload.model).make_inference(config, input);
+}
+
+CellGrid cell_grid(const config::Config& config) {
+    return row_of(config.workload.model).cells(config);
 }
 
 }  // namespace hpcai::models
