@@ -8,14 +8,14 @@
 
 namespace hpcai::benchmark {
 
-EnsembleResult combine_members(const group::Workload& workload, const group::GroupOutcome& mine,
-                               comm::Communicator& leaders) {
+EnsembleResult combine_members(const workloads::Evaluator& evaluator,
+                               const group::GroupOutcome& mine, comm::Communicator& leaders) {
     const Stopwatch watch;
     EnsembleResult ensemble;
     for (const std::string& text : comm::gather_strings(leaders, records::to_json(mine.result))) {
         ensemble.score.members.push_back(records::from_json<GroupResult>(text, "record.json"));
     }
-    ensemble.predictions = workload.combine(mine, leaders, ensemble.score.quality);
+    ensemble.predictions = evaluator.combine(mine.predictions, leaders, ensemble.score.quality);
     ensemble.score.seconds = watch.seconds();
     return ensemble;
 }

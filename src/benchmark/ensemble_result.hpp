@@ -3,8 +3,8 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/workload.hpp>
 #include <hpcai/results/record.hpp>
+#include <hpcai/workloads/evaluator.hpp>
 
 namespace hpcai::benchmark {
 
@@ -12,11 +12,11 @@ namespace hpcai::benchmark {
 /// elsewhere.
 struct EnsembleResult {
     results::EnsembleScore score;
-    group::EnsemblePredictions predictions;
+    workloads::EnsemblePredictions predictions;
 };
 
 /// Combines the predictions of the `leaders` of the groups that finished. Collective among them.
-EnsembleResult combine_members(const group::Workload& workload, const group::GroupOutcome& mine,
-                               comm::Communicator& leaders);
+EnsembleResult combine_members(const workloads::Evaluator& evaluator,
+                               const group::GroupOutcome& mine, comm::Communicator& leaders);
 
 }  // namespace hpcai::benchmark

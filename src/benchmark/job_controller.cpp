@@ -13,6 +13,7 @@
 #include <hpcai/group/peer_groups.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "result_files.hpp"
 
@@ -244,8 +245,8 @@ results::RunEnd JobController::vote_and_write(const comm::AgreedMembers& agreed,
                                               const group::GroupOutcome& mine, std::ostream& out) {
     EnsembleResult ensemble;
     if (agreed.leaders != nullptr) {
-        const auto workload = group::make_workload(context_.config, run_.samples);
-        ensemble = combine_members(*workload, mine, *agreed.leaders);
+        const auto evaluator = workloads::make_evaluator(context_.config, run_.samples);
+        ensemble = combine_members(*evaluator, mine, *agreed.leaders);
     }
     const bool writes = agreed.decision.writer() == context_.place.group;
     return writes ? write_result(agreed, ensemble, out) : results::RunEnd{};

@@ -14,7 +14,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::benchmark {
 namespace {
@@ -27,8 +27,10 @@ std::string write_files(const results::LaunchedRun& run, const EnsembleResult& e
     std::error_code error;
     std::filesystem::remove(context.output / "checkpoints", error);  // unless a group needs its own
     if (!ensemble.score.members.empty()) {
-        group::make_workload(context.config, run.samples)->store(ensemble.predictions, evaluation);
-        const auto files = verification::prediction_files(context.config.workload);
+        workloads::make_evaluator(context.config, run.samples)
+            ->store(ensemble.predictions, evaluation);
+        const workloads::PredictionFiles& files =
+            workloads::workload_of(context.config.workload).files;
         record.quality.ensemble_sha256 = storage::sha256_hex_of_file(evaluation / files.ensemble);
         record.quality.labels_sha256 = storage::sha256_hex_of_file(evaluation / files.labels);
     }

@@ -25,6 +25,7 @@
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "result_files.hpp"
 
@@ -150,10 +151,11 @@ EnsembleResult combine(const results::LaunchedRun& run, std::vector<group::Group
         group::GroupOutcome& mine = members[leaders.rank()];
         group::load_predictions(run.context, run.samples, threads, mine);
         if (config.bagging.sampler == config::Sampler::none) {  // all are in every bag
-            mine.out_of_bag.resize(static_cast<std::size_t>(run.samples.training->samples()));
+            mine.predictions.out_of_bag.resize(
+                static_cast<std::size_t>(run.samples.training->samples()));
         }
         EnsembleResult combined =
-            combine_members(*group::make_workload(config, run.samples), mine, leaders);
+            combine_members(*workloads::make_evaluator(config, run.samples), mine, leaders);
         if (leaders.rank() == 0) ensemble = std::move(combined);
     });
     return ensemble;
@@ -194,7 +196,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
     results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);
     for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
-    const Quantity unknown = verification::nothing(
+    const Quantity unknown = nothing(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const results::Closing closing{groups.statuses, unknown, unknown};
     return write_result(run, ensemble, closing, out).record.verdict.exit_code;

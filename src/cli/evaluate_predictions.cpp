@@ -12,7 +12,7 @@
 #include <hpcai/evaluation/segmentation.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/storage/npy.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/workloads/probabilities.hpp>
 
 #include "command.hpp"
 #include "evaluate.hpp"
@@ -208,7 +208,7 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
     quality.ensemble = evaluation::mean_iou(counts);
     quality.pixel_accuracy = evaluation::pixel_accuracy(counts);
     quality.interval =
-        verification::cell_interval_95({said, files.labels, files.classes}, options.cells, nullptr);
+        workloads::cell_interval_95({said, files.labels, files.classes}, options.cells, nullptr);
     return quality;
 }
 

@@ -9,10 +9,9 @@
 #include <hpcai/data/subset.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/workload.hpp>
-#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/results/group_files.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "epoch_source.hpp"
 #include "predict.hpp"
@@ -53,30 +52,31 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
                       int threads, GroupOutcome& outcome) {
     const bool any_left_out = outcome.result.bad_samples > 0 &&
                               context.config.data.on_bad_sample == config::BadSamplePolicy::skip;
-    outcome.validation.labels =
+    outcome.predictions.validation.labels =
         validation_labels(samples.validation, context.config.data, threads, any_left_out);
-    const auto workload = make_workload(context.config, samples);
+    const auto evaluator = workloads::make_evaluator(context.config, samples);
     const auto directory = results::group_directory(context.output, outcome.result.record.group);
-    workload->load(directory, outcome);
+    evaluator->load(directory, outcome.predictions);
     GroupResult judged;
-    workload->judge(outcome.validation, judged);
+    evaluator->judge(outcome.predictions.validation, judged);
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
             "'{}': says that its model's {} is {}, and by the test samples that are there now it "
             "is {}: they are not those of the training",
             (directory / "record.json").string(),
-            metric_name(verification::metric_of(context.config.workload)),
+            metric_name(workloads::workload_of(context.config.workload).metric),
             text_of(outcome.result.quality), text_of(judged.quality));
 }
 
 void predict_out_of_bag(const context::RunContext& context, const context::Resources& resources,
                         Model& model, comm::Communicator& group, GroupOutcome& outcome) {
-    outcome.out_of_bag = make_sampler(context, resources.samples).out_of_bag(model.number());
+    outcome.predictions.out_of_bag =
+        make_sampler(context, resources.samples).out_of_bag(model.number());
     std::vector<std::uint32_t> chosen;
-    for (std::uint32_t sample = 0; sample < outcome.out_of_bag.size(); ++sample) {
-        if (outcome.out_of_bag[sample] != 0) chosen.push_back(sample);
+    for (std::uint32_t sample = 0; sample < outcome.predictions.out_of_bag.size(); ++sample) {
+        if (outcome.predictions.out_of_bag[sample] != 0) chosen.push_back(sample);
     }
     if (chosen.empty()) return;
-    outcome.out_of_bag_samples =
+    outcome.predictions.out_of_bag_samples =
         predict(context, resources, model.store(),
                 data::make_subset(resources.samples.training, std::move(chosen)), group)
             .predictions;

@@ -13,14 +13,13 @@
 #include <hpcai/group/group_job.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
-#include <hpcai/group/workload.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/weights_file.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "divergence.hpp"
 #include "gpu_health_monitor.hpp"
@@ -74,14 +73,15 @@ void evaluate(const GroupJob& job, GroupOutcome& outcome) {
     std::int64_t bad = validation.bad_samples.count;
     group.all_reduce_sum(std::span(&bad, 1));
     outcome.result.bad_samples += bad;
-    outcome.validation = std::move(validation.predictions);
+    outcome.predictions.validation = std::move(validation.predictions);
     if (context.config.bagging.out_of_bag) {
         predict_out_of_bag(context, resources, model, group, outcome);
     }
     note.finish(device::tuning_of(*resources.device));
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
-    make_workload(context.config, resources.samples)->judge(outcome.validation, outcome.result);
+    workloads::make_evaluator(context.config, resources.samples)
+        ->judge(outcome.predictions.validation, outcome.result);
     end_learning_curve(context, outcome.result);
 }
 
@@ -94,9 +94,10 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
         outcome.result.record.iterations * context.controller.layout().micro_batches;
     training::write_weights(directory / "weights.safetensors", job.model.graph(), job.model.store(),
                             normalized_batches);
-    make_workload(context.config, job.resources.samples)->store(outcome.validation, directory);
+    workloads::make_evaluator(context.config, job.resources.samples)
+        ->store(outcome.predictions.validation, directory);
     outcome.result.record.predictions_sha256 = storage::sha256_hex_of_file(
-        directory / verification::prediction_files(context.config.workload).member);
+        directory / workloads::workload_of(context.config.workload).files.member);
     store_steps(steps, directory);
     store_step_times(times, directory);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learning_curve.hpp"
 
-#include <hpcai/group/workload.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "predict.hpp"
 
@@ -22,7 +22,8 @@ void evaluate_between(const BetweenEpochs& between, int epochs_done, GroupRecord
     store.write(statistics, store.statistics());
     if (group.rank() == 0) {
         GroupResult judged;
-        make_workload(context.config, resources.samples)->judge(evaluation.predictions, judged);
+        workloads::make_evaluator(context.config, resources.samples)
+            ->judge(evaluation.predictions, judged);
         if (judged.quality.value) {
             record.quality_by_epoch.push_back(
                 {epochs_done, steps.steps().back().end_seconds, *judged.quality.value});

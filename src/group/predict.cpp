@@ -8,8 +8,8 @@
 #include <hpcai/data/sources.hpp>
 #include <hpcai/graph/fuse_for.hpp>
 #include <hpcai/graph/network.hpp>
-#include <hpcai/group/workload.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::group {
 namespace {
@@ -54,8 +54,9 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
         graph::Network network(
             config.training.fusion ? graph::fuse_for(graph, device, options) : graph, device, store,
             options);
-        const auto workload = make_workload(config, resources.samples);
-        evaluation.predictions = training::predict(network, source, workload->outputs_per_sample());
+        const auto evaluator = workloads::make_evaluator(config, resources.samples);
+        evaluation.predictions =
+            training::predict(network, source, evaluator->outputs_per_sample());
         evaluation.bad_samples = source.bad_samples();
     });
     evaluation.predictions = training::gather(group, std::move(evaluation.predictions));

@@ -12,7 +12,7 @@
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::results {
 namespace {
@@ -66,7 +66,7 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
                 return refuse(fmt::format("it has no '{}'", (directory / name).string()));
             }
         }
-        const auto predictions = directory / verification::prediction_files(workload).member;
+        const auto predictions = directory / workloads::workload_of(workload).files.member;
         if (result.record.group != group ||
             storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
             return refuse(

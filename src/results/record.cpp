@@ -12,6 +12,7 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/verdict.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "previous_placement.hpp"
 
@@ -58,8 +59,8 @@ void add_quality(const context::RunContext& context, const EnsembleScore& ensemb
                  const std::vector<GroupResult>& groups, RunRecord& record) {
     record.quality =
         ensemble.members.empty()
-            ? verification::no_quality(verification::metric_of(context.config.workload),
-                                       "no group finished")
+            ? workloads::no_quality(workloads::workload_of(context.config.workload).metric,
+                                    "no group finished")
             : ensemble.quality;
     verification::derive_members(context.config, groups, record.quality);
 }

@@ -10,12 +10,12 @@
 #include <hpcai/base/shell.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
+#include <hpcai/evaluation/statistics.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/statistics.hpp>
 
 #include "checks.hpp"
 #include "compare_quality.hpp"
@@ -94,8 +94,8 @@ std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
 }
 
 /// Of the groups that finished; without content where one has stored no steps.
-StepSeconds step_seconds_of(const StoredResult& result) {
-    StepSeconds groups;
+evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
+    evaluation::StepSeconds groups;
     for (const GroupRecord& group : result.record.work.groups) {
         if (!group.failure.empty()) continue;
         const fs::path path =
@@ -199,9 +199,11 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
     const RunRecord& one = first.record;
     const RunRecord& other = second.record;
-    const StepSeconds steps_1 = step_seconds_of(first), steps_2 = step_seconds_of(second);
-    const auto ratio = !steps_1.empty() && steps_1 == steps_2 ? evaluation::Interval{1, 1}
-                                                              : time_ratio_95(steps_1, steps_2);
+    const evaluation::StepSeconds steps_1 = step_seconds_of(first),
+                                  steps_2 = step_seconds_of(second);
+    const auto ratio = !steps_1.empty() && steps_1 == steps_2
+                           ? evaluation::Interval{1, 1}
+                           : evaluation::time_ratio_95(steps_1, steps_2);
     // Of rates: the time of a sample, and of a FLOP.
     const double samples = static_cast<double>(one.work.samples_trained) /
                            static_cast<double>(other.work.samples_trained);

@@ -14,10 +14,6 @@
 
 namespace hpcai::verification {
 
-Quantity or_reason(std::optional<double> value, const std::string& reason) {
-    return value ? Quantity{value, ""} : Quantity{std::nullopt, reason};
-}
-
 WorkloadRecord describe_workload(const config::Config& config) {
     const auto text = [&](const char* key) { return config::value_text(config, key); };
     WorkloadRecord record;

@@ -9,7 +9,7 @@
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "step_check.hpp"
 
@@ -32,7 +32,7 @@ public:
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
     /// The result as it must be.
-    GroupResult check(PredictionCheck* predictions) {
+    GroupResult check(workloads::PredictionCheck* predictions) {
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
         const bool voted = listed.failure.empty();
@@ -61,7 +61,9 @@ public:
     }
 
 private:
-    std::string file(const std::string& name) const { return group_prefix(group_) + name; }
+    std::string file(const std::string& name) const {
+        return workloads::group_prefix(group_) + name;
+    }
 
     /// What is known of a group that has stored nothing.
     GroupResult lost(const GroupRecord& listed) const {
@@ -250,7 +252,8 @@ private:
         }
         if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
-            return "by " + file(prediction_files(claim_.config.workload).member) + " and labels";
+            return "by " + file(workloads::workload_of(claim_.config.workload).files.member) +
+                   " and labels";
         }
         if (is_any({"training_digest"})) return "by " + file("weights.safetensors");
         if (is_any({"record.samples_drawn"})) return "by run.seed and the sampler";
@@ -267,11 +270,7 @@ private:
 
 }  // namespace
 
-std::string group_prefix(int group) {
-    return fmt::format("groups/{}/", group);
-}
-
-std::vector<GroupResult> check_groups(const Claim& claim, PredictionCheck* predictions,
+std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector) {
     const Model model{models::make_model(claim.config),
                       flops_of_model(claim.config).training_per_sample};

@@ -5,7 +5,6 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/verdict.hpp>
 
 #include "checks.hpp"

@@ -111,19 +111,14 @@ std::vector<Rule> rules_of_detector(const config::Config& config) {
 
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
     std::vector<Rule> rules;
-    switch (config.workload.kind) {
-        case config::WorkloadKind::image_classification:
-            rules = rules_of_image_classification(config, facts);
-            break;
-        case config::WorkloadKind::extreme_weather:
-            rules = rules_of_extreme_weather(config, facts);
-            std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
-            break;
-        case config::WorkloadKind::object_detection:
-        case config::WorkloadKind::climate_segmentation:
-            rules.push_back(of_key(1, "workload.kind", "image_classification or extreme_weather",
-                                   config, false));
-            break;
+    if (config.workload.kind == config::WorkloadKind::image_classification) {
+        rules = rules_of_image_classification(config, facts);
+    } else if (config.workload.kind == config::WorkloadKind::extreme_weather) {
+        rules = rules_of_extreme_weather(config, facts);
+        std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
+    } else {
+        rules.push_back(
+            of_key(1, "workload.kind", "image_classification or extreme_weather", config, false));
     }
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
                       config.bagging.sampler == config::Sampler::poisson;

@@ -9,8 +9,8 @@
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/verification/judge.hpp>
 #include <hpcai/verification/verify.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "checks.hpp"
 
@@ -67,7 +67,7 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
 }
 
 std::string source_of(const std::string& key, const config::Config& config) {
-    const PredictionFiles files = prediction_files(config.workload);
+    const workloads::PredictionFiles& files = workloads::workload_of(config.workload).files;
     struct Source {
         std::string prefix, text;
     };
@@ -103,12 +103,15 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     const Claim claim{record, config, *controller};
     const bool has_votes = std::ranges::any_of(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
-    const auto predictions = has_votes ? make_prediction_check(claim, inspector) : nullptr;
+    const workloads::Workload& workload = workloads::workload_of(config.workload);
+    const auto predictions =
+        has_votes ? workload.make_check({config, record.workload.validation_samples, inspector})
+                  : nullptr;
     const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
-    const MetricRecord metric = metric_of(config.workload);
-    const bool has_metric = record.quality.metric.index() == metric.index();
-    QualityRecord quality =
-        has_votes && has_metric ? record.quality : no_quality(metric, "no group finished");
+    const bool has_metric = record.quality.metric.index() == workload.metric.index();
+    QualityRecord quality = has_votes && has_metric
+                                ? record.quality
+                                : workloads::no_quality(workload.metric, "no group finished");
     if (has_votes) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),

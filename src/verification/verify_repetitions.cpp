@@ -9,7 +9,7 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "findings.hpp"
+#include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <hpcai/evaluation/statistics.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
-#include <hpcai/verification/statistics.hpp>
 
 #include "report/example_record.hpp"
 #include "storage/temporary_folder.hpp"
@@ -117,13 +117,14 @@ TEST(Repetitions, ArePrintedRunByRunWithTheirMedians) {
 }
 
 TEST(SyncBatchNormSums, HaveTheExactProbability) {
-    EXPECT_DOUBLE_EQ(rank_sum_p({1, 2, 3}, {4, 5, 6}), 0.1);
-    EXPECT_DOUBLE_EQ(rank_sum_p({4, 5, 6}, {1, 2, 3}), 0.1);
-    EXPECT_DOUBLE_EQ(rank_sum_p({1, 2, 3, 4}, {5, 6, 7, 8}), 2.0 / 70);
-    EXPECT_DOUBLE_EQ(rank_sum_p({1, 3}, {2, 4}), 4.0 / 6);
-    EXPECT_DOUBLE_EQ(rank_sum_p({1}, {2}), 1);
-    EXPECT_DOUBLE_EQ(rank_sum_p({7, 7, 7}, {7, 7}), 1);
-    EXPECT_DOUBLE_EQ(rank_sum_p({1, 1, 1}, {2, 2, 2}), 0.1) << "ties within a set change nothing";
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 2, 3}, {4, 5, 6}), 0.1);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({4, 5, 6}, {1, 2, 3}), 0.1);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 2, 3, 4}, {5, 6, 7, 8}), 2.0 / 70);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 3}, {2, 4}), 4.0 / 6);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1}, {2}), 1);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({7, 7, 7}, {7, 7}), 1);
+    EXPECT_DOUBLE_EQ(evaluation::rank_sum_p({1, 1, 1}, {2, 2, 2}), 0.1)
+        << "ties within a set change nothing";
 }
 
 }  // namespace

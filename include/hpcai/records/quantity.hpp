@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace hpcai {
 
@@ -12,5 +13,15 @@ struct Quantity {
     std::string reason;
     bool operator==(const Quantity&) const = default;
 };
+
+/// What has no value, because `reason`.
+inline Quantity nothing(std::string reason) {
+    return {std::nullopt, std::move(reason)};
+}
+
+/// `value`, or `reason` where there is none.
+inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
+    return value ? Quantity{value, ""} : nothing(reason);
+}
 
 }  // namespace hpcai

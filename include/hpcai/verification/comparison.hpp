@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/evaluation/statistics.hpp>
 #include <hpcai/records/quantity.hpp>
 
 namespace hpcai::verification {
@@ -15,8 +16,7 @@ struct SettingDifference {
     std::string second;
 };
 
-/// What can be said of the second result against the first.
-enum class Judgement { same, faster, slower, better, worse, unclear };
+using evaluation::Judgement;
 
 struct MetricComparison {
     std::string key;   // as in result.json

@@ -15,14 +15,6 @@
 /// does so again from what was stored. Formulas are those of docs/METRICS.md.
 namespace hpcai::verification {
 
-/// What has no value, because `reason`.
-inline Quantity nothing(std::string reason) {
-    return {std::nullopt, std::move(reason)};
-}
-
-/// `value`, or `reason` where there is none.
-Quantity or_reason(std::optional<double> value, const std::string& reason);
-
 /// What the configuration says of the workload. The samples, the objections to the data and the
 /// precision in force are not known from it.
 WorkloadRecord describe_workload(const config::Config& config);

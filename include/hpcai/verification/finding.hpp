@@ -6,15 +6,11 @@
 #include <vector>
 
 #include <hpcai/records/run_record.hpp>
+#include <hpcai/workloads/inspector.hpp>
 
 namespace hpcai::verification {
 
-/// What does not hold in a result directory.
-struct Finding {
-    std::string file;  // relative to the directory
-    std::string text;  // what it says and what it must be
-    bool operator==(const Finding&) const = default;
-};
+using workloads::Finding;
 
 struct Verification {
     std::string manifest;             // SHA-256 of manifest.sha256; empty: there is none

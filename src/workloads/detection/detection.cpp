@@ -2,21 +2,22 @@
 #include <hpcai/evaluation/average_precision.hpp>
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
-#include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/workload.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/verification/judge.hpp>
 
-namespace hpcai::group {
+#include "detection_check.hpp"
+#include "judge_detections.hpp"
+#include "workloads/tasks.hpp"
+
+namespace hpcai::workloads {
 namespace {
 
 // Of a detection in the network's output: x1, y1, x2, y2, score, category.
 constexpr std::int64_t kNumbersPerDetection = 6;
 constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
-class Detector final : public Workload {
+class DetectionEvaluator final : public Evaluator {
 public:
-    explicit Detector(const config::Config& config, const data::SampleSets& samples)
+    DetectionEvaluator(const config::Config& config, const data::SampleSets& samples)
         : config_(config), samples_(samples) {}
 
     std::int64_t outputs_per_sample() const override {
@@ -24,36 +25,36 @@ public:
     }
 
     void judge(const training::Predictions& predictions, GroupResult& result) const override {
-        verification::judge_detections(annotations_of(predictions.labels).truth,
-                                       detections_of(predictions), result);
+        judge_detections(annotations_of(predictions.labels).truth, detections_of(predictions),
+                         result);
     }
 
     void store(const training::Predictions& predictions,
                const std::filesystem::path& directory) const override {
         storage::write_file_durably(
-            directory / "detections.json",
+            directory / kDetectionFiles.member,
             coco_detections(annotations_of(predictions.labels), detections_of(predictions)));
     }
 
-    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override {
-        outcome.detections = evaluation::read_coco_detections(
-            directory / "detections.json", annotations_of(outcome.validation.labels));
+    void load(const std::filesystem::path& directory, MemberPredictions& member) const override {
+        member.detections = evaluation::read_coco_detections(
+            directory / kDetectionFiles.member, annotations_of(member.validation.labels));
     }
 
-    EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+    EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
         const std::vector<evaluation::Detection> said =
             mine.detections ? *mine.detections : detections_of(mine.validation);
         const evaluation::Member member{said, 1};
         EnsemblePredictions ensemble;
         ensemble.labels = mine.validation.labels;
-        ensemble.detections = evaluation::fuse_detections(
-            leaders, std::span(&member, 1), samples().samples(), verification::fusion_of(config_));
+        ensemble.detections = evaluation::fuse_detections(leaders, std::span(&member, 1),
+                                                          samples().samples(), fusion_of(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) {
-            verification::judge_fusion(truth, ensemble.detections, quality);
+            judge_fusion(truth, ensemble.detections, quality);
         }
-        quality.members_interval = verification::detectors_interval(
+        quality.members_interval = detectors_interval(
             leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
         return ensemble;
     }
@@ -61,9 +62,10 @@ public:
     void store(const EnsemblePredictions& ensemble,
                const std::filesystem::path& directory) const override {
         const evaluation::Annotations annotations = annotations_of(ensemble.labels);
-        storage::write_file_durably(directory / "ensemble.json",
+        storage::write_file_durably(directory / kDetectionFiles.ensemble,
                                     coco_detections(annotations, ensemble.detections));
-        storage::write_file_durably(directory / "annotations.json", coco_annotations(annotations));
+        storage::write_file_durably(directory / kDetectionFiles.labels,
+                                    coco_annotations(annotations));
     }
 
 private:
@@ -121,9 +123,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<const Workload> make_detection(const config::Config& config,
-                                               const data::SampleSets& samples) {
-    return std::make_unique<Detector>(config, samples);
+Workload detection() {
+    return {config::Task::detection,           AveragePrecisionRecord{}, kDetectionFiles,
+            new_evaluator<DetectionEvaluator>, make_detection_check,     compare_detections};
 }
 
-}  // namespace hpcai::group
+}  // namespace hpcai::workloads

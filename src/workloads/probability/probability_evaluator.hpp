@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/workload.hpp>
-#include <hpcai/verification/judge.hpp>
+#include <hpcai/data/sample_set.hpp>
+#include <hpcai/workloads/evaluator.hpp>
 
-namespace hpcai::group {
+#include "probability_task.hpp"
 
-/// A workload whose network says rows of probabilities, one for each sample or for each cell of
+namespace hpcai::workloads {
+
+/// Evaluates a network that predicts rows of probabilities, one for each sample or for each cell of
 /// it, which a vote combines.
-class ProbabilityWorkload : public Workload {
+class ProbabilityEvaluator : public Evaluator {
 public:
-    explicit ProbabilityWorkload(const config::Config& config, const data::SampleSets& samples);
+    ProbabilityEvaluator(const config::Config& config, const data::SampleSets& samples,
+                         ProbabilityTask task);
 
     std::int64_t outputs_per_sample() const override;
     void judge(const training::Predictions& predictions, GroupResult& result) const override;
     void store(const training::Predictions& predictions,
                const std::filesystem::path& directory) const override;
-    void load(const std::filesystem::path& directory, GroupOutcome& outcome) const override;
-    EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+    void load(const std::filesystem::path& directory, MemberPredictions& member) const override;
+    EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override;
-    void store(const EnsemblePredictions& said,
+    void store(const EnsemblePredictions& ensemble,
                const std::filesystem::path& directory) const override;
 
 protected:
@@ -28,11 +30,11 @@ protected:
     /// rows of one with label -1 are not to be scored.
     virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
     /// Adds to `quality` what else a vote finds out. Collective among the leaders.
-    virtual void add_quality(const GroupOutcome&, comm::Communicator&, QualityRecord&) const {}
+    virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}
 
     const config::Config& config_;
     const data::SampleSets& samples_;
-    const verification::ProbabilityTask task_;
+    const ProbabilityTask task_;
 };
 
-}  // namespace hpcai::group
+}  // namespace hpcai::workloads

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "findings.hpp"
-
 #include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/workloads/inspector.hpp>
 
-namespace hpcai::verification {
+namespace hpcai::workloads {
 namespace {
 
 using nlohmann::ordered_json;
@@ -31,9 +30,9 @@ void for_each_difference(const ordered_json& stored, const ordered_json& expecte
         for (const auto& [name, value] : stored.items()) names.insert(name);
         for (const auto& [name, value] : expected.items()) names.insert(name);
         for (const std::string& name : names) {
-            const ordered_json nothing = "nothing";
-            for_each_difference(stored.contains(name) ? stored[name] : nothing,
-                                expected.contains(name) ? expected[name] : nothing,
+            const ordered_json absent = "nothing";
+            for_each_difference(stored.contains(name) ? stored[name] : absent,
+                                expected.contains(name) ? expected[name] : absent,
                                 key.empty() ? name : key + "." + name, body);
         }
         return;
@@ -140,4 +139,4 @@ void Inspector::compare_keys(const std::string& file, const std::string& stored,
         });
 }
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

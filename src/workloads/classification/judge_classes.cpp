@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/evaluation/top_k.hpp>
-#include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
+#include "judge_classes.hpp"
 
-namespace hpcai::verification {
+#include <hpcai/evaluation/top_k.hpp>
+
+#include "workloads/intervals.hpp"
+
+namespace hpcai::workloads {
 namespace {
 
 Quantity share(std::int64_t correct, std::int64_t samples) {
@@ -16,27 +18,25 @@ evaluation::TopK count_hits(const Probabilities& said) {
 
 }  // namespace
 
-void judge_member(const Probabilities& said, GroupResult& result) {
+void judge_classes(const Probabilities& said, GroupResult& result) {
     const evaluation::TopK counts = count_hits(said);
     result.quality = share(counts.correct_1, counts.samples);
     result.quality_top_5 = share(counts.correct_5, counts.samples);
 }
 
-void judge_vote(const VotedProbabilities& said, QualityRecord& quality) {
+void judge_class_vote(const VotedProbabilities& said, QualityRecord& quality) {
     const evaluation::TopK by_majority = count_hits(said.majority);
     const evaluation::TopK counts = said.majority_counts ? by_majority : count_hits(said.soft);
+    std::optional<evaluation::Interval> interval;
+    if (counts.samples > 0) {
+        interval = evaluation::wilson_interval_95(counts.correct_1, counts.samples);
+    }
     quality.ensemble = share(counts.correct_1, counts.samples);
     quality.metric =
         TopAccuracyRecord{.ensemble_top_5 = share(counts.correct_5, counts.samples),
                           .ensemble_majority = share(by_majority.correct_1, by_majority.samples),
                           .out_of_bag = nothing("bagging.out_of_bag is false")};
-    const Quantity none = nothing(quality.ensemble.reason);
-    quality.confidence_interval = {none, none, 0.95, "wilson"};
-    if (counts.samples == 0) return;
-    const evaluation::Interval interval =
-        evaluation::wilson_interval_95(counts.correct_1, counts.samples);
-    quality.confidence_interval.low = {interval.low, ""};
-    quality.confidence_interval.high = {interval.high, ""};
+    quality.confidence_interval = interval_record(interval, quality.ensemble.reason, "wilson");
 }
 
 evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, int members,
@@ -46,16 +46,4 @@ evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, in
             by_majority ? evaluation::Vote::majority : evaluation::Vote::soft};
 }
 
-IntervalRecord members_interval_of(const std::string& objection,
-                                   const std::optional<evaluation::Interval>& interval) {
-    IntervalRecord record;
-    record.method = "bootstrap over members and test samples";
-    record.low = record.high = nothing(objection.empty() ? "no sample was scored" : objection);
-    if (interval) {
-        record.low = {interval->low, ""};
-        record.high = {interval->high, ""};
-    }
-    return record;
-}
-
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

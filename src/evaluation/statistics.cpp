@@ -4,16 +4,16 @@
 #include <numeric>
 
 #include <hpcai/base/philox.hpp>
-#include <hpcai/verification/statistics.hpp>
+#include <hpcai/evaluation/statistics.hpp>
 
-namespace hpcai::verification {
+namespace hpcai::evaluation {
 namespace {
 
-constexpr std::uint64_t kSeed = 2;
+constexpr std::uint64_t kDrawSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
 constexpr double kSumRounding = 1e-9;  // of sums of the same steps in another order
 
-evaluation::Interval quantiles_95(std::vector<double> values) {
+Interval quantiles_95(std::vector<double> values) {
     std::ranges::sort(values);
     const std::size_t tail = values.size() / 40;  // 2.5 %
     return {values[tail], values[values.size() - 1 - tail]};
@@ -108,18 +108,17 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     return as_unequal / divisions;
 }
 
-std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
-                                                  const StepSeconds& second) {
+std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second) {
     if (!can_be_drawn(first) || !can_be_drawn(second)) return std::nullopt;
     std::vector<double> ratios;
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
-        CounterStream stream(kSeed, RandomPurpose::confidence, replicate);
+        CounterStream stream(kDrawSeed, RandomPurpose::confidence, replicate);
         const double before = draw_run(first, stream);
         const double after = draw_run(second, stream);
         if (before > 0) ratios.push_back(after / before);
     }
     if (ratios.empty()) return std::nullopt;
-    const evaluation::Interval interval = quantiles_95(std::move(ratios));
+    const Interval interval = quantiles_95(std::move(ratios));
     const double observed = longest_seconds(second) / longest_seconds(first);
     const double rounding = kSumRounding * observed;
     const bool has_observed =
@@ -127,13 +126,13 @@ std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
     return has_observed ? std::optional(interval) : std::nullopt;
 }
 
-std::optional<evaluation::Interval> paired_interval_95(
+std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
     std::vector<double> found;
     std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
     for (int draw = 0; draw < draws; ++draw) {
-        CounterStream stream(kSeed, RandomPurpose::confidence, static_cast<std::uint32_t>(draw));
+        CounterStream stream(kDrawSeed, RandomPurpose::confidence, static_cast<std::uint32_t>(draw));
         std::ranges::fill(times, 0U);
         for (std::int64_t image = 0; image < images; ++image) {
             ++times[stream.below(static_cast<std::uint32_t>(images))];
@@ -144,4 +143,4 @@ std::optional<evaluation::Interval> paired_interval_95(
     return quantiles_95(std::move(found));
 }
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::evaluation

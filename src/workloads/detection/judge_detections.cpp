@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/evaluation/average_precision.hpp>
-#include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
+#include "judge_detections.hpp"
 
-namespace hpcai::verification {
+#include <hpcai/evaluation/average_precision.hpp>
+
+#include "workloads/intervals.hpp"
+
+namespace hpcai::workloads {
 namespace {
 
 constexpr const char* kNoBox = "no test sample has a box";
@@ -55,11 +57,7 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
     quality.metric = std::move(metric);
     const auto interval =
         evaluation::bootstrap_interval_95(truth.truth, said, evaluation::kScoreThreshold);
-    quality.confidence_interval = {nothing(kNoBox), nothing(kNoBox), 0.95,
-                                   "bootstrap over test samples"};
-    if (!interval) return;
-    quality.confidence_interval.low = {interval->low, ""};
-    quality.confidence_interval.high = {interval->high, ""};
+    quality.confidence_interval = interval_record(interval, kNoBox, "bootstrap over test samples");
 }
 
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
@@ -85,4 +83,4 @@ evaluation::FusionOptions fusion_of(const config::Config& config) {
         .limit = evaluation::kDetectionsPerImage};
 }
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

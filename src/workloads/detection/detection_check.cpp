@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "detection_check.hpp"
+
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/verification/judge.hpp>
 
-#include "checks.hpp"
+#include "judge_detections.hpp"
 
-namespace hpcai::verification {
+namespace hpcai::workloads {
 namespace {
 
 using evaluation::Detection;
 
 class DetectionCheck final : public PredictionCheck {
 public:
-    DetectionCheck(const Claim& claim, Inspector& inspector)
-        : claim_(claim), inspector_(inspector), names_(prediction_files(claim.config.workload)) {
-        const auto text = inspector.text_of(labels_name());
+    explicit DetectionCheck(const CheckedResult& result)
+        : config_(result.config), samples_(result.samples), inspector_(result.inspector) {
+        const auto text = inspector_.text_of(labels_name());
         if (!text) return;
         labels_digest_ = storage::sha256_hex(storage::bytes_of(*text));
-        annotations_ = inspector.attempt(labels_name(), [&] { return read_annotations(*text); });
+        annotations_ = inspector_.attempt(labels_name(), [&] { return read_annotations(*text); });
         if (annotations_)
-            inspector.compare_lines(labels_name(), *text, coco_annotations(*annotations_));
+            inspector_.compare_lines(labels_name(), *text, coco_annotations(*annotations_));
     }
 
     void add_member(int group, GroupResult& result) override {
-        const std::string name = group_prefix(group) + names_.member;
+        const std::string name = group_prefix(group) + kDetectionFiles.member;
         const auto said = read(name, result.record.predictions_sha256);
         if (!said) {
             is_complete_ = false;
@@ -35,7 +36,7 @@ public:
     }
 
     void finish(QualityRecord& quality) override {
-        const std::string name = "evaluation/" + names_.ensemble;
+        const std::string name = "evaluation/" + kDetectionFiles.ensemble;
         quality.labels_sha256 = labels_digest_;
         const auto stored = read(name, quality.ensemble_sha256);
         if (!stored || !is_complete_ || members_.empty()) return;
@@ -43,28 +44,27 @@ public:
         const auto alone = comm::make_self_communicator();
         const evaluation::DetectionTruth& truth = annotations_->truth;
         const std::vector<Detection> fused =
-            evaluation::fuse_detections(*alone, members, truth.images, fusion_of(claim_.config));
+            evaluation::fuse_detections(*alone, members, truth.images, fusion_of(config_));
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
             inspector_.find(name, "detection {} of {} is not that of {} which {}{} fuse to", index,
-                            stored->size(), fused.size(), "groups/*/", names_.member);
+                            stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
             break;
         }
         judge_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(
-            *alone, claim_.config, truth, {members, 0, static_cast<int>(members.size())});
+            *alone, config_, truth, {members, 0, static_cast<int>(members.size())});
     }
 
 private:
-    std::string labels_name() const { return "evaluation/" + names_.labels; }
+    std::string labels_name() const { return "evaluation/" + kDetectionFiles.labels; }
 
     evaluation::Annotations read_annotations(const std::string& text) const {
         const auto annotations = evaluation::parse_coco_annotations(text, labels_name());
-        const auto samples = static_cast<std::size_t>(claim_.record.workload.validation_samples);
-        require(annotations.images.size() == samples, ExitCode::data,
-                "has {} images; must have {}, one a sample", annotations.images.size(), samples);
-        const int classes = claim_.config.workload.classes;
+        require(std::ssize(annotations.images) == samples_, ExitCode::data,
+                "has {} images; must have {}, one a sample", annotations.images.size(), samples_);
+        const int classes = config_.workload.classes;
         require(annotations.truth.categories == classes, ExitCode::data,
                 "has {} categories; must have {}", annotations.truth.categories, classes);
         return annotations;
@@ -81,9 +81,9 @@ private:
         return said;
     }
 
-    const Claim claim_;
+    const config::Config& config_;
+    const std::int64_t samples_;
     Inspector& inspector_;
-    PredictionFiles names_;
     std::optional<evaluation::Annotations> annotations_;
     std::string labels_digest_;
     std::vector<std::vector<Detection>> members_;  // each by rising image
@@ -92,8 +92,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<PredictionCheck> make_detection_check(const Claim& claim, Inspector& inspector) {
-    return std::make_unique<DetectionCheck>(claim, inspector);
+std::unique_ptr<PredictionCheck> make_detection_check(const CheckedResult& result) {
+    return std::make_unique<DetectionCheck>(result);
 }
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

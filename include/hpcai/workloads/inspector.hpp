@@ -13,10 +13,17 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/verification/finding.hpp>
 
-namespace hpcai::verification {
+namespace hpcai::workloads {
+
+/// What does not hold in a result directory.
+struct Finding {
+    std::string file;  // relative to the directory
+    std::string text;  // what it says and what it must be
+    bool operator==(const Finding&) const = default;
+};
 
 /// Looks into a result directory and notes what does not hold there.
 class Inspector {
@@ -102,4 +109,4 @@ private:
     std::vector<Finding> findings_;
 };
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/philox.hpp>
-#include <hpcai/verification/statistics.hpp>
+#include <hpcai/evaluation/statistics.hpp>
 
-namespace hpcai::verification {
+namespace hpcai::evaluation {
 namespace {
 
 TEST(McNemar, HasTheProbabilityOfTosses) {
@@ -87,4 +87,4 @@ TEST(PairedInterval, DrawsAsManyImagesAsThereAre) {
 }
 
 }  // namespace
-}  // namespace hpcai::verification
+}  // namespace hpcai::evaluation

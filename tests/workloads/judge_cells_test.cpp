@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/segmentation/judge_cells.hpp"
+
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <hpcai/verification/judge.hpp>
-
-namespace hpcai::verification {
+namespace hpcai::workloads {
 namespace {
 
 /// Ten samples of four cells of two classes; a model is right but in the first of some samples.
@@ -74,4 +74,4 @@ TEST_F(CellJudge, TellsABetterSegmentationOnTheSameCells) {
 }
 
 }  // namespace
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

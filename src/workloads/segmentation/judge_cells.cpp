@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/evaluation/segmentation.hpp>
-#include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
-#include <hpcai/verification/statistics.hpp>
+#include "judge_cells.hpp"
 
-namespace hpcai::verification {
+#include <hpcai/evaluation/segmentation.hpp>
+
+#include "workloads/intervals.hpp"
+
+namespace hpcai::workloads {
 namespace {
 
 constexpr const char* kNoCell = "no cell was scored";
-constexpr int kDraws = 1000;
 
 evaluation::CellCounts count_cells(const Probabilities& said) {
     return evaluation::count_cells(said.values, said.labels, said.classes);
@@ -29,8 +29,7 @@ void judge_cells(const Probabilities& said, GroupResult& result) {
 
 void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
-    const Probabilities& counted = said.majority_counts ? said.majority : said.soft;
-    const evaluation::CellCounts counts = count_cells(counted);
+    const evaluation::CellCounts counts = count_cells(said.counted());
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
     MeanIouRecord metric;
     metric.ensemble_majority = or_reason(evaluation::mean_iou(count_cells(said.majority)), kNoCell);
@@ -41,12 +40,9 @@ void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_samp
     quality.metric = std::move(metric);
     const Quantity no_members = nothing("cells depend on one another: they are not voted on anew");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
-    quality.confidence_interval = {nothing(kNoCell), nothing(kNoCell), 0.95,
-                                   "bootstrap over test samples"};
-    const auto interval = cell_interval_95(counted, cells_per_sample, nullptr);
-    if (!interval) return;
-    quality.confidence_interval.low = {interval->low, ""};
-    quality.confidence_interval.high = {interval->high, ""};
+    quality.confidence_interval =
+        interval_record(cell_interval_95(said.counted(), cells_per_sample, nullptr), kNoCell,
+                        "bootstrap over test samples");
 }
 
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
@@ -66,12 +62,13 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
         }
         return evaluation::mean_iou(sum);
     };
-    return paired_interval_95(std::ssize(mine), kDraws, [&](std::span<const std::uint32_t> times) {
-        std::optional<double> quality = drawn(mine, times);
-        if (!quality || other == nullptr) return quality;
-        const auto second = drawn(others, times);
-        return second ? std::optional(*second - *quality) : std::nullopt;
-    });
+    return evaluation::paired_interval_95(
+        std::ssize(mine), kDraws, [&](std::span<const std::uint32_t> times) {
+            std::optional<double> quality = drawn(mine, times);
+            if (!quality || other == nullptr) return quality;
+            const auto second = drawn(others, times);
+            return second ? std::optional(*second - *quality) : std::nullopt;
+        });
 }
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::workloads

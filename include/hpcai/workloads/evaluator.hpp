@@ -3,21 +3,24 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/config/config.hpp>
-#include <hpcai/data/sample_set.hpp>
 #include <hpcai/evaluation/detection.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/training/predict.hpp>
-#include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/judge.hpp>
 
-namespace hpcai::group {
+namespace hpcai::workloads {
+
+/// What one model of the ensemble predicts.
+struct MemberPredictions {
+    training::Predictions validation;
+    // A detector's detections that were read from its file replace validation.outputs.
+    std::optional<std::vector<evaluation::Detection>> detections = {};
+    std::vector<std::uint8_t> out_of_bag;      // [training sample], 1 if not in this bootstrap
+    training::Predictions out_of_bag_samples;  // predictions of those samples, in order
+};
 
 /// The predictions of the ensemble, complete at the leaders' rank 0 and empty elsewhere. A workload
 /// has either probabilities or detections.
@@ -27,10 +30,10 @@ struct EnsemblePredictions {
     std::vector<evaluation::Detection> detections;  // of all samples
 };
 
-/// How a task's predictions are judged, combined and stored.
-class Workload {
+/// How a run judges, combines and stores the predictions of its task.
+class Evaluator {
 public:
-    virtual ~Workload() = default;
+    virtual ~Evaluator() = default;
 
     /// Returns the number of values that the network outputs for one sample.
     virtual std::int64_t outputs_per_sample() const = 0;
@@ -39,28 +42,16 @@ public:
     /// Stores one model's predictions in `directory`, each file whole or not at all.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Reads what store() wrote to `directory` into `outcome`, whose sample labels are known.
-    /// Throws Error(data) naming a file that does not fit.
-    virtual void load(const std::filesystem::path& directory, GroupOutcome& outcome) const = 0;
+    /// Reads what store() wrote to `directory` into `member`, whose sample labels are known. Throws
+    /// Error(data) naming a file that does not fit.
+    virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and fills in
     /// `quality`, except for the numbers of the members. Collective among the leaders.
-    virtual EnsemblePredictions combine(const GroupOutcome& mine, comm::Communicator& leaders,
+    virtual EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
     /// Stores the ensemble's predictions and what is needed to judge them again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
 };
 
-/// Makes the configured workload on these samples. Both outlive it.
-std::unique_ptr<const Workload> make_workload(const config::Config& config,
-                                              const data::SampleSets& samples);
-std::unique_ptr<const Workload> make_classification(const config::Config& config,
-                                                    const data::SampleSets& samples);
-std::unique_ptr<const Workload> make_detection(const config::Config& config,
-                                               const data::SampleSets& samples);
-std::unique_ptr<const Workload> make_segmentation(const config::Config& config,
-                                                  const data::SampleSets& samples);
-
-using verification::nothing;
-
-}  // namespace hpcai::group
+}  // namespace hpcai::workloads

@@ -10,7 +10,10 @@
 #include <hpcai/evaluation/top_k.hpp>
 
 /// Tests that tell two runs apart. Draws are the same each time.
-namespace hpcai::verification {
+namespace hpcai::evaluation {
+
+/// What can be said of the second result against the first.
+enum class Judgement { same, faster, slower, better, worse, unclear };
 
 /// Two-sided p of McNemar's test in its exact form (Q. McNemar, Psychometrika 12 (1947) 153-157):
 /// of the samples that one of two classifiers alone gets right, `first` and `second` are each
@@ -31,14 +34,13 @@ using StepSeconds = std::vector<std::vector<double>>;
 /// their number, and the run takes as long as its slowest group. Nothing where a run has a group
 /// without two steps or no time has passed, and where the ratio that was observed lies outside: the
 /// draws then do not describe these runs.
-std::optional<evaluation::Interval> time_ratio_95(const StepSeconds& first,
-                                                  const StepSeconds& second);
+std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 
 /// The 95 % interval of a difference by the paired bootstrap over `images` test images (Efron and
 /// Tibshirani 1993, chapter 13): `difference` gets how often each image is in a draw, and says
 /// nothing where it has no value. Nothing where no draw has one.
-std::optional<evaluation::Interval> paired_interval_95(
+std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference);
 
-}  // namespace hpcai::verification
+}  // namespace hpcai::evaluation

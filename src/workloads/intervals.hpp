@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/workloads/workload.hpp>
+
+namespace hpcai::workloads {
+
+/// Makes the record of a 95 % interval, or of the reason why there is none.
+inline IntervalRecord interval_record(const std::optional<evaluation::Interval>& interval,
+                                      const std::string& reason, const std::string& method) {
+    if (!interval) return {nothing(reason), nothing(reason), 0.95, method};
+    return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
+}
+
+/// quality.members_interval: the bootstrap's, which may have had an objection.
+inline IntervalRecord members_interval_of(const std::string& objection,
+                                          const std::optional<evaluation::Interval>& interval) {
+    return interval_record(interval, objection.empty() ? "no sample was scored" : objection,
+                           "bootstrap over members and test samples");
+}
+
+inline constexpr int kDraws = 1000;  // of a paired bootstrap
+
+/// What the 95 % interval of a difference by the paired bootstrap says of the second result.
+inline QualityComparison compare_by(const evaluation::Interval& interval, std::int64_t samples) {
+    const std::string why =
+        fmt::format("difference {:+.4f} to {:+.4f} (95 %, paired bootstrap over {} test samples)",
+                    interval.low, interval.high, samples);
+    if (interval.low > 0) return {evaluation::Judgement::better, why};
+    return {interval.high < 0 ? evaluation::Judgement::worse : evaluation::Judgement::unclear, why};
+}
+
+}  // namespace hpcai::workloads

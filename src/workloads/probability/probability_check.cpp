@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probability_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/storage/sha256.hpp>
+
+namespace hpcai::workloads {
+namespace {
+
+constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
+
+/// Beyond this a sum over ranks was not the mean of the members. Two are added in one way only.
+float tolerance(int members) {
+    return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
+}
+
+bool agree(float stored, float computed, float allowed) {
+    if (std::isnan(stored) || std::isnan(computed))
+        return std::isnan(stored) == std::isnan(computed);
+    return std::abs(stored - computed) <= allowed;
+}
+
+}  // namespace
+
+ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask task)
+    : result_(result),
+      task_(std::move(task)),
+      soft_(evaluation::Vote::soft, task_.classes),
+      majority_(evaluation::Vote::majority, task_.classes) {
+    labels_ = read<std::int32_t>(labels_name(), task_.label_shape(result_.samples), labels_digest_);
+    check_unscored();
+    const auto lines = result_.inspector.text_of("evaluation/samples.txt");
+    const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
+    if (count != result_.samples) {
+        result_.inspector.find("evaluation/samples.txt", "has {} lines; must have {}, one a sample",
+                               count, result_.samples);
+    }
+}
+
+void ProbabilityCheck::add_member(int group, GroupResult& result) {
+    if (unscored_ > result.bad_samples) {
+        find_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
+                                  result.bad_samples, group_prefix(group)));
+    }
+    const std::string name = group_prefix(group) + kProbabilityFiles.member;
+    const auto values =
+        read<float>(name, task_.shape(result_.samples), result.record.predictions_sha256);
+    if (!values || !labels_) {
+        is_complete_ = false;
+        return;
+    }
+    result_.inspector.attempt(labels_name(), [&] {
+        task_.judge_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
+                           result);
+        return 0;
+    });
+    member_names_.push_back(name);
+    soft_.add(values->as<float>());
+    majority_.add(values->as<float>());
+}
+
+void ProbabilityCheck::finish(QualityRecord& quality) {
+    if (labels_) quality.labels_sha256 = labels_digest_;
+    const std::string name = "evaluation/" + kProbabilityFiles.ensemble;
+    const auto stored = read<float>(name, task_.shape(result_.samples), quality.ensemble_sha256);
+    if (!stored || !is_complete_ || member_names_.empty()) return;
+    const std::span<const float> said = stored->as<float>();
+    const std::vector<float> majority = majority_.result();
+    compare(name, said, counts_majority() ? majority : soft_.result());
+    const auto labels = labels_->as<std::int32_t>();
+    const MetricRecord as_stored = quality.metric;
+    result_.inspector.attempt(labels_name(), [&] {
+        task_.judge_vote({{said, labels, task_.classes},
+                          {counts_majority() ? said : std::span(majority), labels, task_.classes},
+                          counts_majority()},
+                         quality);
+        return 0;
+    });
+    add_quality(labels, as_stored, quality);
+}
+
+void ProbabilityCheck::add_rows(const std::string& name, std::size_t first, std::size_t count,
+                                std::vector<float>& rows) const {
+    const auto path = result_.inspector.path_of(name);
+    const auto width = static_cast<std::size_t>(task_.classes);
+    const std::size_t all = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
+    const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
+    std::vector<float> read(count * width);
+    std::ifstream file(path, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
+    file.read(reinterpret_cast<char*>(read.data()),
+              static_cast<std::streamsize>(read.size() * sizeof(float)));
+    require(file.good(), ExitCode::data, "{}: cannot be read again", name);
+    rows.insert(rows.end(), read.begin(), read.end());
+}
+
+bool ProbabilityCheck::counts_majority() const {
+    return result_.config.bagging.aggregation == config::Aggregation::majority;
+}
+
+/// Only a run that skips damaged samples leaves them without a label.
+void ProbabilityCheck::check_unscored() {
+    if (!labels_) return;
+    unscored_ = count_unscored(labels_->as<std::int32_t>());
+    const auto policy = result_.config.data.on_bad_sample;
+    if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
+        find_unscored("none, by data.on_bad_sample");
+    }
+}
+
+/// Samples without a label; one has it in all its rows or in none.
+std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
+    const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
+    std::int64_t unscored = 0;
+    for (std::size_t first = 0; first < labels.size(); first += rows) {
+        const auto sample = labels.subspan(first, rows);
+        const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
+        if (absent > 0) ++unscored;
+        if (absent == 0 || std::cmp_equal(absent, rows)) continue;
+        result_.inspector.find(labels_name(),
+                               "sample {} has {} of {} cells that do not count; must have none or "
+                               "all",
+                               first / rows, absent, rows);
+        break;
+    }
+    return unscored;
+}
+
+void ProbabilityCheck::find_unscored(const std::string& must) {
+    result_.inspector.find(labels_name(), "has {} samples that do not count; must have {}",
+                           unscored_, must);
+}
+
+/// Sets `digest` to the file's SHA-256.
+template <typename T>
+std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
+                                                        const tensor::Shape& shape,
+                                                        std::string& digest) {
+    return result_.inspector.attempt(name, [&] {
+        const std::size_t limit_bytes =
+            sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
+        const auto bytes = result_.inspector.bytes_of(name, limit_bytes);
+        storage::NpyArray array = storage::parse_npy(bytes, name);
+        require(array.dtype() == tensor::dtype_of<T>() && array.shape() == shape, ExitCode::data,
+                "has {} {}; must have {} {}", tensor::name_of(array.dtype()),
+                tensor::to_string(array.shape()), tensor::name_of(tensor::dtype_of<T>()),
+                tensor::to_string(shape));
+        digest = storage::sha256_hex(bytes);
+        return array;
+    });
+}
+
+void ProbabilityCheck::compare(const std::string& name, std::span<const float> stored,
+                               const std::vector<float>& computed) {
+    const float allowed = tolerance(members());
+    for (std::size_t index = 0; index < stored.size(); ++index) {
+        if (agree(stored[index], computed[index], allowed)) continue;
+        const auto width = static_cast<std::size_t>(task_.classes);
+        result_.inspector.find(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
+                               task_.cells == 0 ? "sample" : "cell", index / width, index % width,
+                               stored[index], computed[index], "groups/*/",
+                               kProbabilityFiles.member);
+        return;
+    }
+}
+
+}  // namespace hpcai::workloads

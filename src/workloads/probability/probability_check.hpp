@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hpcai/evaluation/ballot.hpp>
+
+#include "probability_task.hpp"
+
+namespace hpcai::workloads {
+
+/// Checks stored rows of probabilities: labels, members and the vote.
+class ProbabilityCheck : public PredictionCheck {
+public:
+    ProbabilityCheck(const CheckedResult& result, ProbabilityTask task);
+
+    void add_member(int group, GroupResult& result) override;
+    void finish(QualityRecord& quality) override;
+
+protected:
+    /// Adds to `quality` what else a vote finds out. `stored` is the metric as it was stored.
+    virtual void add_quality(std::span<const std::int32_t>, const MetricRecord&, QualityRecord&) {}
+
+    static std::string labels_name() { return "evaluation/" + kProbabilityFiles.labels; }
+    /// The files of the members that were judged.
+    const std::vector<std::string>& member_names() const { return member_names_; }
+    /// Appends `count` rows, from row `first` on, of a member's file that has been read before.
+    void add_rows(const std::string& name, std::size_t first, std::size_t count,
+                  std::vector<float>& rows) const;
+
+    const CheckedResult result_;
+
+private:
+    bool counts_majority() const;
+    int members() const { return static_cast<int>(member_names_.size()); }
+    void check_unscored();
+    std::int64_t count_unscored(std::span<const std::int32_t> labels);
+    void find_unscored(const std::string& must);
+    template <typename T>
+    std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
+                                          std::string& digest);
+    void compare(const std::string& name, std::span<const float> stored,
+                 const std::vector<float>& computed);
+
+    const ProbabilityTask task_;
+    std::optional<storage::NpyArray> labels_;
+    std::string labels_digest_;
+    std::int64_t unscored_ = 0;
+    evaluation::Ballot soft_, majority_;
+    std::vector<std::string> member_names_;
+    bool is_complete_ = true;
+};
+
+}  // namespace hpcai::workloads

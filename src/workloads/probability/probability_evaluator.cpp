@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probability_evaluator.hpp"
+
+#include <hpcai/evaluation/ensemble.hpp>
+#include <hpcai/storage/file.hpp>
+#include <hpcai/storage/npy.hpp>
+
+namespace hpcai::workloads {
+
+ProbabilityEvaluator::ProbabilityEvaluator(const config::Config& config,
+                                           const data::SampleSets& samples, ProbabilityTask task)
+    : config_(config), samples_(samples), task_(std::move(task)) {}
+
+std::int64_t ProbabilityEvaluator::outputs_per_sample() const {
+    return task_.rows_per_sample() * task_.classes;
+}
+
+void ProbabilityEvaluator::judge(const training::Predictions& predictions,
+                                 GroupResult& result) const {
+    const std::vector<std::int32_t> labels = labels_of(predictions.labels);
+    task_.judge_member({predictions.outputs, labels, task_.classes}, result);
+}
+
+void ProbabilityEvaluator::store(const training::Predictions& predictions,
+                                 const std::filesystem::path& directory) const {
+    const auto samples = static_cast<std::int64_t>(predictions.labels.size());
+    storage::write_npy(directory / kProbabilityFiles.member,
+                       std::span<const float>(predictions.outputs), task_.shape(samples));
+}
+
+void ProbabilityEvaluator::load(const std::filesystem::path& directory,
+                                MemberPredictions& member) const {
+    const auto path = directory / kProbabilityFiles.member;
+    const storage::NpyArray stored = storage::read_npy(path);
+    const tensor::Shape expected = task_.shape(std::ssize(member.validation.labels));
+    require(stored.dtype() == tensor::DType::f32 && stored.shape() == expected, ExitCode::data,
+            "'{}': expected fp32 of shape {}, got {}", path.string(), tensor::to_string(expected),
+            tensor::to_string(stored.shape()));
+    const auto values = stored.as<float>();
+    member.validation.outputs.assign(values.begin(), values.end());
+}
+
+EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& mine,
+                                                  comm::Communicator& leaders,
+                                                  QualityRecord& quality) const {
+    const std::vector<float>& outputs = mine.validation.outputs;
+    std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, task_.classes);
+    std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, task_.classes);
+    EnsemblePredictions ensemble;
+    ensemble.labels = labels_of(mine.validation.labels);
+    const bool by_majority = config_.bagging.aggregation == config::Aggregation::majority;
+    if (leaders.rank() == 0) {
+        task_.judge_vote({{soft, ensemble.labels, task_.classes},
+                          {majority, ensemble.labels, task_.classes},
+                          by_majority},
+                         quality);
+    }
+    ensemble.probabilities = by_majority ? std::move(majority) : std::move(soft);
+    add_quality(mine, leaders, quality);
+    return ensemble;
+}
+
+void ProbabilityEvaluator::store(const EnsemblePredictions& ensemble,
+                                 const std::filesystem::path& directory) const {
+    const std::int64_t samples = samples_.validation->samples();
+    storage::write_npy(directory / kProbabilityFiles.ensemble,
+                       std::span<const float>(ensemble.probabilities), task_.shape(samples));
+    storage::write_npy(directory / kProbabilityFiles.labels,
+                       std::span<const std::int32_t>(ensemble.labels), task_.label_shape(samples));
+    std::string names;
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+        names += samples_.validation->name(static_cast<std::uint32_t>(sample)) + "\n";
+    }
+    storage::write_file_durably(directory / "samples.txt", names);
+}
+
+}  // namespace hpcai::workloads

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+
+#include <hpcai/workloads/workload.hpp>
+
+#include "tasks.hpp"
+
+namespace hpcai::workloads {
+namespace {
+
+/// Gives each number of a record the same reason why it is missing.
+struct SetReason {
+    Quantity missing;
+
+    void operator()(const std::string&, Quantity& quantity) const { quantity = missing; }
+
+    void operator()(const std::string&, MetricRecord& metric) const {
+        std::visit([&](auto& numbers) { for_each_field(numbers, *this); }, metric);
+    }
+
+    template <typename T>
+    void operator()(const std::string&, T& member) const {
+        if constexpr (requires { member.record_values(); }) for_each_field(member, *this);
+    }
+};
+
+}  // namespace
+
+const Workload& workload_of(const config::WorkloadConfig& workload) {
+    static const std::array workloads{classification(), detection(), segmentation()};
+    return *std::ranges::find(workloads, task_of(workload), &Workload::task);
+}
+
+std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
+                                                const data::SampleSets& samples) {
+    return workload_of(config.workload).make_evaluator(config, samples);
+}
+
+QualityRecord no_quality(MetricRecord metric, const std::string& reason) {
+    QualityRecord quality;
+    quality.metric = std::move(metric);
+    for_each_field(quality, SetReason{nothing(reason)});
+    return quality;
+}
+
+std::string group_prefix(int group) {
+    return fmt::format("groups/{}/", group);
+}
+
+}  // namespace hpcai::workloads
