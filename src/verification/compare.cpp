@@ -272,7 +272,7 @@ void judge(const RepetitionMetric& row, const std::vector<double>& first,
         metric.why = "one has no run whose groups all finished";
         return;
     }
-    const double p = rank_sum_p(first, second);
+    const double p = evaluation::rank_sum_p(first, second);
     metric.why =
         fmt::format("p = {:.3g} (rank sums of {} and {} runs)", p, first.size(), second.size());
     if (are_same(first, second)) {
