@@ -12,18 +12,6 @@
 #include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::group {
-namespace {
-
-/// Returns the largest evaluation batch: enough rows for full speed, and no more than training had
-/// in memory where samples are large.
-int max_evaluation_rows(const context::RunContext& context) {
-    constexpr int kRows = 32;
-    if (task_of(context.config.workload) == config::Task::classification) return kRows;
-    return std::min(kRows, context.controller.layout().rows(context.config.training.batch_size));
-}
-
-}  // namespace
-
 int decode_threads(const config::DataConfig& data, int threads) {
     return data.decode_threads > 0 ? data.decode_threads : std::max(1, threads);
 }
@@ -34,8 +22,9 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
     const config::Config& config = context.config;
     const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
     data::SourceSettings settings;
-    settings.batch_size =
-        static_cast<int>(std::clamp<std::int64_t>(block, 1, max_evaluation_rows(context)));
+    const int training_rows = context.controller.layout().rows(config.training.batch_size);
+    settings.batch_size = static_cast<int>(
+        std::clamp<std::int64_t>(block, 1, models::evaluation_rows(config, training_rows)));
     settings.group_rank = group.rank();
     settings.degree = group.size();
     settings.prefetch_batches = config.data.prefetch_batches;

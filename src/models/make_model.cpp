@@ -148,6 +148,12 @@ graph::Graph make_inference_model(const config::Config& config, const ModelInput
     return row_of(config.workload.model).make_inference(config, input);
 }
 
+int evaluation_rows(const config::Config& config, int training_rows) {
+    constexpr int kRows = 32;
+    const bool is_small = task_of(config.workload) == config::Task::classification;
+    return is_small ? kRows : std::min(kRows, training_rows);
+}
+
 CellGrid cell_grid(const config::Config& config) {
     return row_of(config.workload.model).cells(config);
 }

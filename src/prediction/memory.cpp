@@ -153,15 +153,13 @@ std::optional<tensor::DType> field_type(const config::Config& config) {
 
 /// Of the network that evaluates.
 double evaluation_bytes(const config::Config& config, int samples) {
-    constexpr int kRows = 32;  // as group::BaseModel has it
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     ComputePrecision precision = compute_precision(config);
     precision.int8 = false;
-    const bool is_small = task_of(config.workload) == config::Task::classification;
-    const int rows = is_small ? kRows : std::min(kRows, samples);
-    return rows * largest_live(built, precision) + working_copies(built, precision) / 2;
+    return models::evaluation_rows(config, samples) * largest_live(built, precision) +
+           working_copies(built, precision) / 2;
 }
 
 /// Of what a model reads of one sample, and learns of it.

@@ -23,6 +23,10 @@ graph::Graph make_model(const config::Config& config, const ModelInput& input = 
 /// The same model, to predict: its parameters and statistics are the trained one's, in order.
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
+/// Returns how many samples a rank predicts at a time: enough for full speed, and no more than the
+/// `training_rows` that it had in memory before, where samples are large.
+int evaluation_rows(const config::Config& config, int training_rows);
+
 /// The cells that a segmentation gives classes to.
 struct CellGrid {
     std::int64_t rows = 0;
