@@ -9,6 +9,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/ops/backward_reads.hpp>
 #include <hpcai/ops/int8.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
@@ -21,48 +22,23 @@ constexpr double kMebibyte = 1024 * 1024;
 /// MPI and HDF5 that it touches, and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
-/// What one node's backward pass reads: whole values, and bytes that only it keeps.
-struct BackwardReads {
-    bool inputs = false;
-    bool output = false;
-    std::int64_t saved_bytes = 0;
-};
-
-struct ReadsOf {
+/// Bytes that a node saves for its backward pass and nothing else reads.
+struct SavedBytes {
     const graph::Graph& graph;
     const graph::Node& node;
 
-    BackwardReads operator()(const ops::Convolution&) const { return {.inputs = true}; }
-    BackwardReads operator()(const ops::Linear& op) const {
-        return {.inputs = true, .output = op.relu};
-    }
-    BackwardReads operator()(const ops::BatchNorm& op) const {
-        if (op.frozen) return {.output = op.relu};
-        return {.inputs = true, .output = op.add};
-    }
-    BackwardReads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
-    BackwardReads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
-    BackwardReads operator()(const ops::RpnLoss&) const { return {.inputs = true}; }
-    BackwardReads operator()(const ops::RoiLoss&) const { return {.inputs = true}; }
-    BackwardReads operator()(const ops::Relu&) const { return {.output = true}; }
     // The place of each window's maximum, one byte.
-    BackwardReads operator()(const ops::MaxPool&) const {
-        return {.saved_bytes = graph.value(node.output).shape.elements()};
+    std::int64_t operator()(const ops::MaxPool&) const {
+        return graph.value(node.output).shape.elements();
     }
     // The level of each region; of each sample along its two axes two places and two weights.
-    BackwardReads operator()(const ops::RoiAlign& op) const {
+    std::int64_t operator()(const ops::RoiAlign& op) const {
         const std::int64_t samples = 2 * op.pooled * op.sampling_ratio;
-        return {.saved_bytes = op.regions[0] * op.regions[1] * (4 + samples * 16)};
-    }
-    BackwardReads operator()(const ops::SoftmaxCrossEntropy&) const {
-        return {.inputs = true, .output = true};
-    }
-    BackwardReads operator()(const ops::CellCrossEntropy&) const {
-        return {.inputs = true, .output = true};
+        return op.regions[0] * op.regions[1] * (4 + samples * 16);
     }
     template <typename Other>
-    BackwardReads operator()(const Other&) const {
-        return {};
+    std::int64_t operator()(const Other&) const {
+        return 0;
     }
 };
 
@@ -72,10 +48,10 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     std::int64_t bytes = 0;
     for (const graph::Node& node : graph.nodes()) {
         if (!graph.is_trained(node)) continue;
-        const BackwardReads reads = std::visit(ReadsOf{graph, node}, node.operation);
+        const ops::BackwardReads reads = backward_reads(node.operation);
         if (reads.inputs) kept.insert(node.inputs.begin(), node.inputs.end());
         if (reads.output) kept.insert(node.output);
-        bytes += reads.saved_bytes;
+        bytes += std::visit(SavedBytes{graph, node}, node.operation);
     }
     for (const graph::ValueId value : kept) bytes += value_bytes(graph, value, precision);
     return static_cast<double>(bytes);

@@ -46,10 +46,10 @@ void expect_plans(const graph::Graph& graph, const Context& context, std::set<st
         if (!seen.insert(std::string(name_of(node.operation)) + to_string(shape)).second) continue;
         SCOPED_TRACE(node.name + ": " + to_string(shape));
         if (joined != nullptr) {
-            EXPECT_NO_THROW(build_norm_convolution(*joined, options, context));
+            EXPECT_NO_THROW(build(*joined, options, context));
             EXPECT_TRUE(has_plan(shape, ConvolutionPass::input_gradient_with_norm, context));
         } else {
-            EXPECT_NO_THROW(build_convolution(convolution, options, context));
+            EXPECT_NO_THROW(build(convolution, options, context));
         }
     }
 }

@@ -18,7 +18,7 @@ const ops::Convolution kInner{{4, 8, 8, 64}, 128, 3, 1, 1};
 
 std::size_t prepared_bytes(const ops::Convolution& op, const KernelOptions& options) {
     const Context context = described_h200();
-    return build_convolution(op, options, context)->memory().prepared_bytes;
+    return build(op, options, context)->memory().prepared_bytes;
 }
 
 TEST(PlannedConvolution, KeepsFiltersInTheComputeTypeWithTheChannelsThatAreStored) {
@@ -33,7 +33,7 @@ TEST(PlannedConvolution, ReadsTheMastersWhereTheyAreWhatCudnnTakes) {
 
 TEST(PlannedConvolution, HasRoomForTheGradientThatCudnnWrites) {
     const Context context = described_h200();
-    const auto half = build_convolution(kInner, {.compute = DType::f16}, context);
+    const auto half = build(kInner, {.compute = DType::f16}, context);
     EXPECT_GE(half->memory().workspace_bytes, 128U * 3 * 3 * 64 * 2);
 }
 
@@ -41,11 +41,11 @@ TEST(PlannedConvolution, WorksInThePassesThatAreNeeded) {
     const Context context = described_h200();
     using ops::Pass;
     EXPECT_EQ(
-        build_convolution(kInner, {}, context)->passes(),
+        build(kInner, {}, context)->passes(),
         (std::vector{Pass::prepare, Pass::forward, Pass::weight_gradient, Pass::input_gradient}));
-    EXPECT_EQ(build_convolution(kStem, {.needs_input_gradient = false}, context)->passes(),
+    EXPECT_EQ(build(kStem, {.needs_input_gradient = false}, context)->passes(),
               (std::vector{Pass::prepare, Pass::forward, Pass::weight_gradient}));
-    EXPECT_EQ(build_convolution(kInner, {.mode = Mode::inference}, context)->passes(),
+    EXPECT_EQ(build(kInner, {.mode = Mode::inference}, context)->passes(),
               (std::vector{Pass::prepare, Pass::forward}));
 }
 
@@ -55,7 +55,7 @@ TEST(PlannedConvolution, CanBePlannedForChannelsThatFillNoVector) {
         for (const std::int64_t channels : {1, 2, 3, 5, 13}) {
             for (const std::int64_t filters : {2, 3, 5, 10}) {
                 const ops::Convolution op{{2, 9, 8, channels}, filters, 3, 1, 1};
-                EXPECT_NO_THROW(build_convolution(op, {.compute = compute}, context));
+                EXPECT_NO_THROW(build(op, {.compute = compute}, context));
             }
         }
     }
@@ -64,18 +64,18 @@ TEST(PlannedConvolution, CanBePlannedForChannelsThatFillNoVector) {
 TEST(PlannedLinear, KeepsWeightsInTheComputeTypeAndOnesThatSumTheSamples) {
     const Context context = described_h200();
     const ops::Linear op{{64, 2048}, 1000};
-    EXPECT_EQ(build_linear(op, {.compute = DType::f16}, context)->memory().prepared_bytes,
+    EXPECT_EQ(build(op, {.compute = DType::f16}, context)->memory().prepared_bytes,
               2048U * 1000 * 2 + 256);
-    EXPECT_EQ(build_linear(op, {.compute = DType::f32}, context)->memory().prepared_bytes, 256U);
+    EXPECT_EQ(build(op, {.compute = DType::f32}, context)->memory().prepared_bytes, 256U);
     const KernelOptions inference{.compute = DType::f32, .mode = Mode::inference};
-    EXPECT_EQ(build_linear(op, inference, context)->memory().prepared_bytes, 0U);
+    EXPECT_EQ(build(op, inference, context)->memory().prepared_bytes, 0U);
 }
 
 TEST(PlannedLinear, HasRoomForTheFp32ResultBeforeItsRelu) {
     const Context context = described_h200();
     const KernelOptions half{.compute = DType::f16};
     const auto workspace = [&](bool relu) {
-        return build_linear({{64, 2048}, 1000, relu}, half, context)->memory().workspace_bytes;
+        return build(ops::Linear{{64, 2048}, 1000, relu}, half, context)->memory().workspace_bytes;
     };
     EXPECT_EQ(workspace(true), workspace(false) + 64U * 1000 * 4);
 }

@@ -20,34 +20,23 @@ struct CellRow {
 /// Threads share the rows of cells of all images. Per anchor the workspace has its highest IoU,
 /// kForced where no anchor has a higher one with some box, and the number of the box that it is
 /// with; per row and box the highest IoU, from which those of the image follow.
-class AnchorTargetsKernel final : public Kernel {
+class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
-    explicit AnchorTargetsKernel(const ops::AnchorTargets& op)
-        : op_(op),
-          grid_(op.anchors),
-          images_(op.boxes[0]),
-          boxes_(op.boxes[1]),
-          foreground_(static_cast<float>(op.foreground_iou)),
-          background_(static_cast<float>(op.background_iou)) {
+    AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
+                        const Context& context)
+        : ScratchKernel(op, options, context) {
+        ensure(op.anchors.count() < (1 << 24), "{} anchors, whose numbers fp32 cannot hold",
+               op.anchors.count());
         for (std::size_t level = 0; level < grid_.levels(); ++level) {
             for (std::int64_t y = 0; y < op.anchors.levels[level].height; ++y) {
                 rows_.push_back({level, y});
             }
         }
-        Scratch counted;
-        lay_out(counted);
-        bytes_ = counted.bytes();
+        count_workspace();
     }
 
-    KernelMemory memory() const override { return {0, 0, bytes_}; }
-    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
-    void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
-        Scratch scratch(tensors.workspace);
-        lay_out(scratch);
-    }
-
-    void run(ops::Pass) override {
+private:
+    void forward() override {
         for_each_row([this](std::int64_t image, std::int64_t row) { match(image, row); });
         for (std::int64_t i = 0; i < images_ * boxes_; ++i) {
             const float* of_rows = best_in_row_ + i * row_count();
@@ -58,14 +47,13 @@ public:
         for (std::int64_t image = 0; image < images_; ++image) draw(image);
     }
 
-private:
     static constexpr float kForced = 2;
 
     std::int64_t row_count() const {
         return static_cast<std::int64_t>(rows_.size());
     }
 
-    void lay_out(Scratch& scratch) {
+    void lay_out(Scratch& scratch) override {
         best_ = scratch.take<float>(images_ * grid_.count());
         match_ = scratch.take<std::int32_t>(images_ * grid_.count());
         best_in_row_ = scratch.take<float>(images_ * boxes_ * row_count());
@@ -74,7 +62,7 @@ private:
     }
 
     const float* box_row(std::int64_t image, std::int64_t box) const {
-        return static_cast<const float*>(tensors_.inputs[0]) + (image * boxes_ + box) * 5;
+        return input(0) + (image * boxes_ + box) * 5;
     }
 
     template <typename Body>
@@ -146,8 +134,7 @@ private:
 
     void draw(std::int64_t image) const {
         const float* best = best_ + image * grid_.count();
-        const auto key =
-            static_cast<std::uint32_t>(static_cast<const std::int32_t*>(tensors_.inputs[1])[image]);
+        const auto key = static_cast<std::uint32_t>(input<std::int32_t>(1)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
         Draw positive(keys, positive_limit(op_.samples, op_.positive_share), key, 0);
         Draw negative(keys + op_.samples, op_.samples, key, 0);
@@ -160,7 +147,7 @@ private:
         }
         const std::int64_t positives = positive.finish(op_.samples);
         const std::int64_t negatives = negative.finish(op_.samples - positives);
-        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * 6;
+        float* out = output() + image * op_.samples * 6;
         for (std::int64_t row = 0; row < op_.samples; ++row, out += 6) {
             std::fill_n(out, 6, 0.0f);
             if (row < positives) {
@@ -185,13 +172,11 @@ private:
         out[5] = target.h;
     }
 
-    ops::AnchorTargets op_;
-    AnchorGrid grid_;
-    std::int64_t images_, boxes_;
-    float foreground_, background_;
+    const AnchorGrid grid_{op_.anchors};
+    const std::int64_t images_ = op_.boxes[0], boxes_ = op_.boxes[1];
+    const float foreground_ = static_cast<float>(op_.foreground_iou);
+    const float background_ = static_cast<float>(op_.background_iou);
     std::vector<CellRow> rows_;
-    std::size_t bytes_ = 0;
-    KernelTensors tensors_;
     float* best_ = nullptr;          // (images, anchors)
     std::int32_t* match_ = nullptr;  // (images, anchors)
     float* best_in_row_ = nullptr;   // (images, boxes, rows)
@@ -201,11 +186,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets& op, const KernelOptions&,
-                                             const Context&) {
-    ensure(op.anchors.count() < (1 << 24), "{} anchors, whose numbers fp32 cannot hold",
-           op.anchors.count());
-    return std::make_unique<AnchorTargetsKernel>(op);
+std::unique_ptr<Kernel> build(const ops::AnchorTargets& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<AnchorTargetsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cpu

@@ -16,18 +16,15 @@ constexpr int kMaxLanes = 16;
 /// combined in double precision in a fixed order, so that the thread count changes nothing. Where a
 /// span is that of several ranks, its moments and gradient sums are summed over them as doubles,
 /// which hold the squares of fp32 numbers as well as a difference from a pivot would.
-class BatchNormKernel final : public Kernel {
+class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          options_(options),
-          loops_(*context.loops),
-          grid_(tile_grid(context.layouts, op.input, options.compute)),
+        : OperationKernel(op, options, context),
           channels_(op.input[3]),
-          ranks_(options.mode == Mode::training ? ranks_of(op) : 1),
+          ranks_(trains() ? ranks_of(op) : 1),
           group_samples_(op.statistics_samples > 0 ? std::min(op.statistics_samples, op.input[0])
                                                    : op.input[0]),
-          groups_(options.mode == Mode::training ? op.input[0] / group_samples_ : 1) {
+          groups_(trains() ? op.input[0] / group_samples_ : 1) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const SyncBatchNormReducer* sum = options.sync_batch_norm_reducer;
         ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
@@ -42,30 +39,20 @@ public:
         bytes.workspace_bytes =
             floats(2 * grid_.images * channels_ + kCoefficients * groups_ * channels_) +
             static_cast<std::size_t>(shared_count()) * sizeof(double);
-        if (options_.mode == Mode::training) bytes.saved_bytes = floats(4 * groups_ * channels_);
+        if (trains()) bytes.saved_bytes = floats(4 * groups_ * channels_);
         return bytes;
     }
 
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_inputs() const override { return true; }
-    bool backward_reads_output() const override { return op_.add; }
-
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         shared_ = static_cast<double*>(tensors.workspace);
         partial_ = reinterpret_cast<float*>(shared_ + shared_count());
         coefficients_ = partial_ + 2 * grid_.images * channels_;
         // An inference kernel has nothing to save; its scale and shift live in the workspace.
-        float* saved =
-            options_.mode == Mode::training ? static_cast<float*>(tensors.saved) : coefficients_;
+        float* saved = trains() ? static_cast<float*>(tensors.saved) : coefficients_;
         scale_ = saved;
         shift_ = saved + groups_ * channels_;
-        if (options_.mode == Mode::training) {
+        if (trains()) {
             mean_ = saved + 2 * groups_ * channels_;
             inverse_deviation_ = saved + 3 * groups_ * channels_;
             ensure(!op_.add || tensors.input_gradients[1] != nullptr,
@@ -73,15 +60,9 @@ public:
         }
     }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::input_gradient) {
-            sum_gradients();
-            if (ranks_ > 1) share_gradient_sums();
-            combine_gradients();
-            apply_gradients();
-            return;
-        }
-        if (options_.mode == Mode::training) {
+private:
+    void forward() override {
+        if (trains()) {
             sum_statistics();
             if (ranks_ > 1) share_moments();
             combine_statistics();
@@ -90,8 +71,13 @@ public:
         }
         apply();
     }
+    void input_gradient() override {
+        sum_gradients();
+        if (ranks_ > 1) share_gradient_sums();
+        combine_gradients();
+        apply_gradients();
+    }
 
-private:
     static constexpr std::int64_t kCoefficients = 3;
 
     /// Whose samples share statistics.
@@ -114,14 +100,6 @@ private:
         return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
     }
 
-    template <typename Body>
-    void for_each_tile(const Body& body) const {
-#pragma omp parallel for collapse(2) schedule(static)
-        for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) body(image, tile);
-        }
-    }
-
     /// The first pixel of the span's first sample: close enough to the mean that the squares of
     /// differences from it do not cancel.
     void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
@@ -131,7 +109,7 @@ private:
     }
 
     void sum_statistics() const {
-        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             float pivot[kMaxLanes];
             load_pivot(image, tile, pivot);
             loops_.statistics(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), pivot,
@@ -253,7 +231,7 @@ private:
 
     void apply() const {
         void* residual = op_.add ? tensors_.inputs[1] : nullptr;
-        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             const std::int64_t c = at(image, tile);
             loops_.apply(
                 grid_.tile,
@@ -264,7 +242,7 @@ private:
 
     GradientSource source(std::int64_t image, std::int64_t tile) const {
         const auto& gradients = tensors_.output_gradients;
-        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
+        void* second = second_gradient();
         const std::int64_t c = at(image, tile);
         return {grid_.at(gradients[0], image, tile),
                 grid_.at(second, image, tile),
@@ -277,7 +255,7 @@ private:
 
     void sum_gradients() const {
         void* masked = op_.add ? tensors_.input_gradients[1] : nullptr;
-        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             loops_.gradient_sums(grid_.tile, {source(image, tile), grid_.at(masked, image, tile),
                                               mean_ + at(image, tile), partial(0, image, tile),
                                               partial(1, image, tile)});
@@ -349,7 +327,7 @@ private:
 
     void apply_gradients() const {
         if (tensors_.input_gradients[0] == nullptr) return;
-        for_each_tile([&](std::int64_t image, std::int64_t tile) {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             GradientSource from = source(image, tile);
             if (op_.add) {  // the masked sum was written by sum_gradients()
                 from.dy0 = grid_.at(tensors_.input_gradients[1], image, tile);
@@ -363,12 +341,9 @@ private:
         });
     }
 
-    ops::BatchNorm op_;
-    KernelOptions options_;
-    const SimdKernels& loops_;
-    TileGrid grid_;
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::int64_t channels_, ranks_, group_samples_, groups_;
-    KernelTensors tensors_;
     double* shared_ = nullptr;            // (2, C), of statistics of several ranks only
     float* partial_ = nullptr;            // (2, N, C)
     float* coefficients_ = nullptr;       // (kCoefficients, groups, C)
@@ -380,8 +355,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm& op, const KernelOptions& options,
-                                         const Context& context) {
+std::unique_ptr<Kernel> build(const ops::BatchNorm& op, const KernelOptions& options,
+                              const Context& context) {
+    if (op.from_sums) refuse(op);
+    if (op.frozen) return build_frozen_norm(op, options, context);
     return std::make_unique<BatchNormKernel>(op, options, context);
 }
 

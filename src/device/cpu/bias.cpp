@@ -7,47 +7,27 @@ namespace {
 
 /// Backward, the workspace holds the sums of each image, (2, N, C) f32; the second half is what the
 /// normalization's loop sums beside them.
-class BiasKernel final : public Kernel {
+class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
-    BiasKernel(const ops::Bias& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          mode_(options.mode),
-          loops_(*context.loops),
-          grid_(tile_grid(context.layouts, op.input, options.compute)),
-          channels_(op.input[3]) {}
+    using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        if (mode_ == Mode::inference) return {};
-        return {0, 0, static_cast<std::size_t>(2 * grid_.images * channels_) * sizeof(float)};
-    }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_output() const override { return op_.relu; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            forward();
-            return;
-        }
-        sum_gradients();
-        combine_sums();
+        if (!trains()) return {};
+        return {.workspace_bytes =
+                    static_cast<std::size_t>(2 * grid_.images * channels_) * sizeof(float)};
     }
 
 private:
-    void forward() const {
-#pragma omp parallel for collapse(2) schedule(static)
-        for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-                loops_.apply(grid_.tile,
-                             {grid_.at(tensors_.inputs[0], image, tile), nullptr,
-                              grid_.at(tensors_.output, image, tile), identity_.one,
-                              tensors_.parameters[0] + tile * grid_.tile.lanes, op_.relu});
-            }
-        }
+    void forward() override {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+            loops_.apply(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), nullptr,
+                                      grid_.at(tensors_.output, image, tile), identity_.one,
+                                      tensors_.parameters[0] + tile * grid_.tile.lanes, op_.relu});
+        });
+    }
+    void input_gradient() override {
+        sum_gradients();
+        combine_sums();
     }
 
     float* sums(int which, std::int64_t image) const {
@@ -57,7 +37,7 @@ private:
     /// Writes the input's gradient on the way.
     void sum_gradients() const {
         const auto& gradients = tensors_.output_gradients;
-        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
+        void* second = second_gradient();
         // The loop reads a second operand in any case; without a ReLU the gradient does for it.
         void* gate = op_.relu ? tensors_.output : gradients[0];
 #pragma omp parallel for collapse(2) schedule(static)
@@ -89,19 +69,16 @@ private:
         }
     }
 
-    ops::Bias op_;
-    Mode mode_;
-    const SimdKernels& loops_;
-    TileGrid grid_;
-    std::int64_t channels_;
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    const std::int64_t channels_ = op_.input[3];
     Identity identity_;
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_bias(const ops::Bias& op, const KernelOptions& options,
-                                   const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Bias& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<BiasKernel>(op, options, context);
 }
 

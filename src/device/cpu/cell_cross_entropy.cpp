@@ -11,38 +11,26 @@ namespace {
 
 /// Inputs: logits (N, H, W, K) in the compute type, boxes (N, G, 5) f32. Output: softmax
 /// (N, H W, K) f32. Saved: the images' losses (N) f32. Scratch: the cells' losses (N, H W) f32.
-class CellCrossEntropyKernel final : public Kernel {
+class CellCrossEntropyKernel final : public OperationKernel<ops::CellCrossEntropy, Context> {
 public:
-    CellCrossEntropyKernel(const ops::CellCrossEntropy& op, const KernelOptions& options,
-                           const Context& context)
-        : op_(op),
-          options_(options),
-          numbers_(context.layouts, op.input, options.compute),
-          cells_(op.input[1] * op.input[2]),
-          classes_(op.input[3]) {}
+    using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        return {static_cast<std::size_t>(op_.input[0]) * sizeof(float), 0,
-                static_cast<std::size_t>(op_.input[0] * cells_) * sizeof(float)};
-    }
-    bool backward_reads_inputs() const override { return true; }  // the boxes
-    bool backward_reads_output() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-        const std::int64_t images = op_.input[0];
-#pragma omp parallel for schedule(static)
-        for (std::int64_t index = 0; index < images * cells_; ++index) {
-            pass == ops::Pass::forward ? forward(index) : backward(index);
-        }
-        if (pass == ops::Pass::forward) average(images);
+        return {.saved_bytes = static_cast<std::size_t>(images_) * sizeof(float),
+                .workspace_bytes = static_cast<std::size_t>(images_ * cells_) * sizeof(float)};
     }
 
 private:
+    void forward() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t index = 0; index < images_ * cells_; ++index) forward(index);
+        average();
+    }
+    void input_gradient() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t index = 0; index < images_ * cells_; ++index) backward(index);
+    }
+
     /// A cell of the batch, and what it should say.
     struct Cell {
         std::int64_t image;
@@ -53,13 +41,13 @@ private:
     Cell cell(std::int64_t index) const {
         const std::int64_t image = index / cells_, pixel = index % cells_;
         const std::int64_t rows = op_.boxes[1];
-        const float* boxes = static_cast<const float*>(tensors_.inputs[1]) + image * rows * 5;
+        const float* boxes = input(1) + image * rows * 5;
         const int label = ops::cell_class({boxes, rows, static_cast<int>(classes_)}, op_.stride,
                                           pixel / op_.input[2], pixel % op_.input[2]);
         return {image, pixel, label, label == 0 ? op_.background_weight : 1};
     }
     float* probabilities(std::int64_t index) const {
-        return static_cast<float*>(tensors_.output) + index * classes_;
+        return output() + index * classes_;
     }
 
     void forward(std::int64_t index) const {
@@ -83,9 +71,9 @@ private:
             static_cast<float>(at.weight * (std::log(sum) + highest - logit(at.label)));
     }
 
-    void average(std::int64_t images) const {
+    void average() const {
         const float* losses = static_cast<const float*>(tensors_.workspace);
-        for (std::int64_t image = 0; image < images; ++image) {
+        for (std::int64_t image = 0; image < images_; ++image) {
             double sum = 0;
             for (std::int64_t i = 0; i < cells_; ++i) sum += losses[image * cells_ + i];
             static_cast<float*>(tensors_.saved)[image] =
@@ -104,18 +92,15 @@ private:
         }
     }
 
-    ops::CellCrossEntropy op_;
-    KernelOptions options_;
-    ImageNumbers numbers_;
-    std::int64_t cells_, classes_;
-    KernelTensors tensors_;
+    const ImageNumbers numbers_{context_.layouts, op_.input, options_.compute};
+    const std::int64_t images_ = op_.input[0];
+    const std::int64_t cells_ = op_.input[1] * op_.input[2], classes_ = op_.input[3];
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_cell_cross_entropy(const ops::CellCrossEntropy& op,
-                                                 const KernelOptions& options,
-                                                 const Context& context) {
+std::unique_ptr<Kernel> build(const ops::CellCrossEntropy& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<CellCrossEntropyKernel>(op, options, context);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <fmt/core.h>
+
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::device::cpu {
@@ -166,6 +168,20 @@ dnnl::primitive_attr caller_scratchpad() {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return attributes;
+}
+
+void refuse(const ops::Operation& operation) {
+    throw Error(ExitCode::internal,
+                fmt::format("the CPU engine has no {} of this kind", ops::name_of(operation)));
+}
+
+std::unique_ptr<Kernel> build(const ops::NormConvolution& op, const KernelOptions&,
+                              const Context&) {
+    refuse(op);
+}
+
+std::unique_ptr<Kernel> build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
+    refuse(op);
 }
 
 }  // namespace hpcai::device::cpu

@@ -56,15 +56,11 @@ std::unique_ptr<Int8Convolution> in_int8(const ops::Convolution& op, ops::Pass p
     return std::make_unique<Int8Convolution>(op, pass, options.rounding, context);
 }
 
-class ConvolutionKernel final : public Kernel {
+class ConvolutionKernel final : public OperationKernel<ops::Convolution, Context> {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
-        : context_(context),
-          options_(options),
-          op_(op),
-          strides_{op.stride, op.stride},
-          padding_{op.padding, op.padding} {
+        : OperationKernel(op, options, context) {
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
@@ -78,11 +74,11 @@ public:
                                       [&](std::int64_t samples) { return plan_forward(samples); });
             forward_filters_ = WorkingCopy(master, forward_layout_, context);
         }
-        if (options.mode == Mode::training && options.needs_input_gradient) {
+        if (trains() && options.needs_input_gradient) {
             int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
         }
         if (int8_forward_) plan_int8_filters();
-        if (options.mode == Mode::inference) return;
+        if (!trains()) return;
         const auto gradients = batch_parts(context, op.input[0], master.get_size());
         weight_gradient_ = BatchPrimitive(context, gradients, [&](std::int64_t samples) {
             return plan_weight_gradient(samples);
@@ -113,17 +109,6 @@ public:
         return bytes;
     }
 
-    bool backward_reads_inputs() const override { return true; }
-
-    std::vector<ops::Pass> passes() const override {
-        std::vector<ops::Pass> passes{ops::Pass::prepare, ops::Pass::forward};
-        if (options_.mode == Mode::training) {
-            passes.push_back(ops::Pass::weight_gradient);
-            if (options_.needs_input_gradient) passes.push_back(ops::Pass::input_gradient);
-        }
-        return passes;
-    }
-
     void bind(const KernelTensors& tensors) override {
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
@@ -142,7 +127,7 @@ public:
             forward_.bind_parameter(DNNL_ARG_WEIGHTS, filters);
             forward_.bind(DNNL_ARG_DST, tensors.output);
         }
-        if (options_.mode != Mode::training) return;
+        if (!trains()) return;
         gradient_.bind(workspace, tensors.parameter_gradients[0]);
         weight_gradient_.bind_workspace(workspace + gradient_.bytes());
         weight_gradient_.bind(DNNL_ARG_SRC, tensors.inputs[0]);
@@ -164,29 +149,21 @@ public:
         input_gradient_.bind(DNNL_ARG_DIFF_SRC, tensors.input_gradients[0]);
     }
 
-    void run(ops::Pass pass) override {
-        switch (pass) {
-            case ops::Pass::prepare:
-                if (int8_filters_) int8_filters_->prepare();
-                forward_filters_.refresh(context_);
-                backward_filters_.refresh(context_);
-                break;
-            case ops::Pass::forward:
-                if (int8_forward_) return int8_forward_->run();
-                forward_.run();
-                break;
-            case ops::Pass::weight_gradient:
-                weight_gradient_.run();
-                gradient_.run(context_);
-                break;
-            case ops::Pass::input_gradient:
-                if (int8_input_gradient_) return int8_input_gradient_->run();
-                input_gradient_.run();
-                break;
-        }
+private:
+    void prepare() override {
+        if (int8_filters_) int8_filters_->prepare();
+        forward_filters_.refresh(context_);
+        backward_filters_.refresh(context_);
+    }
+    void forward() override { int8_forward_ ? int8_forward_->run() : forward_.run(); }
+    void weight_gradient() override {
+        weight_gradient_.run();
+        gradient_.run(context_);
+    }
+    void input_gradient() override {
+        int8_input_gradient_ ? int8_input_gradient_->run() : input_gradient_.run();
     }
 
-private:
     /// A gradient in int8 comes with a forward pass in int8.
     void plan_int8_filters() {
         std::optional<Desc> turned;
@@ -221,8 +198,8 @@ private:
 
     /// What backward passes take as a hint, too.
     ForwardPlan forward_plan(const Values& values) const {
-        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
-                                                          : dnnl::prop_kind::forward_inference;
+        const auto kind =
+            trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         return {{kind, kDirect, values.wanted_source, forward_layout_, values.wanted_target,
                  strides_, padding_, padding_},
                 caller_scratchpad(),
@@ -273,10 +250,7 @@ private:
         return primitive;
     }
 
-    const Context& context_;
-    KernelOptions options_;
-    ops::Convolution op_;
-    Dims strides_, padding_;
+    const Dims strides_{op_.stride, op_.stride}, padding_{op_.padding, op_.padding};
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // in place of the former
@@ -288,8 +262,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_convolution(const ops::Convolution& op, const KernelOptions& options,
-                                          const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Convolution& op, const KernelOptions& options,
+                              const Context& context) {
+    if (op.sums) refuse(op);
     return std::make_unique<ConvolutionKernel>(op, options, context);
 }
 

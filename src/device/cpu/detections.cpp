@@ -13,31 +13,18 @@ namespace {
 
 /// Threads share the regions, then the classes of all images, then the images. A region is known
 /// to an image by class x regions + its row, which puts equal scores in order.
-class DetectionsKernel final : public Kernel {
+class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
-    DetectionsKernel(const ops::Detections& op, const Context& context)
-        : op_(op),
-          loops_(*context.loops),
-          images_(op.proposals[0]),
-          regions_(op.proposals[1]),
-          score_threshold_(static_cast<float>(op.score_threshold)),
-          largest_iou_(rounded_down(op.nms_iou)),
+    DetectionsKernel(const ops::Detections& op, const KernelOptions& options,
+                     const Context& context)
+        : ScratchKernel(op, options, context),
           lists_(static_cast<std::size_t>(images_ * op.classes)) {
         ensure(op.classes > 1, "detections of {} classes, background among them", op.classes);
-        Scratch counted;
-        lay_out(counted);
-        bytes_ = counted.bytes();
+        count_workspace();
     }
 
-    KernelMemory memory() const override { return {0, 0, bytes_}; }
-    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
-    void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
-        Scratch scratch(tensors.workspace);
-        lay_out(scratch);
-    }
-
-    void run(ops::Pass) override {
+private:
+    void forward() override {
 #pragma omp parallel for schedule(static)
         for (std::int64_t row = 0; row < images_ * regions_; ++row) score(row);
 #pragma omp parallel for collapse(2) schedule(dynamic)
@@ -48,8 +35,7 @@ public:
         for (std::int64_t image = 0; image < images_; ++image) write(image);
     }
 
-private:
-    void lay_out(Scratch& scratch) {
+    void lay_out(Scratch& scratch) override {
         scores_ = scratch.take<float>(images_ * regions_ * op_.classes);
         keys_ = scratch.take<std::uint64_t>(images_ * regions_ * op_.classes);
         next_ = scratch.take<std::int64_t>(images_ * op_.classes);
@@ -59,12 +45,12 @@ private:
         return lists_[image * op_.classes + label];
     }
     const float* proposal(std::int64_t row) const {
-        return static_cast<const float*>(tensors_.inputs[2]) + row * 5;
+        return input(2) + row * 5;
     }
 
     /// Softmax of a region's logits.
     void score(std::int64_t row) const {
-        const float* logits = static_cast<const float*>(tensors_.inputs[0]) + row * op_.classes;
+        const float* logits = input(0) + row * op_.classes;
         float* scores = scores_ + row * op_.classes;
         const float highest = *std::max_element(logits, logits + op_.classes);
         double sum = 0;
@@ -102,14 +88,13 @@ private:
     }
 
     ops::Box moved_proposal(std::int64_t row, std::int64_t label) const {
-        const float* deltas =
-            static_cast<const float*>(tensors_.inputs[1]) + (row * op_.classes + label) * 4;
+        const float* deltas = input(1) + (row * op_.classes + label) * 4;
         return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]}, box_of(proposal(row)),
                            op_.coder);
     }
 
     void write(std::int64_t image) {
-        float* out = static_cast<float*>(tensors_.output) + image * op_.limit * 6;
+        float* out = output() + image * op_.limit * 6;
         const std::int64_t written = for_each_best(
             &list(image, 1), op_.classes - 1, next_ + image * op_.classes, op_.limit,
             [&](const RankedBoxes& from, std::int64_t index) {
@@ -123,23 +108,21 @@ private:
         std::fill_n(out, (op_.limit - written) * 6, 0.0f);
     }
 
-    ops::Detections op_;
-    const SimdKernels& loops_;
-    std::int64_t images_, regions_;
-    float score_threshold_, largest_iou_;
+    const SimdKernels& loops_ = *context_.loops;
+    const std::int64_t images_ = op_.proposals[0], regions_ = op_.proposals[1];
+    const float score_threshold_ = static_cast<float>(op_.score_threshold);
+    const float largest_iou_ = rounded_down(op_.nms_iou);
     std::vector<RankedBoxes> lists_;  // (images, classes)
-    std::size_t bytes_ = 0;
-    float* scores_ = nullptr;        // (images, regions, classes)
-    std::uint64_t* keys_ = nullptr;  // (images, classes, regions)
-    std::int64_t* next_ = nullptr;   // (images, classes)
-    KernelTensors tensors_;
+    float* scores_ = nullptr;         // (images, regions, classes)
+    std::uint64_t* keys_ = nullptr;   // (images, classes, regions)
+    std::int64_t* next_ = nullptr;    // (images, classes)
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_detections(const ops::Detections& op, const KernelOptions&,
-                                         const Context& context) {
-    return std::make_unique<DetectionsKernel>(op, context);
+std::unique_ptr<Kernel> build(const ops::Detections& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<DetectionsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cpu

@@ -10,34 +10,22 @@ namespace {
 /// Per-channel numbers are fp32 arrays of (N, C). Sums of channels are made by the normalization's
 /// loops and combined in double in a fixed order. Saved: scale, shift, mean, 1 / deviation.
 /// Scratch: two sums, then three coefficients.
-class GroupNormKernel final : public Kernel {
+class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
-    GroupNormKernel(const ops::GroupNorm& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          mode_(options.mode),
-          loops_(*context.loops),
-          grid_(tile_grid(context.layouts, op.input, options.compute)),
-          channels_(op.input[3]),
-          per_group_(op.input[3] / op.groups) {}
+    using OperationKernel::OperationKernel;
 
-    KernelMemory memory() const override { return {arrays(4), 0, arrays(5)}; }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
+    KernelMemory memory() const override {
+        return {.saved_bytes = arrays(4), .workspace_bytes = arrays(5)};
     }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            sum_statistics();
-            for_each_group([this](std::int64_t image, std::int64_t group) {
-                combine_statistics(image, group);
-            });
-            apply();
-            return;
-        }
+private:
+    void forward() override {
+        sum_statistics();
+        for_each_group(
+            [this](std::int64_t image, std::int64_t group) { combine_statistics(image, group); });
+        apply();
+    }
+    void input_gradient() override {
         sum_gradients();
         for_each_group(
             [this](std::int64_t image, std::int64_t group) { combine_gradients(image, group); });
@@ -45,7 +33,6 @@ public:
         apply_gradients();
     }
 
-private:
     enum Saved { scale, shift, mean, inverse_deviation };
     enum Scratch { first_sum, second_sum, of_gradient, of_input, constant };
 
@@ -64,12 +51,9 @@ private:
 
     template <typename Body>
     void for_each_tile(const Body& body) const {
-#pragma omp parallel for collapse(2) schedule(static)
-        for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-                body(image, tile, tile * grid_.tile.lanes);
-            }
-        }
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+            body(image, tile, tile * grid_.tile.lanes);
+        });
     }
     template <typename Body>
     void for_each_group(const Body& body) const {
@@ -128,7 +112,7 @@ private:
 
     GradientSource source(std::int64_t image, std::int64_t tile, std::int64_t channel) const {
         const auto& gradients = tensors_.output_gradients;
-        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
+        void* second = second_gradient();
         return {grid_.at(gradients[0], image, tile),
                 grid_.at(second, image, tile),
                 grid_.at(tensors_.inputs[0], image, tile),
@@ -191,18 +175,16 @@ private:
         });
     }
 
-    ops::GroupNorm op_;
-    Mode mode_;
-    const SimdKernels& loops_;
-    TileGrid grid_;
-    std::int64_t channels_, per_group_;
-    KernelTensors tensors_;
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    const std::int64_t channels_ = op_.input[3];
+    const std::int64_t per_group_ = channels_ / op_.groups;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm& op, const KernelOptions& options,
-                                         const Context& context) {
+std::unique_ptr<Kernel> build(const ops::GroupNorm& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<GroupNormKernel>(op, options, context);
 }
 

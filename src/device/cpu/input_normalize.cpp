@@ -11,15 +11,14 @@
 namespace hpcai::device::cpu {
 namespace {
 
-class InputNormalizeKernel final : public Kernel {
+class InputNormalizeKernel final : public OperationKernel<ops::InputNormalize, Context> {
 public:
     InputNormalizeKernel(const ops::InputNormalize& op, const KernelOptions& options,
                          const Context& context)
-        : loops_(*context.loops),
-          op_(op),
-          grid_(tile_grid(context.layouts, op.input, options.compute)),
+        : OperationKernel(op, options, context),
           scale_(static_cast<std::size_t>(op.input[3]), 1.0f),
           shift_(static_cast<std::size_t>(op.input[3]), 0.0f) {
+        ensure(op.dtype != DType::s32, "images of {}", name_of(op.dtype));
         if (op.dtype != DType::u8) return;
         ensure(op.mean.size() == scale_.size() && op.standard_deviation.size() == scale_.size(),
                "{} means and {} deviations for {} channels", op.mean.size(),
@@ -31,10 +30,8 @@ public:
         }
     }
 
-    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass) override {
+private:
+    void forward() override {
         const std::int64_t parts = ceil_div(grid_.tile.pixels, kPixelsPerPart);
 #pragma omp parallel for collapse(2) schedule(static)
         for (std::int64_t image = 0; image < grid_.images; ++image) {
@@ -46,7 +43,6 @@ public:
         }
     }
 
-private:
     static constexpr std::int64_t kPixelsPerPart = 256;
 
     /// Converts a tile's pixels to rows of fp32 and writes them.
@@ -71,7 +67,7 @@ private:
                 convert(static_cast<const BFloat*>(tensors_.inputs[0]) + start, tile, target, rows);
                 break;
             case DType::s32:
-                break;  // refused by build_input_normalize()
+                break;  // refused by the constructor
         }
         auto* to = static_cast<std::byte*>(grid_.at(tensors_.output, image, tile)) +
                    static_cast<std::size_t>(first * target.stride) * size_of(target.dtype);
@@ -90,19 +86,15 @@ private:
         }
     }
 
-    const SimdKernels& loops_;
-    ops::InputNormalize op_;
-    TileGrid grid_;
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::vector<float> scale_, shift_;  // (C)
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize& op,
-                                              const KernelOptions& options,
-                                              const Context& context) {
-    ensure(op.dtype != DType::s32, "images of {}", name_of(op.dtype));
+std::unique_ptr<Kernel> build(const ops::InputNormalize& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<InputNormalizeKernel>(op, options, context);
 }
 

@@ -15,13 +15,10 @@ using BackwardWeights = dnnl::inner_product_backward_weights;
 
 /// Without a ReLU, the output is fp32 whatever the compute type; its gradient has the compute type.
 /// With one, the workspace begins with what the ReLU lets through of the gradient, in each pass.
-class LinearKernel final : public Kernel {
+class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
-        : context_(context),
-          options_(options),
-          op_(op),
-          flat_(output_shape(op).elements(), options.compute) {
+        : OperationKernel(op, options, context) {
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
@@ -33,7 +30,7 @@ public:
         forward_ = BatchPrimitive(context, parts,
                                   [&](std::int64_t samples) { return plan_forward(samples); });
         forward_weights_ = WorkingCopy(master, forward_layout_, context);
-        if (options.mode == Mode::inference) return;
+        if (!trains()) return;
         input_gradient_ = BatchPrimitive(
             context, parts, [&](std::int64_t samples) { return plan_input_gradient(samples); });
         backward_weights_ = WorkingCopy(master, backward_layout_, context);
@@ -47,23 +44,16 @@ public:
     }
 
     KernelMemory memory() const override {
-        return {0, forward_weights_.bytes() + backward_weights_.bytes(),
-                std::max({forward_.workspace_bytes(),
-                          passed_bytes_ + gradient_.bytes() + bias_gradient_.bytes() +
-                              weight_gradient_.workspace_bytes(),
-                          passed_bytes_ + input_gradient_.workspace_bytes()})};
-    }
-    std::size_t max_output_gradients() const override { return op_.relu ? 2 : 1; }
-    bool backward_reads_output() const override { return op_.relu; }
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::prepare, ops::Pass::forward};
-        return {ops::Pass::prepare, ops::Pass::forward, ops::Pass::weight_gradient,
-                ops::Pass::input_gradient};
+        return {.prepared_bytes = forward_weights_.bytes() + backward_weights_.bytes(),
+                .workspace_bytes =
+                    std::max({forward_.workspace_bytes(),
+                              passed_bytes_ + gradient_.bytes() + bias_gradient_.bytes() +
+                                  weight_gradient_.workspace_bytes(),
+                              passed_bytes_ + input_gradient_.workspace_bytes()})};
     }
 
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         auto* prepared = static_cast<std::byte*>(tensors.prepared);
         auto* workspace = static_cast<std::byte*>(tensors.workspace);
         forward_.bind_workspace(workspace);
@@ -72,8 +62,8 @@ public:
                                 forward_weights_.bind(tensors.parameters[0], prepared));
         forward_.bind_parameter(DNNL_ARG_BIAS, tensors.parameters[1]);
         forward_.bind(DNNL_ARG_DST, tensors.output);
-        if (options_.mode == Mode::inference) return;
-        void* gradient = op_.relu ? workspace : tensors.output_gradients[0];
+        if (!trains()) return;
+        void* gradient = op_.relu ? workspace : output_gradient();
         workspace += passed_bytes_;
         input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
@@ -91,30 +81,26 @@ public:
         weight_gradient_.bind_gradient(DNNL_ARG_DIFF_BIAS, bias_gradient_);
     }
 
-    void run(ops::Pass pass) override {
-        switch (pass) {
-            case ops::Pass::prepare:
-                forward_weights_.refresh(context_);
-                backward_weights_.refresh(context_);
-                break;
-            case ops::Pass::forward:
-                forward_.run();
-                if (op_.relu) apply_relu();
-                break;
-            case ops::Pass::weight_gradient:
-                if (op_.relu) mask_gradient();
-                weight_gradient_.run();
-                gradient_.run(context_);
-                bias_gradient_.run(context_);
-                break;
-            case ops::Pass::input_gradient:
-                if (op_.relu) mask_gradient();
-                input_gradient_.run();
-                break;
-        }
+private:
+    void prepare() override {
+        forward_weights_.refresh(context_);
+        backward_weights_.refresh(context_);
+    }
+    void forward() override {
+        forward_.run();
+        if (op_.relu) apply_relu();
+    }
+    void weight_gradient() override {
+        if (op_.relu) mask_gradient();
+        weight_gradient_.run();
+        gradient_.run(context_);
+        bias_gradient_.run(context_);
+    }
+    void input_gradient() override {
+        if (op_.relu) mask_gradient();
+        input_gradient_.run();
     }
 
-private:
     Desc inputs(std::int64_t samples) const {
         return value_desc(context_.layouts, {samples, op_.input[1]}, options_.compute);
     }
@@ -131,11 +117,10 @@ private:
     }
 
     void mask_gradient() const {
-        const auto& gradients = tensors_.output_gradients;
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);
-            const GradientSource source{offset(gradients[0], at),
-                                        gradients.size() > 1 ? offset(gradients[1], at) : nullptr,
+            const GradientSource source{offset(output_gradient(), at),
+                                        offset(second_gradient(), at),
                                         y,
                                         y,
                                         identity_.one,
@@ -147,8 +132,8 @@ private:
     }
 
     StagedPrimitive plan_forward(std::int64_t samples) {
-        const auto kind = options_.mode == Mode::training ? dnnl::prop_kind::forward_training
-                                                          : dnnl::prop_kind::forward_inference;
+        const auto kind =
+            trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
         const auto source = inputs(samples);
         const auto target = outputs(samples, op_.relu ? options_.compute : DType::f32);
         const Forward::primitive_desc plan({kind, source, forward_layout_, bias_, target},
@@ -197,23 +182,19 @@ private:
         return primitive;
     }
 
-    const Context& context_;
-    KernelOptions options_;
-    ops::Linear op_;
     Desc forward_layout_, backward_layout_, gradient_layout_, bias_;
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     WorkingCopy forward_weights_, backward_weights_;
     ParameterGradient gradient_, bias_gradient_;
-    FlatTiles flat_;
+    const FlatTiles flat_{output_shape(op_).elements(), options_.compute};
     Identity identity_;
     std::size_t passed_bytes_ = 0;
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_linear(const ops::Linear& op, const KernelOptions& options,
-                                     const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Linear& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<LinearKernel>(op, options, context);
 }
 

@@ -12,30 +12,16 @@ namespace hpcai::device::cpu {
 namespace {
 
 /// Threads share the levels of all images, then the images.
-class ProposalsKernel final : public Kernel {
+class ProposalsKernel final : public ScratchKernel<ops::Proposals> {
 public:
     ProposalsKernel(const ops::Proposals& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          loops_(*context.loops),
-          grid_(op.anchors),
-          numbers_(op.batch, op.anchors, context.layouts, options.compute),
-          levels_(static_cast<std::int64_t>(grid_.levels())),
-          largest_iou_(rounded_down(op.nms_iou)),
+        : ScratchKernel(op, options, context),
           lists_(static_cast<std::size_t>(op.batch * levels_)) {
-        Scratch counted;
-        lay_out(counted);
-        bytes_ = counted.bytes();
+        count_workspace();
     }
 
-    KernelMemory memory() const override { return {0, 0, bytes_}; }
-    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
-    void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
-        Scratch scratch(tensors.workspace);
-        lay_out(scratch);
-    }
-
-    void run(ops::Pass) override {
+private:
+    void forward() override {
 #pragma omp parallel for collapse(2) schedule(dynamic)
         for (std::int64_t level = 0; level < levels_; ++level) {  // the largest first
             for (std::int64_t image = 0; image < op_.batch; ++image) {
@@ -46,8 +32,7 @@ public:
         for (std::int64_t image = 0; image < op_.batch; ++image) write(image);
     }
 
-private:
-    void lay_out(Scratch& scratch) {
+    void lay_out(Scratch& scratch) override {
         keys_ = scratch.take<std::uint64_t>(op_.batch * grid_.count());
         next_ = scratch.take<std::int64_t>(op_.batch * levels_);
         for (std::int64_t image = 0; image < op_.batch; ++image) {
@@ -101,7 +86,7 @@ private:
     }
 
     void write(std::int64_t image) {
-        float* out = static_cast<float*>(tensors_.output) + image * op_.limit * 5;
+        float* out = output() + image * op_.limit * 5;
         const std::int64_t written =
             for_each_best(&list(image, 0), levels_, next_ + image * levels_, op_.limit,
                           [&](const RankedBoxes& from, std::int64_t index) {
@@ -118,23 +103,20 @@ private:
         }
     }
 
-    ops::Proposals op_;
-    const SimdKernels& loops_;
-    AnchorGrid grid_;
-    AnchorNumbers numbers_;
-    std::int64_t levels_;
-    float largest_iou_;
+    const SimdKernels& loops_ = *context_.loops;
+    const AnchorGrid grid_{op_.anchors};
+    const AnchorNumbers numbers_{op_.batch, op_.anchors, context_.layouts, options_.compute};
+    const std::int64_t levels_ = static_cast<std::int64_t>(grid_.levels());
+    const float largest_iou_ = rounded_down(op_.nms_iou);
     std::vector<RankedBoxes> lists_;  // (images, levels)
-    std::size_t bytes_ = 0;
-    std::uint64_t* keys_ = nullptr;  // (images, anchors)
-    std::int64_t* next_ = nullptr;   // (images, levels)
-    KernelTensors tensors_;
+    std::uint64_t* keys_ = nullptr;   // (images, anchors)
+    std::int64_t* next_ = nullptr;    // (images, levels)
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_proposals(const ops::Proposals& op, const KernelOptions& options,
-                                        const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Proposals& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<ProposalsKernel>(op, options, context);
 }
 

@@ -23,12 +23,10 @@ constexpr std::int32_t kUnused = -1;
 /// the channels of the levels of all images, and walk the regions in order, so that sums have the
 /// same bits whatever their number is. Sums are fp32: those of bf16 gradients go to an image of a
 /// thread's own.
-class RoiAlignKernel final : public Kernel {
+class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          options_(options),
-          loops_(*context.loops),
+        : OperationKernel(op, options, context),
           regions_(op.regions[0] * op.regions[1]),
           channels_(op.pyramid[0][3]),
           side_samples_(op.pooled * op.sampling_ratio),
@@ -49,23 +47,19 @@ public:
         if (has_own_images()) bytes.workspace_bytes = static_cast<std::size_t>(threads_) * image;
         return bytes;
     }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         Scratch scratch(tensors.saved);
         levels_ = scratch.take<std::int32_t>(regions_);
         samples_ = scratch.take<AxisSample>(regions_ * 2 * side_samples_);
     }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
+private:
+    void forward() override {
 #pragma omp parallel for schedule(static)
-            for (std::int64_t region = 0; region < regions_; ++region) forward(region);
-            return;
-        }
+        for (std::int64_t region = 0; region < regions_; ++region) forward(region);
+    }
+    void input_gradient() override {
         const std::int64_t tiles = grids_[0].tiles, images = op_.regions[0];
         for (std::size_t level = 0; level < grids_.size(); ++level) {
             if (tensors_.input_gradients[level] == nullptr) continue;
@@ -76,7 +70,6 @@ public:
         }
     }
 
-private:
     Scratch saved() const {
         Scratch counted;
         counted.take<std::int32_t>(regions_);
@@ -84,7 +77,7 @@ private:
         return counted;
     }
     bool has_own_images() const {
-        return options_.mode == Mode::training && options_.compute != DType::f32;
+        return trains() && options_.compute != DType::f32;
     }
     /// Numbers of one tile.
     std::int64_t largest_image() const {
@@ -190,9 +183,7 @@ private:
         if (has_own_images()) loops_.store_floats(grid.tile, to, dx);
     }
 
-    ops::RoiAlign op_;
-    KernelOptions options_;
-    const SimdKernels& loops_;
+    const SimdKernels& loops_ = *context_.loops;
     std::int64_t regions_;  // of all images
     std::int64_t channels_;
     std::int64_t side_samples_;  // of a region along one axis
@@ -200,13 +191,12 @@ private:
     std::vector<TileGrid> grids_;     // (levels)
     std::int32_t* levels_ = nullptr;  // (regions), the finest 0
     AxisSample* samples_ = nullptr;   // (regions, rows and columns, side_samples_)
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign& op, const KernelOptions& options,
-                                        const Context& context) {
+std::unique_ptr<Kernel> build(const ops::RoiAlign& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<RoiAlignKernel>(op, options, context);
 }
 

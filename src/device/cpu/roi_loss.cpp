@@ -11,31 +11,25 @@ namespace {
 
 constexpr std::int64_t kTargetColumns = 9;  // of a row of targets
 
-class RoiLossKernel final : public Kernel {
+class RoiLossKernel final : public OperationKernel<ops::RoiLoss, Context> {
 public:
-    RoiLossKernel(const ops::RoiLoss& op, const KernelOptions& options)
-        : op_(op), options_(options), images_(op.targets[0]), samples_(op.targets[1]) {}
-
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-#pragma omp parallel for schedule(static)
-        for (std::int64_t image = 0; image < images_; ++image) {
-            pass == ops::Pass::forward ? forward(image) : backward(image);
-        }
-    }
+    using OperationKernel::OperationKernel;
 
 private:
+    void forward() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) forward(image);
+    }
+    void input_gradient() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < images_; ++image) backward(image);
+    }
+
     const float* target(std::int64_t row) const {
-        return static_cast<const float*>(tensors_.inputs[2]) + row * kTargetColumns;
+        return input(2) + row * kTargetColumns;
     }
     const float* logits(std::int64_t row) const {
-        return static_cast<const float*>(tensors_.inputs[0]) + row * op_.classes;
+        return input(0) + row * op_.classes;
     }
     bool is_used(std::int64_t row) const {
         return target(row)[4] >= 0 && target(row)[4] < static_cast<float>(op_.classes);
@@ -62,7 +56,7 @@ private:
 
     /// Of delta `which` of the label from its target.
     float difference(std::int64_t row, std::int64_t which) const {
-        const auto* deltas = static_cast<const float*>(tensors_.inputs[1]);
+        const float* deltas = input(1);
         return deltas[(row * op_.classes + label(row)) * 4 + which] - target(row)[5 + which];
     }
 
@@ -75,7 +69,7 @@ private:
                 boxes += ops::smooth_l1(difference(row, which));
             }
         }
-        float* losses = static_cast<float*>(tensors_.output) + 2 * image;
+        float* losses = output() + 2 * image;
         losses[0] = static_cast<float>(classes / count(image));
         losses[1] = static_cast<float>(boxes / count(image));
     }
@@ -119,17 +113,14 @@ private:
         }
     }
 
-    ops::RoiLoss op_;
-    KernelOptions options_;
-    std::int64_t images_, samples_;
-    KernelTensors tensors_;
+    const std::int64_t images_ = op_.targets[0], samples_ = op_.targets[1];
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss& op, const KernelOptions& options,
-                                       const Context&) {
-    return std::make_unique<RoiLossKernel>(op, options);
+std::unique_ptr<Kernel> build(const ops::RoiLoss& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<RoiLossKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cpu

@@ -12,45 +12,31 @@ constexpr std::int64_t kBoxColumns = 5;
 constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
 
 /// Workspace: the box that each candidate matches, -1 for background, and the keys of the draws.
-class RoiTargetsKernel final : public Kernel {
+class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {
 public:
-    explicit RoiTargetsKernel(const ops::RoiTargets& op)
-        : op_(op),
-          images_(op.boxes[0]),
-          proposals_(op.proposals[1]),
-          boxes_(op.boxes[1]),
-          foreground_(static_cast<float>(op.foreground_iou)) {
-        Scratch counted;
-        lay_out(counted);
-        bytes_ = counted.bytes();
+    RoiTargetsKernel(const ops::RoiTargets& op, const KernelOptions& options,
+                     const Context& context)
+        : ScratchKernel(op, options, context) {
+        count_workspace();
     }
 
-    KernelMemory memory() const override { return {0, 0, bytes_}; }
-    std::vector<ops::Pass> passes() const override { return {ops::Pass::forward}; }
-    void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
-        Scratch scratch(tensors.workspace);
-        lay_out(scratch);
-    }
-
-    void run(ops::Pass) override {
+private:
+    void forward() override {
 #pragma omp parallel for schedule(static)
         for (std::int64_t image = 0; image < images_; ++image) draw(image);
     }
 
-private:
-    void lay_out(Scratch& scratch) {
+    void lay_out(Scratch& scratch) override {
         match_ = scratch.take<std::int32_t>(images_ * (proposals_ + boxes_));
         keys_ = scratch.take<std::uint64_t>(images_ * 2 * op_.samples);
     }
 
     const float* box_row(std::int64_t image, std::int64_t box) const {
-        return static_cast<const float*>(tensors_.inputs[1]) + (image * boxes_ + box) * kBoxColumns;
+        return input(1) + (image * boxes_ + box) * kBoxColumns;
     }
     const float* candidate_row(std::int64_t image, std::int64_t candidate) const {
         if (candidate >= proposals_) return box_row(image, candidate - proposals_);
-        return static_cast<const float*>(tensors_.inputs[0]) +
-               (image * proposals_ + candidate) * kBoxColumns;
+        return input(0) + (image * proposals_ + candidate) * kBoxColumns;
     }
 
     std::int32_t match(std::int64_t image, std::int64_t candidate) const {
@@ -68,8 +54,7 @@ private:
     }
 
     void draw(std::int64_t image) const {
-        const auto key =
-            static_cast<std::uint32_t>(static_cast<const std::int32_t*>(tensors_.inputs[2])[image]);
+        const auto key = static_cast<std::uint32_t>(input<std::int32_t>(2)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
         Draw foreground(keys, positive_limit(op_.samples, op_.positive_share), key, 1);
         Draw background(keys + op_.samples, op_.samples, key, 1);
@@ -82,7 +67,7 @@ private:
         }
         const std::int64_t positives = foreground.finish(op_.samples);
         const std::int64_t negatives = background.finish(op_.samples - positives);
-        float* out = static_cast<float*>(tensors_.output) + image * op_.samples * kOutputColumns;
+        float* out = output() + image * op_.samples * kOutputColumns;
         for (std::int64_t row = 0; row < op_.samples; ++row, out += kOutputColumns) {
             std::fill_n(out, kOutputColumns, 0.0f);
             if (row < positives) {
@@ -109,20 +94,17 @@ private:
         out[8] = target.h;
     }
 
-    ops::RoiTargets op_;
-    std::int64_t images_, proposals_, boxes_;
-    float foreground_;
-    std::size_t bytes_ = 0;
+    const std::int64_t images_ = op_.boxes[0], proposals_ = op_.proposals[1], boxes_ = op_.boxes[1];
+    const float foreground_ = static_cast<float>(op_.foreground_iou);
     std::int32_t* match_ = nullptr;  // (images, proposals + boxes)
     std::uint64_t* keys_ = nullptr;  // (images, 2, samples)
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets& op, const KernelOptions&,
-                                          const Context&) {
-    return std::make_unique<RoiTargetsKernel>(op);
+std::unique_ptr<Kernel> build(const ops::RoiTargets& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<RoiTargetsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cpu

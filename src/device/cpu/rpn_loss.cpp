@@ -11,30 +11,21 @@ namespace {
 
 constexpr std::int64_t kRpnTargetColumns = 6;  // of a row of targets
 
-class RpnLossKernel final : public Kernel {
+class RpnLossKernel final : public OperationKernel<ops::RpnLoss, Context> {
 public:
-    RpnLossKernel(const ops::RpnLoss& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          options_(options),
-          grid_(op.anchors),
-          numbers_(op.batch, op.anchors, context.layouts, options.compute) {}
-
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::input_gradient) clear_gradients();
-#pragma omp parallel for schedule(static)
-        for (std::int64_t image = 0; image < op_.batch; ++image) {
-            pass == ops::Pass::forward ? forward(image) : backward(image);
-        }
-    }
+    using OperationKernel::OperationKernel;
 
 private:
+    void forward() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < op_.batch; ++image) forward(image);
+    }
+    void input_gradient() override {
+        clear_gradients();
+#pragma omp parallel for schedule(static)
+        for (std::int64_t image = 0; image < op_.batch; ++image) backward(image);
+    }
+
     /// Calls body(row of the targets, place of the anchor) for the sampled anchors.
     template <typename Body>
     void for_each_sample(std::int64_t image, const Body& body) const {
@@ -71,7 +62,7 @@ private:
             }
         });
         const double samples = std::max(count(image), 1.0);
-        float* losses = static_cast<float*>(tensors_.output) + 2 * image;
+        float* losses = output() + 2 * image;
         losses[0] = static_cast<float>(objectness / samples);
         losses[1] = static_cast<float>(boxes / samples);
     }
@@ -115,17 +106,14 @@ private:
         if (to != nullptr) numbers.write(to, index, static_cast<float>(value));
     }
 
-    ops::RpnLoss op_;
-    KernelOptions options_;
-    AnchorGrid grid_;
-    AnchorNumbers numbers_;
-    KernelTensors tensors_;
+    const AnchorGrid grid_{op_.anchors};
+    const AnchorNumbers numbers_{op_.batch, op_.anchors, context_.layouts, options_.compute};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss& op, const KernelOptions& options,
-                                       const Context& context) {
+std::unique_ptr<Kernel> build(const ops::RpnLoss& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<RpnLossKernel>(op, options, context);
 }
 

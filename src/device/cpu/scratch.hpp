@@ -6,6 +6,8 @@
 
 #include <hpcai/base/rounding.hpp>
 
+#include "context.hpp"
+
 namespace hpcai::device::cpu {
 
 /// Cuts a kernel's memory into arrays that begin at cache lines. Without memory it counts.
@@ -23,6 +25,32 @@ public:
 
 private:
     std::byte* base_;
+    std::size_t bytes_ = 0;
+};
+
+/// A kernel whose workspace is what lay_out() takes of it.
+template <typename Operation>
+class ScratchKernel : public OperationKernel<Operation, Context> {
+public:
+    KernelMemory memory() const override { return {.workspace_bytes = bytes_}; }
+    void bind(const KernelTensors& tensors) override {
+        OperationKernel<Operation, Context>::bind(tensors);
+        Scratch scratch(tensors.workspace);
+        lay_out(scratch);
+    }
+
+protected:
+    using OperationKernel<Operation, Context>::OperationKernel;
+
+    /// The last thing that a constructor does.
+    void count_workspace() {
+        Scratch counted;
+        lay_out(counted);
+        bytes_ = counted.bytes();
+    }
+    virtual void lay_out(Scratch& scratch) = 0;
+
+private:
     std::size_t bytes_ = 0;
 };
 

@@ -11,46 +11,34 @@ namespace {
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
 /// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, the row losses'
 /// gradients times the loss scale.
-class SoftmaxCrossEntropyKernel final : public Kernel {
+class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
-    SoftmaxCrossEntropyKernel(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
-                              const Context& context)
-        : loops_(*context.loops),
-          options_(options),
-          rows_(op.input[0]),
-          classes_(op.input[1]),
-          spread_(op.label_smoothing / static_cast<double>(op.input[1])),
-          peak_(1 - op.label_smoothing) {}
+    using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        return {static_cast<std::size_t>(rows_) * sizeof(float), 0,
-                static_cast<std::size_t>(rows_ * classes_) * sizeof(float)};
-    }
-    bool backward_reads_inputs() const override { return true; }  // the labels
-    bool backward_reads_output() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-#pragma omp parallel for schedule(static)
-        for (std::int64_t row = 0; row < rows_; ++row) {
-            pass == ops::Pass::forward ? forward(row) : backward(row);
-        }
+        return {.saved_bytes = static_cast<std::size_t>(rows_) * sizeof(float),
+                .workspace_bytes = static_cast<std::size_t>(rows_ * classes_) * sizeof(float)};
     }
 
 private:
+    void forward() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t row = 0; row < rows_; ++row) forward(row);
+    }
+    void input_gradient() override {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t row = 0; row < rows_; ++row) backward(row);
+    }
+
     std::int32_t label(std::int64_t row) const {
-        return static_cast<const std::int32_t*>(tensors_.inputs[1])[row];
+        return input<std::int32_t>(1)[row];
     }
     float* probabilities(std::int64_t row) const {
-        return static_cast<float*>(tensors_.output) + row * classes_;
+        return output() + row * classes_;
     }
 
     void forward(std::int64_t row) const {
-        const float* logits = static_cast<const float*>(tensors_.inputs[0]) + row * classes_;
+        const float* logits = input(0) + row * classes_;
         float* softmax = probabilities(row);
         const double highest = *std::max_element(logits, logits + classes_);
         double sum = 0, logit_sum = 0;
@@ -89,18 +77,16 @@ private:
                 static_cast<std::size_t>(row * classes_) * size_of(options_.compute));
     }
 
-    const SimdKernels& loops_;
-    KernelOptions options_;
-    std::int64_t rows_, classes_;
-    double spread_, peak_;
-    KernelTensors tensors_;
+    const SimdKernels& loops_ = *context_.loops;
+    const std::int64_t rows_ = op_.input[0], classes_ = op_.input[1];
+    const double spread_ = op_.label_smoothing / static_cast<double>(classes_);
+    const double peak_ = 1 - op_.label_smoothing;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy& op,
-                                                    const KernelOptions& options,
-                                                    const Context& context) {
+std::unique_ptr<Kernel> build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<SoftmaxCrossEntropyKernel>(op, options, context);
 }
 

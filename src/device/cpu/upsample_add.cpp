@@ -24,39 +24,23 @@ struct Axis {
     }
 };
 
-class UpsampleAddKernel final : public Kernel {
+class UpsampleAddKernel final : public OperationKernel<ops::UpsampleAdd, Context> {
 public:
-    UpsampleAddKernel(const ops::UpsampleAdd& op, const KernelOptions& options,
-                      const Context& context)
-        : op_(op),
-          mode_(options.mode),
-          loops_(*context.loops),
-          fine_(tile_grid(context.layouts, op.input, options.compute)),
-          coarse_(tile_grid(context.layouts, op.coarse, options.compute)),
-          flat_(op.input.elements(), options.compute),
-          rows_(op.input[1], op.coarse[1]),
-          columns_(op.input[2], op.coarse[2]) {}
+    using OperationKernel::OperationKernel;
 
-    std::size_t max_output_gradients() const override { return 2; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
+private:
+    void forward() override {
+        for_each_row(op_.input[1], [this](std::int64_t image, std::int64_t tile, std::int64_t row) {
+            forward(image, tile, row);
+        });
     }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            for_each_row(op_.input[1], [this](std::int64_t image, std::int64_t tile,
-                                              std::int64_t row) { forward(image, tile, row); });
-            return;
-        }
+    void input_gradient() override {
         if (tensors_.input_gradients[0] != nullptr) sum_gradients();
         if (tensors_.input_gradients[1] == nullptr) return;
         for_each_row(op_.coarse[1], [this](std::int64_t image, std::int64_t tile,
                                            std::int64_t row) { shrink(image, tile, row); });
     }
 
-private:
     template <typename Body>
     void for_each_row(std::int64_t rows, const Body& body) const {
 #pragma omp parallel for collapse(3) schedule(static)
@@ -85,44 +69,38 @@ private:
     }
 
     void sum_gradients() const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
         flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(gradients[0], at), offset(second, at),
+            loops_.apply(tile, {offset(output_gradient(), at), offset(second_gradient(), at),
                                 offset(tensors_.input_gradients[0], at), identity_.one,
                                 identity_.zero, false});
         });
     }
 
     void shrink(std::int64_t image, std::int64_t tile, std::int64_t row) const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = gradients.size() > 1 ? gradients[1] : nullptr;
         Tile pixels = coarse_.tile;
         pixels.pixels = op_.coarse[2];
         const auto index = static_cast<std::size_t>(row);
         const std::int64_t first = rows_.first_fine[index] * op_.input[2];
         loops_.shrink_sum(
-            pixels, {row_at(fine_, gradients[0], image, tile, first),
-                     row_at(fine_, second, image, tile, first),
+            pixels, {row_at(fine_, output_gradient(), image, tile, first),
+                     row_at(fine_, second_gradient(), image, tile, first),
                      row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),
                      rows_.first_fine[index + 1] - rows_.first_fine[index], op_.input[2],
                      columns_.first_fine.data()});
     }
 
-    ops::UpsampleAdd op_;
-    Mode mode_;
-    const SimdKernels& loops_;
-    TileGrid fine_, coarse_;
-    FlatTiles flat_;
-    Axis rows_, columns_;
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid fine_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    const TileGrid coarse_ = tile_grid(context_.layouts, op_.coarse, options_.compute);
+    const FlatTiles flat_{op_.input.elements(), options_.compute};
+    const Axis rows_{op_.input[1], op_.coarse[1]}, columns_{op_.input[2], op_.coarse[2]};
     Identity identity_;
-    KernelTensors tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_upsample_add(const ops::UpsampleAdd& op, const KernelOptions& options,
-                                           const Context& context) {
+std::unique_ptr<Kernel> build(const ops::UpsampleAdd& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 

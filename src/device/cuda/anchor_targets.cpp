@@ -6,12 +6,16 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class AnchorTargetsKernel final : public ForwardKernel {
+class AnchorTargetsKernel final : public OperationKernel<ops::AnchorTargets, Context> {
 public:
-    AnchorTargetsKernel(const kernels::AnchorTargetsShape& shape, const Context& context)
-        : ForwardKernel(context, kernels::anchor_targets_workspace_bytes(shape)), shape_(shape) {}
+    using OperationKernel::OperationKernel;
 
-    void run(ops::Pass) override {
+    KernelMemory memory() const override {
+        return {.workspace_bytes = kernels::anchor_targets_workspace_bytes(shape_)};
+    }
+
+private:
+    void forward() override {
         kernels::anchor_targets(shape_,
                                 {.boxes = input(0),
                                  .keys = input<std::int32_t>(1),
@@ -20,23 +24,21 @@ public:
                                 context_.stream);
     }
 
-private:
-    kernels::AnchorTargetsShape shape_;
+    const kernels::AnchorTargetsShape shape_{
+        .grid = kernels::make_anchor_grid(op_.anchors),
+        .images = static_cast<int>(op_.boxes[0]),
+        .boxes = static_cast<int>(op_.boxes[1]),
+        .samples = static_cast<int>(op_.samples),
+        .most_positive = positive_limit(op_.samples, op_.positive_share),
+        .foreground_iou = static_cast<float>(op_.foreground_iou),
+        .background_iou = static_cast<float>(op_.background_iou)};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets& op, const KernelOptions&,
-                                             const Context& context) {
-    const kernels::AnchorTargetsShape shape{
-        .grid = kernels::make_anchor_grid(op.anchors),
-        .images = static_cast<int>(op.boxes[0]),
-        .boxes = static_cast<int>(op.boxes[1]),
-        .samples = static_cast<int>(op.samples),
-        .most_positive = positive_limit(op.samples, op.positive_share),
-        .foreground_iou = static_cast<float>(op.foreground_iou),
-        .background_iou = static_cast<float>(op.background_iou)};
-    return std::make_unique<AnchorTargetsKernel>(shape, context);
+std::unique_ptr<Kernel> build(const ops::AnchorTargets& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<AnchorTargetsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

@@ -72,71 +72,59 @@ private:
 
 /// Saved for the backward pass: the statistics of every span, and with an addition one bit for each
 /// element that the ReLU let through.
-class BatchNormKernel final : public Kernel {
+class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          context_(context),
-          training_(options.mode == Mode::training),
+        : OperationKernel(op, options, context),
           vectors_(op.input[3], context),
-          sync_batch_norm_sums_(options.sync_batch_norm_reducer, training_ ? ranks_of(op) : 1,
+          sync_batch_norm_sums_(options.sync_batch_norm_reducer, trains() ? ranks_of(op) : 1,
                                 stored_channels(op.input[3]), context) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
         const bool apart =
-            training_ && op.statistics_samples > 0 && sync_batch_norm_sums_.ranks() == 1;
+            trains() && op.statistics_samples > 0 && sync_batch_norm_sums_.ranks() == 1;
         shape_ = {.dtype = options.compute,
                   .spans = apart ? samples / op.statistics_samples : 1,
                   .pixels = (apart ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
-        ensure(!op.from_sums || (training_ && sync_batch_norm_sums_.ranks() == 1 &&
+        ensure(!op.from_sums || (trains() && sync_batch_norm_sums_.ranks() == 1 &&
                                  shape_.spans == 1 && vectors_.copy_bytes() == 0),
                "statistics from sums are those of a whole batch in training");
     }
 
     KernelMemory memory() const override {
         const std::size_t scratch = sync_batch_norm_sums_at() + sync_batch_norm_sums_.bytes();
-        if (!training_) return {0, 0, scratch + 2 * statistic_bytes()};
+        if (!trains()) return {.workspace_bytes = scratch + 2 * statistic_bytes()};
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
-        return {4 * statistic_bytes() + mask, 0, scratch};
+        return {.saved_bytes = 4 * statistic_bytes() + mask, .workspace_bytes = scratch};
     }
-
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_inputs() const override { return true; }
-
-    std::vector<ops::Pass> passes() const override {
-        if (!training_) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
+    bool backward_reads_output() const override { return false; }  // but the mask
 
     void bind(const KernelTensors& tensors) override {
-        ensure(!training_ || !op_.add || tensors.input_gradients[1] != nullptr,
+        ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,
                "the residual's gradient is always needed");
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
         vectors_.bind(tensors, copies);
         sync_batch_norm_sums_.bind(static_cast<std::byte*>(tensors.workspace) +
                                    sync_batch_norm_sums_at());
         // An inference kernel has nothing to save; its scale and shift live in the workspace.
         auto* kept =
-            training_ ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
+            trains() ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
         const auto statistic = [&](std::size_t index) {
             return reinterpret_cast<float*>(kept + index * statistic_bytes());
         };
         statistics_ = {.scale = statistic(0), .shift = statistic(1)};
-        if (!training_) return;
+        if (!trains()) return;
         statistics_.mean = statistic(2);
         statistics_.inverse_deviation = statistic(3);
         if (op_.add) mask_ = reinterpret_cast<std::uint32_t*>(statistic(4));
     }
 
-    void run(ops::Pass pass) override {
+private:
+    void forward() override {
         vectors_.load();
-        if (pass == ops::Pass::input_gradient) {
-            apply_gradients();
-            return;
-        }
-        if (training_) {
+        if (trains()) {
             take_statistics();
             vectors_.store({ChannelVectors::running_mean, ChannelVectors::running_variance});
         } else {
@@ -145,8 +133,11 @@ public:
         }
         apply();
     }
+    void input_gradient() override {
+        vectors_.load();
+        apply_gradients();
+    }
 
-private:
     /// Whose samples share statistics.
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
@@ -157,7 +148,7 @@ private:
     }
     /// Where copies of the channels' vectors lie in the workspace.
     std::size_t copies_at() const {
-        return rounded_up(training_ ? batch_norm_workspace_bytes(shape_) : 0);
+        return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }
 
     std::size_t sync_batch_norm_sums_at() const {
@@ -212,11 +203,10 @@ private:
     }
 
     void apply_gradients() const {
-        const auto& gradients = tensors_.output_gradients;
         kernels::BatchNormGradientArguments arguments{
             .x = tensors_.inputs[0],
-            .dy0 = gradients[0],
-            .dy1 = gradients.size() > 1 ? gradients[1] : nullptr,
+            .dy0 = output_gradient(),
+            .dy1 = second_gradient(),
             .gamma = vectors_[ChannelVectors::gamma],
             .statistics = statistics_,
             .relu = op_.relu,
@@ -244,21 +234,18 @@ private:
         return sync_batch_norm_sums_.coefficients();
     }
 
-    ops::BatchNorm op_;
-    const Context& context_;
-    bool training_;
     ChannelVectors vectors_;
     SyncBatchNormSums sync_batch_norm_sums_;
     kernels::BatchNormShape shape_;
-    KernelTensors tensors_;
     kernels::BatchNormStatistics statistics_;
     std::uint32_t* mask_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm& op, const KernelOptions& options,
-                                         const Context& context) {
+std::unique_ptr<Kernel> build(const ops::BatchNorm& op, const KernelOptions& options,
+                              const Context& context) {
+    if (op.frozen) return build_frozen_norm(op, options, context);
     return std::make_unique<BatchNormKernel>(op, options, context);
 }
 

@@ -6,56 +6,40 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class BiasKernel final : public Kernel {
+class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
-    BiasKernel(const ops::Bias& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          context_(context),
-          mode_(options.mode),
-          shape_{options.compute, op.input[0] * op.input[1] * op.input[2], op.input[3],
-                 stored_channels(op.input[3])} {}
+    using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        if (mode_ == Mode::inference) return {};
-        return {0, 0, kernels::bias_workspace_bytes(shape_)};
+        if (!trains()) return {};
+        return {.workspace_bytes = kernels::bias_workspace_bytes(shape_)};
     }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_output() const override { return op_.relu; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            kernels::bias(shape_,
-                          {tensors_.inputs[0], tensors_.parameters[0], tensors_.output, op_.relu},
-                          context_.stream);
-            return;
-        }
+private:
+    void forward() override {
+        kernels::bias(shape_,
+                      {tensors_.inputs[0], tensors_.parameters[0], tensors_.output, op_.relu},
+                      context_.stream);
+    }
+    void input_gradient() override {
         kernels::bias_gradient(shape_,
                                {.y = op_.relu ? tensors_.output : nullptr,
-                                .dy0 = tensors_.output_gradients[0],
-                                .dy1 = second_of(tensors_.output_gradients),
+                                .dy0 = output_gradient(),
+                                .dy1 = second_gradient(),
                                 .dx = tensors_.input_gradients[0],
                                 .bias_gradient = tensors_.parameter_gradients[0],
                                 .workspace = tensors_.workspace},
                                context_.stream);
     }
 
-private:
-    ops::Bias op_;
-    const Context& context_;
-    Mode mode_;
-    kernels::BiasShape shape_;
-    KernelTensors tensors_;
+    const kernels::BiasShape shape_{options_.compute, op_.input[0] * op_.input[1] * op_.input[2],
+                                    op_.input[3], stored_channels(op_.input[3])};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_bias(const ops::Bias& op, const KernelOptions& options,
-                                   const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Bias& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<BiasKernel>(op, options, context);
 }
 

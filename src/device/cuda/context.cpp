@@ -20,4 +20,20 @@ void check(cublasStatus_t status, const char* what) {
            cublasLtGetStatusString(status));
 }
 
+namespace {
+
+[[noreturn]] void refuse_parts() {
+    throw Error(ExitCode::internal, "the CUDA engine computes no parts of networks");
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> build(const ops::AllGather&, const KernelOptions&, const Context&) {
+    refuse_parts();
+}
+
+std::unique_ptr<Kernel> build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
+    refuse_parts();
+}
+
 }  // namespace hpcai::device::cuda

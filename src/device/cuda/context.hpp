@@ -10,7 +10,7 @@
 #include <cudnn.h>
 
 #include <hpcai/device/device.hpp>
-#include <hpcai/device/kernel.hpp>
+#include <hpcai/device/operation_kernel.hpp>
 #include <hpcai/device/tuning.hpp>
 #include <hpcai/ops/operation.hpp>
 
@@ -51,45 +51,34 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// By the one of the following that is for the operation.
-std::unique_ptr<Kernel> build_kernel(const ops::Operation&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_convolution(const ops::Convolution&, const KernelOptions&,
-                                          const Context&);
-std::unique_ptr<Kernel> build_batch_norm(const ops::BatchNorm&, const KernelOptions&,
-                                         const Context&);
-std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution&, const KernelOptions&,
-                                               const Context&);
-std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm&, const KernelOptions&, const Context&);
+/// For build_kernel(). Throws Error(internal) for an operation that this engine does not compute.
+std::unique_ptr<Kernel> build(const ops::InputNormalize&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Convolution&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::BatchNorm&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::NormConvolution&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::DualNorm&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::GroupNorm&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Bias&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::UpsampleAdd&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Relu&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Add&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::MaxPool&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::GlobalAveragePool&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Linear&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::SoftmaxCrossEntropy&, const KernelOptions&,
+                              const Context&);
+std::unique_ptr<Kernel> build(const ops::AnchorTargets&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::RpnLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Proposals&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::RoiTargets&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::RoiAlign&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::RoiLoss&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::Detections&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::CellCrossEntropy&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::AllGather&, const KernelOptions&, const Context&);
+std::unique_ptr<Kernel> build(const ops::ReduceScatter&, const KernelOptions&, const Context&);
 /// For a frozen one.
 std::unique_ptr<Kernel> build_frozen_norm(const ops::BatchNorm&, const KernelOptions&,
                                           const Context&);
-std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm&, const KernelOptions&,
-                                         const Context&);
-std::unique_ptr<Kernel> build_bias(const ops::Bias&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_upsample_add(const ops::UpsampleAdd&, const KernelOptions&,
-                                           const Context&);
-std::unique_ptr<Kernel> build_relu(const ops::Relu&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_add(const ops::Add&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_input_normalize(const ops::InputNormalize&, const KernelOptions&,
-                                              const Context&);
-std::unique_ptr<Kernel> build_max_pool(const ops::MaxPool&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_global_average_pool(const ops::GlobalAveragePool&,
-                                                  const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_linear(const ops::Linear&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_softmax_cross_entropy(const ops::SoftmaxCrossEntropy&,
-                                                    const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_anchor_targets(const ops::AnchorTargets&, const KernelOptions&,
-                                             const Context&);
-std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_proposals(const ops::Proposals&, const KernelOptions&,
-                                        const Context&);
-std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets&, const KernelOptions&,
-                                          const Context&);
-std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_roi_loss(const ops::RoiLoss&, const KernelOptions&, const Context&);
-std::unique_ptr<Kernel> build_detections(const ops::Detections&, const KernelOptions&,
-                                         const Context&);
-std::unique_ptr<Kernel> build_cell_cross_entropy(const ops::CellCrossEntropy&, const KernelOptions&,
-                                                 const Context&);
 
 }  // namespace hpcai::device::cuda

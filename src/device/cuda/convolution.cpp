@@ -9,11 +9,11 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class ConvolutionKernel final : public Kernel {
+class ConvolutionKernel final : public OperationKernel<ops::Convolution, Context> {
 public:
     ConvolutionKernel(const ops::Convolution& op, const KernelOptions& options,
                       const Context& context)
-        : context_(context), options_(options), filters_count_(op.filters) {
+        : OperationKernel(op, options, context) {
         const ConvolutionShape shape = convolution_shape(op, options);
         layout_ = FilterLayout(op, shape);
         ensure(!op.sums || shape.filters == op.filters, "sums of {} filters", op.filters);
@@ -21,7 +21,7 @@ public:
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
             context);
-        if (options.mode != Mode::training) return;
+        if (!trains()) return;
         weight_gradient_ = ChosenPlan(shape, ConvolutionPass::weight_gradient, context);
         if (!options.needs_input_gradient) return;
         input_gradient_ = ChosenPlan(shape, ConvolutionPass::input_gradient, context);
@@ -36,37 +36,25 @@ public:
         return bytes;
     }
 
-    bool backward_reads_inputs() const override { return true; }
-
-    std::vector<ops::Pass> passes() const override {
-        std::vector<ops::Pass> passes{ops::Pass::prepare, ops::Pass::forward};
-        if (options_.mode == Mode::training) {
-            passes.push_back(ops::Pass::weight_gradient);
-            if (options_.needs_input_gradient) passes.push_back(ops::Pass::input_gradient);
-        }
-        return passes;
-    }
-
     void bind(const KernelTensors& tensors) override {
-        masters_ = tensors.parameters[0];
+        OperationKernel::bind(tensors);
         workspace_ = static_cast<std::byte*>(tensors.workspace);
-        filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : masters_;
+        filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
         forward_operands_[Operand::image] = tensors.inputs[0];
         forward_operands_[Operand::filters] = filters_;
         forward_operands_[Operand::output] = tensors.output;
         if (summed_bytes_ > 0) {
-            const Sums sums = sums_of(tensors.output, summed_bytes_, filters_count_);
+            const Sums sums = sums_of(tensors.output, summed_bytes_, op_.filters);
             forward_operands_[Operand::sum] = sums.sum;
             forward_operands_[Operand::square_sum] = sums.squares;
         }
-        if (options_.mode != Mode::training) return;
-        gradient_ = tensors.parameter_gradients[0];
+        if (!trains()) return;
         weight_operands_[Operand::image] = tensors.inputs[0];
-        weight_operands_[Operand::output] = tensors.output_gradients[0];
+        weight_operands_[Operand::output] = output_gradient();
         weight_operands_[Operand::gradient] =
-            gradient_bytes() > 0 ? static_cast<void*>(workspace_) : gradient_;
+            gradient_bytes() > 0 ? static_cast<void*>(workspace_) : tensors.parameter_gradients[0];
         if (!options_.needs_input_gradient) return;
-        input_operands_[Operand::output] = tensors.output_gradients[0];
+        input_operands_[Operand::output] = output_gradient();
         input_operands_[Operand::filters] = filters_;
         input_operands_[Operand::image] = tensors.input_gradients[0];
     }
@@ -76,47 +64,30 @@ public:
         return {{0, filters_}};
     }
 
-    void run(ops::Pass pass) override {
-        switch (pass) {
-            case ops::Pass::prepare:
-                layout_.refresh(masters_, filters_, context_);
-                break;
-            case ops::Pass::forward:
-                forward_.run(forward_operands_, workspace_);
-                break;
-            case ops::Pass::weight_gradient:
-                weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
-                layout_.return_gradient(workspace_, gradient_, context_);
-                break;
-            case ops::Pass::input_gradient:
-                input_gradient_.run(input_operands_, workspace_);
-                break;
-        }
-    }
-
 private:
-    /// The filters' gradient as cuDNN writes it lies at the start of the workspace.
-    std::size_t gradient_bytes() const {
-        return options_.mode == Mode::training ? layout_.copy_bytes() : 0;
+    void prepare() override { layout_.refresh(tensors_.parameters[0], filters_, context_); }
+    void forward() override { forward_.run(forward_operands_, workspace_); }
+    void weight_gradient() override {
+        weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
+        layout_.return_gradient(workspace_, tensors_.parameter_gradients[0], context_);
     }
+    void input_gradient() override { input_gradient_.run(input_operands_, workspace_); }
 
-    const Context& context_;
-    KernelOptions options_;
-    std::int64_t filters_count_;
+    /// The filters' gradient as cuDNN writes it lies at the start of the workspace.
+    std::size_t gradient_bytes() const { return trains() ? layout_.copy_bytes() : 0; }
+
     std::size_t summed_bytes_ = 0;  // of an output that carries sums
     FilterLayout layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;
-    float* masters_ = nullptr;
-    float* gradient_ = nullptr;
     void* filters_ = nullptr;
     std::byte* workspace_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_convolution(const ops::Convolution& op, const KernelOptions& options,
-                                          const Context& context) {
+std::unique_ptr<Kernel> build(const ops::Convolution& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<ConvolutionKernel>(op, options, context);
 }
 

@@ -8,12 +8,16 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class DetectionsKernel final : public ForwardKernel {
+class DetectionsKernel final : public OperationKernel<ops::Detections, Context> {
 public:
-    DetectionsKernel(const kernels::DetectionsShape& shape, const Context& context)
-        : ForwardKernel(context, kernels::detections_workspace_bytes(shape)), shape_(shape) {}
+    using OperationKernel::OperationKernel;
 
-    void run(ops::Pass) override {
+    KernelMemory memory() const override {
+        return {.workspace_bytes = kernels::detections_workspace_bytes(shape_)};
+    }
+
+private:
+    void forward() override {
         kernels::detections(shape_,
                             {.logits = input(0),
                              .deltas = input(1),
@@ -23,25 +27,23 @@ public:
                             context_.stream);
     }
 
-private:
-    kernels::DetectionsShape shape_;
+    const kernels::DetectionsShape shape_{
+        .images = static_cast<int>(op_.proposals[0]),
+        .regions = static_cast<int>(op_.proposals[1]),
+        .classes = static_cast<int>(op_.classes),
+        .limit = static_cast<int>(op_.limit),
+        .score_threshold = static_cast<float>(op_.score_threshold),
+        .nms_iou = kernels::rounded_down(op_.nms_iou),
+        .bounds = {static_cast<float>(op_.image_height), static_cast<float>(op_.image_width),
+                   static_cast<float>(op_.minimum_side)},
+        .coder = op_.coder};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_detections(const ops::Detections& op, const KernelOptions&,
-                                         const Context& context) {
-    const kernels::DetectionsShape shape{
-        .images = static_cast<int>(op.proposals[0]),
-        .regions = static_cast<int>(op.proposals[1]),
-        .classes = static_cast<int>(op.classes),
-        .limit = static_cast<int>(op.limit),
-        .score_threshold = static_cast<float>(op.score_threshold),
-        .nms_iou = kernels::rounded_down(op.nms_iou),
-        .bounds = {static_cast<float>(op.image_height), static_cast<float>(op.image_width),
-                   static_cast<float>(op.minimum_side)},
-        .coder = op.coder};
-    return std::make_unique<DetectionsKernel>(shape, context);
+std::unique_ptr<Kernel> build(const ops::Detections& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<DetectionsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

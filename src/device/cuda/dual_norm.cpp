@@ -6,29 +6,26 @@ namespace {
 
 /// Saved for the backward pass: the statistics of both norms, and one bit for each element that the
 /// ReLU let through.
-class DualNormKernel final : public Kernel {
+class DualNormKernel final : public OperationKernel<ops::DualNorm, Context> {
 public:
     DualNormKernel(const ops::DualNorm& op, const KernelOptions& options, const Context& context)
-        : context_(context), outer_(op.outer, options.compute), inner_(op.inner, options.compute) {
-        ensure(options.mode == Mode::training, "norms are joined for training");
+        : OperationKernel(op, options, context),
+          outer_(op.outer, options.compute),
+          inner_(op.inner, options.compute) {
+        ensure(trains(), "norms are joined for training");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
                "of joined norms the first has an addition and a ReLU");
     }
 
     KernelMemory memory() const override {
-        return {2 * outer_.saved_bytes() + batch_norm_mask_bytes(outer_.shape()), 0,
-                outer_.workspace_bytes()};
-    }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        return {ops::Pass::forward, ops::Pass::input_gradient};
+        return {.saved_bytes = 2 * outer_.saved_bytes() + batch_norm_mask_bytes(outer_.shape()),
+                .workspace_bytes = outer_.workspace_bytes()};
     }
 
     void bind(const KernelTensors& tensors) override {
         ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
                "both gradients of joined norms are always needed");
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         auto* saved = static_cast<std::byte*>(tensors.saved);
         outer_.bind(tensors.inputs[0],
                     {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
@@ -41,18 +38,17 @@ public:
         mask_ = reinterpret_cast<std::uint32_t*>(saved + 2 * outer_.saved_bytes());
     }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            outer_.take_statistics(tensors_.workspace, context_.stream);
-            inner_.take_statistics(tensors_.workspace, context_.stream);
-            apply();
-        } else {
-            apply_outer_gradients();
-            apply_inner_gradients();
-        }
+private:
+    void forward() override {
+        outer_.take_statistics(tensors_.workspace, context_.stream);
+        inner_.take_statistics(tensors_.workspace, context_.stream);
+        apply();
+    }
+    void input_gradient() override {
+        apply_outer_gradients();
+        apply_inner_gradients();
     }
 
-private:
     void apply() const {
         kernels::batch_norm_apply(outer_.shape(),
                                   {.x = outer_.x(),
@@ -69,10 +65,9 @@ private:
 
     /// Leaves the gradient behind the ReLU where the inner norm's will be.
     void apply_outer_gradients() const {
-        const auto& gradients = tensors_.output_gradients;
         run_gradients(outer_, {.x = outer_.x(),
-                               .dy0 = gradients[0],
-                               .dy1 = gradients.size() > 1 ? gradients[1] : nullptr,
+                               .dy0 = output_gradient(),
+                               .dy1 = second_gradient(),
                                .gamma = outer_.gamma(),
                                .statistics = outer_.statistics(),
                                .relu = true,
@@ -101,16 +96,14 @@ private:
         kernels::batch_norm_gradient_apply(norm.shape(), arguments, context_.stream);
     }
 
-    const Context& context_;
     WholeBatchNorm outer_, inner_;
-    KernelTensors tensors_;
     std::uint32_t* mask_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_dual_norm(const ops::DualNorm& op, const KernelOptions& options,
-                                        const Context& context) {
+std::unique_ptr<Kernel> build(const ops::DualNorm& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<DualNormKernel>(op, options, context);
 }
 

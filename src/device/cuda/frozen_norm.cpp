@@ -8,47 +8,35 @@ namespace {
 
 /// A BatchNorm whose statistics and parameters stay as they are: an affine map of each channel.
 /// Saved: its scale and shift, (stored C) f32 each.
-class FrozenNormKernel final : public Kernel {
+class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
-    FrozenNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          context_(context),
-          mode_(options.mode),
-          shape_{options.compute, 1, op.input[0] * op.input[1] * op.input[2],
-                 stored_channels(op.input[3])} {}
+    using OperationKernel::OperationKernel;
 
-    KernelMemory memory() const override { return {2 * vector_bytes(), 0, 0}; }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_output() const override { return op_.relu; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
+    KernelMemory memory() const override { return {.saved_bytes = 2 * vector_bytes()}; }
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         auto* saved = static_cast<std::byte*>(tensors.saved);
         scale_ = reinterpret_cast<float*>(saved);
         shift_ = reinterpret_cast<float*>(saved + vector_bytes());
     }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            prepare_map();
-            apply();
-            return;
-        }
+private:
+    void forward() override {
+        prepare_map();
+        apply();
+    }
+    void input_gradient() override {
         kernels::frozen_norm_gradient(
             shape_,
             {.y = op_.relu ? tensors_.output : nullptr,
-             .dy0 = tensors_.output_gradients[0],
-             .dy1 = second_of(tensors_.output_gradients),
+             .dy0 = output_gradient(),
+             .dy1 = second_gradient(),
              .scale = scale_,
              .dx = tensors_.input_gradients[0],
              .residual_gradient = op_.add ? tensors_.input_gradients[1] : nullptr},
             context_.stream);
     }
 
-private:
     std::size_t vector_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
@@ -78,11 +66,9 @@ private:
                                   context_.stream);
     }
 
-    ops::BatchNorm op_;
-    const Context& context_;
-    Mode mode_;
-    kernels::BatchNormShape shape_;
-    KernelTensors tensors_;
+    const kernels::BatchNormShape shape_{options_.compute, 1,
+                                         op_.input[0] * op_.input[1] * op_.input[2],
+                                         stored_channels(op_.input[3])};
     float* scale_ = nullptr;
     float* shift_ = nullptr;
 };

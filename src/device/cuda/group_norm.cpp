@@ -8,29 +8,17 @@ namespace {
 
 /// Numbers of a sample's channel are fp32 arrays of (N, stored C). Saved: the statistics. Backward,
 /// three coefficients lie behind the kernels' own scratch.
-class GroupNormKernel final : public Kernel {
+class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
-    GroupNormKernel(const ops::GroupNorm& op, const KernelOptions& options, const Context& context)
-        : op_(op),
-          context_(context),
-          mode_(options.mode),
-          shape_{.spans = {options.compute, op.input[0], op.input[1] * op.input[2],
-                           stored_channels(op.input[3])},
-                 .channels = op.input[3],
-                 .groups = op.groups} {}
+    using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        const std::size_t coefficients = mode_ == Mode::training ? 3 * array_bytes() : 0;
-        return {4 * array_bytes(), 0, scratch_bytes() + coefficients};
-    }
-    std::size_t max_output_gradients() const override { return 2; }
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
+        const std::size_t coefficients = trains() ? 3 * array_bytes() : 0;
+        return {.saved_bytes = 4 * array_bytes(),
+                .workspace_bytes = scratch_bytes() + coefficients};
     }
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         const auto saved = [&](std::size_t index) {
             return reinterpret_cast<float*>(static_cast<std::byte*>(tensors.saved) +
                                             index * array_bytes());
@@ -38,15 +26,6 @@ public:
         statistics_ = {saved(0), saved(1), saved(2), saved(3)};
         coefficients_ =
             reinterpret_cast<float*>(static_cast<std::byte*>(tensors.workspace) + scratch_bytes());
-    }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            forward();
-        } else {
-            sum_gradients();
-            if (tensors_.input_gradients[0] != nullptr) apply_gradients();
-        }
     }
 
 private:
@@ -58,7 +37,7 @@ private:
         return rounded_up(batch_norm_workspace_bytes(shape_.spans));
     }
 
-    void forward() const {
+    void forward() override {
         kernels::group_norm_statistics(shape_,
                                        {.x = tensors_.inputs[0],
                                         .gamma = tensors_.parameters[0],
@@ -76,11 +55,16 @@ private:
                                   context_.stream);
     }
 
+    void input_gradient() override {
+        sum_gradients();
+        if (tensors_.input_gradients[0] != nullptr) apply_gradients();
+    }
+
     void sum_gradients() const {
         kernels::group_norm_gradient_sums(shape_,
                                           {.x = tensors_.inputs[0],
-                                           .dy0 = tensors_.output_gradients[0],
-                                           .dy1 = second_of(tensors_.output_gradients),
+                                           .dy0 = output_gradient(),
+                                           .dy1 = second_gradient(),
                                            .gamma = tensors_.parameters[0],
                                            .statistics = statistics_,
                                            .relu = op_.relu,
@@ -94,8 +78,8 @@ private:
     void apply_gradients() const {
         kernels::batch_norm_gradient_apply(shape_.spans,
                                            {.x = tensors_.inputs[0],
-                                            .dy0 = tensors_.output_gradients[0],
-                                            .dy1 = second_of(tensors_.output_gradients),
+                                            .dy0 = output_gradient(),
+                                            .dy1 = second_gradient(),
                                             .statistics = statistics_,
                                             .relu = op_.relu,
                                             .dx = tensors_.input_gradients[0],
@@ -103,19 +87,19 @@ private:
                                            context_.stream);
     }
 
-    ops::GroupNorm op_;
-    const Context& context_;
-    Mode mode_;
-    kernels::GroupNormShape shape_;
-    KernelTensors tensors_;
+    const kernels::GroupNormShape shape_{
+        .spans = {options_.compute, op_.input[0], op_.input[1] * op_.input[2],
+                  stored_channels(op_.input[3])},
+        .channels = op_.input[3],
+        .groups = op_.groups};
     kernels::BatchNormStatistics statistics_;
     float* coefficients_ = nullptr;  // (3, N, stored C)
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_group_norm(const ops::GroupNorm& op, const KernelOptions& options,
-                                         const Context& context) {
+std::unique_ptr<Kernel> build(const ops::GroupNorm& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<GroupNormKernel>(op, options, context);
 }
 

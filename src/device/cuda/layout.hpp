@@ -28,11 +28,6 @@ inline Shape stored_shape(Shape shape) {
     return shape;
 }
 
-/// The second of two output gradients, or null.
-inline const void* second_of(const std::vector<void*>& gradients) {
-    return gradients.size() > 1 ? gradients[1] : nullptr;
-}
-
 /// What lies behind the elements of a value that carries the sums of its channels.
 struct Sums {
     float* sum = nullptr;      // (C)

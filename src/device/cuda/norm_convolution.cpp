@@ -15,15 +15,15 @@ using P = ConvolutionPass;
 /// The image is normalized whenever it is read, and never written so. Saved for the backward pass:
 /// the statistics, and scale and shift in the image's type, which is how cuDNN wants them. All
 /// gradients are formed in one pass, since they are complete together.
-class NormConvolutionKernel final : public Kernel {
+class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
                           const Context& context)
-        : context_(context),
+        : OperationKernel(op, options, context),
           shape_(convolution_shape(op.convolution, options)),
           norm_(op.norm, options.compute),
           layout_(op.convolution, shape_) {
-        ensure(options.mode == Mode::training && options.needs_input_gradient,
+        ensure(trains() && options.needs_input_gradient,
                "a norm and a convolution are joined for training, behind other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
                "a norm joined to a convolution has a ReLU and no addition, and its result sums");
@@ -44,13 +44,8 @@ public:
         return bytes;
     }
 
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        return {ops::Pass::prepare, ops::Pass::forward, ops::Pass::input_gradient};
-    }
-
     void bind(const KernelTensors& tensors) override {
-        tensors_ = tensors;
+        OperationKernel::bind(tensors);
         workspace_ = static_cast<std::byte*>(tensors.workspace);
         filters_ = layout_.copy_bytes() > 0 ? tensors.prepared : tensors.parameters[2];
         norm_.bind(tensors.inputs[0],
@@ -71,22 +66,20 @@ public:
         return {{2, filters_}};
     }
 
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::prepare) {
-            layout_.refresh(tensors_.parameters[2], filters_, context_);
-        } else if (pass == ops::Pass::forward) {
-            norm_.take_statistics(workspace_, context_.stream);
-            round(norm_.statistics().scale, scale_);
-            round(norm_.statistics().shift, shift_);
-            forward_.run(forward_operands_, workspace_);
-        } else {
-            weight_gradient_.run(weight_operands_, workspace_ + layout_.copy_bytes());
-            layout_.return_gradient(workspace_, tensors_.parameter_gradients[2], context_);
-            run_input_gradient();
-        }
+private:
+    void prepare() override { layout_.refresh(tensors_.parameters[2], filters_, context_); }
+    void forward() override {
+        norm_.take_statistics(workspace_, context_.stream);
+        round(norm_.statistics().scale, scale_);
+        round(norm_.statistics().shift, shift_);
+        forward_.run(forward_operands_, workspace_);
+    }
+    void input_gradient() override {
+        weight_gradient_.run(weight_operands_, workspace_ + layout_.copy_bytes());
+        layout_.return_gradient(workspace_, tensors_.parameter_gradients[2], context_);
+        run_input_gradient();
     }
 
-private:
     /// Of scale or shift in the image's type; none where that is theirs.
     std::size_t factor_bytes() const {
         if (shape_.dtype == DType::f32) return 0;
@@ -118,7 +111,7 @@ private:
         weight_operands_[Operand::image] = tensors_.inputs[0];
         weight_operands_[Operand::scale] = scale_;
         weight_operands_[Operand::shift] = shift_;
-        weight_operands_[Operand::output] = tensors_.output_gradients[0];
+        weight_operands_[Operand::output] = output_gradient();
         weight_operands_[Operand::gradient] = layout_.copy_bytes() > 0
                                                   ? static_cast<void*>(workspace_)
                                                   : tensors_.parameter_gradients[2];
@@ -126,7 +119,7 @@ private:
 
     void bind_input_gradient() {
         auto& at = input_operands_;
-        at[Operand::output] = tensors_.output_gradients[0];
+        at[Operand::output] = output_gradient();
         at[Operand::filters] = filters_;
         at[Operand::image] = tensors_.input_gradients[0];
         at[Operand::norm_input] = tensors_.inputs[0];
@@ -160,13 +153,11 @@ private:
         kernels::batch_norm_gradient_apply(norm_.shape(), arguments, context_.stream);
     }
 
-    const Context& context_;
     ConvolutionShape shape_;
     WholeBatchNorm norm_;
     FilterLayout layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;
-    KernelTensors tensors_;
     void* filters_ = nullptr;
     void* scale_ = nullptr;
     void* shift_ = nullptr;
@@ -175,9 +166,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_norm_convolution(const ops::NormConvolution& op,
-                                               const KernelOptions& options,
-                                               const Context& context) {
+std::unique_ptr<Kernel> build(const ops::NormConvolution& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<NormConvolutionKernel>(op, options, context);
 }
 

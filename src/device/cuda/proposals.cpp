@@ -8,39 +8,39 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class ProposalsKernel final : public ForwardKernel {
+class ProposalsKernel final : public OperationKernel<ops::Proposals, Context> {
 public:
-    ProposalsKernel(const kernels::ProposalsShape& shape, DType compute, const Context& context)
-        : ForwardKernel(context, kernels::proposals_workspace_bytes(shape)),
-          shape_(shape),
-          compute_(compute) {}
+    using OperationKernel::OperationKernel;
 
-    void run(ops::Pass) override {
-        kernels::proposals(shape_,
-                           {.numbers = anchor_numbers(shape_.grid, compute_, tensors_.inputs),
-                            .proposals = output(),
-                            .workspace = tensors_.workspace},
-                           context_.stream);
+    KernelMemory memory() const override {
+        return {.workspace_bytes = kernels::proposals_workspace_bytes(shape_)};
     }
 
 private:
-    kernels::ProposalsShape shape_;
-    DType compute_;
+    void forward() override {
+        kernels::proposals(
+            shape_,
+            {.numbers = anchor_numbers(shape_.grid, options_.compute, tensors_.inputs),
+             .proposals = output(),
+             .workspace = tensors_.workspace},
+            context_.stream);
+    }
+
+    const kernels::ProposalsShape shape_{.grid = kernels::make_anchor_grid(op_.anchors),
+                                         .images = static_cast<int>(op_.batch),
+                                         .per_level = static_cast<int>(op_.per_level),
+                                         .limit = static_cast<int>(op_.limit),
+                                         .nms_iou = kernels::rounded_down(op_.nms_iou),
+                                         .bounds = {static_cast<float>(op_.anchors.image_height),
+                                                    static_cast<float>(op_.anchors.image_width),
+                                                    static_cast<float>(op_.minimum_side)}};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_proposals(const ops::Proposals& op, const KernelOptions& options,
-                                        const Context& context) {
-    const kernels::ProposalsShape shape{.grid = kernels::make_anchor_grid(op.anchors),
-                                        .images = static_cast<int>(op.batch),
-                                        .per_level = static_cast<int>(op.per_level),
-                                        .limit = static_cast<int>(op.limit),
-                                        .nms_iou = kernels::rounded_down(op.nms_iou),
-                                        .bounds = {static_cast<float>(op.anchors.image_height),
-                                                   static_cast<float>(op.anchors.image_width),
-                                                   static_cast<float>(op.minimum_side)}};
-    return std::make_unique<ProposalsKernel>(shape, options.compute, context);
+std::unique_ptr<Kernel> build(const ops::Proposals& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<ProposalsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

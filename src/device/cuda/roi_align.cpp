@@ -10,57 +10,11 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Saved: where the bins of each region lie.
-class RoiAlignKernel final : public Kernel {
-public:
-    RoiAlignKernel(const kernels::RoiAlignShape& shape, Mode mode, const Context& context)
-        : context_(context), mode_(mode), shape_(shape) {}
-
-    KernelMemory memory() const override {
-        if (mode_ == Mode::inference) return {};
-        const auto regions =
-            static_cast<std::size_t>(shape_.images) * static_cast<std::size_t>(shape_.regions);
-        return {regions * sizeof(kernels::RoiPlace), 0, 0};
-    }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override {
-        constexpr auto kLevels = kernels::RoiAlignShape::kLevels;
-        forward_ = {.regions = static_cast<const float*>(tensors.inputs[kLevels]),
-                    .output = tensors.output};
-        std::copy_n(tensors.inputs.begin(), kLevels, forward_.pyramid);
-        if (mode_ == Mode::inference) return;
-        forward_.places = static_cast<kernels::RoiPlace*>(tensors.saved);
-        backward_ = {.places = forward_.places, .dy = tensors.output_gradients[0]};
-        std::copy_n(tensors.input_gradients.begin(), kLevels, backward_.dx);
-    }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            kernels::roi_align(shape_, forward_, context_.stream);
-        } else {
-            kernels::roi_align_gradient(shape_, backward_, context_.stream);
-        }
-    }
-
-private:
-    const Context& context_;
-    Mode mode_;
-    kernels::RoiAlignShape shape_;
-    kernels::RoiAlignArguments forward_;
-    kernels::RoiAlignGradientArguments backward_;
-};
-
-}  // namespace
-
-std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign& op, const KernelOptions& options,
-                                        const Context& context) {
+kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
     ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels, "a pyramid of {} levels",
            op.pyramid.size());
     kernels::RoiAlignShape shape{
-        .dtype = options.compute,
+        .dtype = compute,
         .images = static_cast<int>(op.regions[0]),
         .regions = static_cast<int>(op.regions[1]),
         .region_columns = static_cast<int>(op.regions[2]),
@@ -74,7 +28,48 @@ std::unique_ptr<Kernel> build_roi_align(const ops::RoiAlign& op, const KernelOpt
         shape.height[level] = static_cast<int>(op.pyramid[level][1]);
         shape.width[level] = static_cast<int>(op.pyramid[level][2]);
     }
-    return std::make_unique<RoiAlignKernel>(shape, options.mode, context);
+    return shape;
+}
+
+/// Saved: where the bins of each region lie.
+class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+    KernelMemory memory() const override {
+        if (!trains()) return {};
+        const auto regions =
+            static_cast<std::size_t>(shape_.images) * static_cast<std::size_t>(shape_.regions);
+        return {.saved_bytes = regions * sizeof(kernels::RoiPlace)};
+    }
+
+private:
+    static constexpr auto kLevels = kernels::RoiAlignShape::kLevels;
+
+    kernels::RoiPlace* places() const {
+        return trains() ? static_cast<kernels::RoiPlace*>(tensors_.saved) : nullptr;
+    }
+
+    void forward() override {
+        kernels::RoiAlignArguments arguments{
+            .regions = input(kLevels), .output = tensors_.output, .places = places()};
+        std::copy_n(tensors_.inputs.begin(), kLevels, arguments.pyramid);
+        kernels::roi_align(shape_, arguments, context_.stream);
+    }
+    void input_gradient() override {
+        kernels::RoiAlignGradientArguments arguments{.places = places(), .dy = output_gradient()};
+        std::copy_n(tensors_.input_gradients.begin(), kLevels, arguments.dx);
+        kernels::roi_align_gradient(shape_, arguments, context_.stream);
+    }
+
+    const kernels::RoiAlignShape shape_ = shape_of(op_, options_.compute);
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build(const ops::RoiAlign& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<RoiAlignKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

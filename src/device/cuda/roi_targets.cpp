@@ -6,12 +6,16 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class RoiTargetsKernel final : public ForwardKernel {
+class RoiTargetsKernel final : public OperationKernel<ops::RoiTargets, Context> {
 public:
-    RoiTargetsKernel(const kernels::RoiTargetsShape& shape, const Context& context)
-        : ForwardKernel(context, kernels::roi_targets_workspace_bytes(shape)), shape_(shape) {}
+    using OperationKernel::OperationKernel;
 
-    void run(ops::Pass) override {
+    KernelMemory memory() const override {
+        return {.workspace_bytes = kernels::roi_targets_workspace_bytes(shape_)};
+    }
+
+private:
+    void forward() override {
         kernels::roi_targets(shape_,
                              {.proposals = input(0),
                               .boxes = input(1),
@@ -21,23 +25,21 @@ public:
                              context_.stream);
     }
 
-private:
-    kernels::RoiTargetsShape shape_;
+    const kernels::RoiTargetsShape shape_{
+        .images = static_cast<int>(op_.boxes[0]),
+        .proposals = static_cast<int>(op_.proposals[1]),
+        .boxes = static_cast<int>(op_.boxes[1]),
+        .samples = static_cast<int>(op_.samples),
+        .most_foreground = positive_limit(op_.samples, op_.positive_share),
+        .foreground_iou = static_cast<float>(op_.foreground_iou),
+        .coder = op_.coder};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_roi_targets(const ops::RoiTargets& op, const KernelOptions&,
-                                          const Context& context) {
-    const kernels::RoiTargetsShape shape{
-        .images = static_cast<int>(op.boxes[0]),
-        .proposals = static_cast<int>(op.proposals[1]),
-        .boxes = static_cast<int>(op.boxes[1]),
-        .samples = static_cast<int>(op.samples),
-        .most_foreground = positive_limit(op.samples, op.positive_share),
-        .foreground_iou = static_cast<float>(op.foreground_iou),
-        .coder = op.coder};
-    return std::make_unique<RoiTargetsKernel>(shape, context);
+std::unique_ptr<Kernel> build(const ops::RoiTargets& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<RoiTargetsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

@@ -6,56 +6,41 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class RpnLossKernel final : public Kernel {
+class RpnLossKernel final : public OperationKernel<ops::RpnLoss, Context> {
 public:
-    RpnLossKernel(const kernels::RpnLossShape& shape, const KernelOptions& options,
-                  const Context& context)
-        : context_(context), options_(options), shape_(shape) {}
-
-    bool backward_reads_inputs() const override { return true; }
-    std::vector<ops::Pass> passes() const override {
-        if (options_.mode == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
-    }
-    void bind(const KernelTensors& tensors) override {
-        forward_ = {.numbers = anchor_numbers(shape_.grid, options_.compute, tensors.inputs),
-                    .targets = static_cast<const float*>(tensors.inputs.back()),
-                    .losses = static_cast<float*>(tensors.output)};
-        if (options_.mode == Mode::inference) return;
-        backward_ = {.numbers = forward_.numbers,
-                     .targets = forward_.targets,
-                     .loss_scale = tensors.loss_scale};
-        const auto levels = static_cast<std::size_t>(shape_.grid.levels);
-        for (std::size_t level = 0; level < levels; ++level) {
-            backward_.logits[level] = tensors.input_gradients[level];
-            backward_.deltas[level] = tensors.input_gradients[levels + level];
-        }
-    }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            kernels::rpn_loss(shape_, forward_, context_.stream);
-        } else {
-            kernels::rpn_loss_gradient(shape_, backward_, context_.stream);
-        }
-    }
+    using OperationKernel::OperationKernel;
 
 private:
-    const Context& context_;
-    KernelOptions options_;
-    kernels::RpnLossShape shape_;
-    kernels::RpnLossArguments forward_;
-    kernels::RpnLossGradientArguments backward_;
+    kernels::AnchorNumbers numbers() const {
+        return anchor_numbers(shape_.grid, options_.compute, tensors_.inputs);
+    }
+    const float* targets() const { return input(tensors_.inputs.size() - 1); }
+
+    void forward() override {
+        kernels::rpn_loss(shape_, {.numbers = numbers(), .targets = targets(), .losses = output()},
+                          context_.stream);
+    }
+    void input_gradient() override {
+        kernels::RpnLossGradientArguments arguments{
+            .numbers = numbers(), .targets = targets(), .loss_scale = tensors_.loss_scale};
+        const auto levels = static_cast<std::size_t>(shape_.grid.levels);
+        for (std::size_t level = 0; level < levels; ++level) {
+            arguments.logits[level] = tensors_.input_gradients[level];
+            arguments.deltas[level] = tensors_.input_gradients[levels + level];
+        }
+        kernels::rpn_loss_gradient(shape_, arguments, context_.stream);
+    }
+
+    const kernels::RpnLossShape shape_{.grid = kernels::make_anchor_grid(op_.anchors),
+                                       .images = static_cast<int>(op_.batch),
+                                       .samples = static_cast<int>(op_.targets[1])};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_rpn_loss(const ops::RpnLoss& op, const KernelOptions& options,
-                                       const Context& context) {
-    const kernels::RpnLossShape shape{.grid = kernels::make_anchor_grid(op.anchors),
-                                      .images = static_cast<int>(op.batch),
-                                      .samples = static_cast<int>(op.targets[1])};
-    return std::make_unique<RpnLossKernel>(shape, options, context);
+std::unique_ptr<Kernel> build(const ops::RpnLoss& op, const KernelOptions& options,
+                              const Context& context) {
+    return std::make_unique<RpnLossKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

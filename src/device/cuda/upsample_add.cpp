@@ -6,52 +6,38 @@
 namespace hpcai::device::cuda {
 namespace {
 
-class UpsampleAddKernel final : public Kernel {
+class UpsampleAddKernel final : public OperationKernel<ops::UpsampleAdd, Context> {
 public:
-    UpsampleAddKernel(const ops::UpsampleAdd& op, const KernelOptions& options,
-                      const Context& context)
-        : context_(context),
-          mode_(options.mode),
-          shape_{.dtype = options.compute,
-                 .images = op.input[0],
-                 .height = static_cast<int>(op.input[1]),
-                 .width = static_cast<int>(op.input[2]),
-                 .coarse_height = static_cast<int>(op.coarse[1]),
-                 .coarse_width = static_cast<int>(op.coarse[2]),
-                 .channels = static_cast<int>(stored_channels(op.input[3]))} {}
+    using OperationKernel::OperationKernel;
 
-    std::size_t max_output_gradients() const override { return 2; }
-    std::vector<ops::Pass> passes() const override {
-        if (mode_ == Mode::inference) return {ops::Pass::forward};
-        return {ops::Pass::forward, ops::Pass::input_gradient};
+private:
+    void forward() override {
+        kernels::upsample_add(shape_, tensors_.inputs[0], tensors_.inputs[1], tensors_.output,
+                              context_.stream);
     }
-    void bind(const KernelTensors& tensors) override { tensors_ = tensors; }
-
-    void run(ops::Pass pass) override {
-        if (pass == ops::Pass::forward) {
-            kernels::upsample_add(shape_, tensors_.inputs[0], tensors_.inputs[1], tensors_.output,
-                                  context_.stream);
-            return;
-        }
+    void input_gradient() override {
         kernels::upsample_add_gradient(shape_,
-                                       {.dy0 = tensors_.output_gradients[0],
-                                        .dy1 = second_of(tensors_.output_gradients),
+                                       {.dy0 = output_gradient(),
+                                        .dy1 = second_gradient(),
                                         .fine_gradient = tensors_.input_gradients[0],
                                         .coarse_gradient = tensors_.input_gradients[1]},
                                        context_.stream);
     }
 
-private:
-    const Context& context_;
-    Mode mode_;
-    kernels::UpsampleShape shape_;
-    KernelTensors tensors_;
+    const kernels::UpsampleShape shape_{
+        .dtype = options_.compute,
+        .images = op_.input[0],
+        .height = static_cast<int>(op_.input[1]),
+        .width = static_cast<int>(op_.input[2]),
+        .coarse_height = static_cast<int>(op_.coarse[1]),
+        .coarse_width = static_cast<int>(op_.coarse[2]),
+        .channels = static_cast<int>(stored_channels(op_.input[3]))};
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_upsample_add(const ops::UpsampleAdd& op, const KernelOptions& options,
-                                           const Context& context) {
+std::unique_ptr<Kernel> build(const ops::UpsampleAdd& op, const KernelOptions& options,
+                              const Context& context) {
     return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 
