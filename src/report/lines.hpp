@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 /// What texts and pages are made of.
 namespace hpcai::report {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
 #include "operation_rates.hpp"

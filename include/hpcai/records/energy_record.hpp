@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 /// What meters and counters of the nodes say of a run. Plain data; part of the RunRecord.

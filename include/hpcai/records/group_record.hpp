@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <hpcai/records/energy_record.hpp>
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 /// What a group leaves behind of its base model: the part of a RunRecord that it fills alone.

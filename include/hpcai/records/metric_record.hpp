@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 /// The numbers of an ensemble's quality that only one metric has. Each struct's `name` is the value

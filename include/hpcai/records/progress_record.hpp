@@ -8,9 +8,7 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
-#include <hpcai/records/words.hpp>
 
 /// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
 namespace hpcai {

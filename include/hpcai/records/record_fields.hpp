@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 /// Gives the struct `Record` its keys and its equality. The arguments name its members in the order
 /// of the file that stores it; each member's name is its key.
@@ -18,7 +20,44 @@
     }                                                             \
     bool operator==(const Record&) const = default
 
+/// What records are made of.
 namespace hpcai {
+
+/// A number, or the reason why there is none. `reason` is empty when there is a value.
+struct Quantity {
+    std::optional<double> value;
+    std::string reason;
+    bool operator==(const Quantity&) const = default;
+};
+
+/// What has no value, because `reason`.
+inline Quantity nothing(std::string reason) {
+    return {std::nullopt, std::move(reason)};
+}
+
+/// `value`, or `reason` where there is none.
+inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
+    return value ? Quantity{value, ""} : nothing(reason);
+}
+
+/// One row of the table that `words_of` returns for an enumeration.
+template <typename Enumeration>
+struct Word {
+    Enumeration value;
+    std::string_view word;
+};
+
+/// Returns the word that stands for `value` in stored records and in tables.
+template <typename Enumeration>
+requires requires(Enumeration value) {
+    words_of(value);
+}
+constexpr std::string_view word_of(Enumeration value) {
+    for (const auto& row : words_of(value)) {
+        if (row.value == value) return row.word;
+    }
+    return "";
+}
 
 /// Calls `visit(key, member)` for each member of a record that HPCAI_RECORD names, in that order.
 template <typename Record, typename Visit>

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/verdict_record.hpp>
 

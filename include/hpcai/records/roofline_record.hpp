@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 /// How fast a machine can be, as `hpcai500 roofline` measures it, and what of that a run is judged

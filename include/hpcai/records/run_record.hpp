@@ -9,7 +9,6 @@
 #include <hpcai/records/energy_record.hpp>
 #include <hpcai/records/group_record.hpp>
 #include <hpcai/records/metric_record.hpp>
-#include <hpcai/records/quantity.hpp>
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/roofline_record.hpp>
 #include <hpcai/records/verdict_record.hpp>

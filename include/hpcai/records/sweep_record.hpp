@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai {
 

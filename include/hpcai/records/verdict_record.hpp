@@ -7,7 +7,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/record_fields.hpp>
-#include <hpcai/records/words.hpp>
 
 /// What a run is worth and who hands it in. Plain data; part of the RunRecord.
 namespace hpcai {

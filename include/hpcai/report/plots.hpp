@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/sweep_record.hpp>
 
 /// Drawings as SVG of one element, with colors for a light and for a dark page. The same numbers

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <hpcai/evaluation/statistics.hpp>
-#include <hpcai/records/quantity.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::verification {
 
