@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 /// What `evaluate` does with each kind of prediction.
 namespace hpcai::cli {
 
@@ -27,6 +29,10 @@ struct EvaluationReport {
     std::string text;
     std::string json;
 };
+
+/// Four digits, or "none"; the number, or null.
+std::string number_text(const std::optional<double>& number);
+nlohmann::ordered_json number_json(const std::optional<double>& number);
 
 /// Average precision of `detections`, of several also that of their fusion. Throws Error(data) for
 /// files that cannot be used, Error(usage) for an aggregation or weights that do not fit.

@@ -102,10 +102,6 @@ std::optional<double> members_mean(const Findings& findings) {
     return sum / static_cast<double>(findings.members.size());
 }
 
-std::string number_text(const std::optional<double>& number) {
-    return number ? fmt::format("{:.4f}", *number) : "none";
-}
-
 /// The four means of one row.
 std::string means_text(const std::optional<AveragePrecision>& half,
                        const std::optional<AveragePrecision>& tolerant) {
@@ -168,10 +164,6 @@ std::string detections_text(const EvaluateOptions& options, const Findings& find
     }
     text += "\n" + table_of(findings);
     return findings.aggregation ? text + members_text(options, findings) : text;
-}
-
-ordered_json number_json(const std::optional<double>& number) {
-    return number ? ordered_json(*number) : ordered_json(nullptr);
 }
 
 void add_means(ordered_json& target, const std::optional<AveragePrecision>& half,

@@ -124,64 +124,13 @@ Tally tally_of(const EvaluateOptions& options) {
     return tally;
 }
 
-std::string measure_text(const std::optional<double>& number) {
-    return number ? fmt::format("{:.4f}", *number) : "none";
-}
+struct Shares {
+    std::optional<double> top_1, top_5;
+};
 
-ordered_json measure_json(const std::optional<double>& number) {
-    return number ? ordered_json(*number) : ordered_json(nullptr);
-}
-
-std::string share_text(std::int64_t correct, std::int64_t samples) {
-    return measure_text(evaluation::accuracy(correct, samples));
-}
-
-ordered_json share_json(std::int64_t correct, std::int64_t samples) {
-    return measure_json(evaluation::accuracy(correct, samples));
-}
-
-std::string classification_text(const EvaluateOptions& options, const Tally& tally) {
-    const TopK& best = tally.ensemble;
-    const evaluation::Interval interval =
-        evaluation::wilson_interval_95(best.correct_1, best.samples);
-    std::string text = fmt::format(
-        "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
-        "top_5   {}\n",
-        format_count(best.samples), format_count(tally.classes), voters_of(options),
-        share_text(best.correct_1, best.samples), interval.low, interval.high,
-        share_text(best.correct_5, best.samples));
-    if (tally.members.size() == 1) return text;
-    text += "\nmember   top_1   top_5  file\n";
-    for (std::size_t index = 0; index < tally.members.size(); ++index) {
-        const TopK& one = tally.members[index];
-        text += fmt::format(
-            "{:6}  {:>6}  {:>6}  {}\n", index, share_text(one.correct_1, one.samples),
-            share_text(one.correct_5, one.samples), printable(options.predictions[index]));
-    }
-    return text;
-}
-
-ordered_json classification_json(const EvaluateOptions& options, const Tally& tally) {
-    const TopK& best = tally.ensemble;
-    const evaluation::Interval interval =
-        evaluation::wilson_interval_95(best.correct_1, best.samples);
-    ordered_json members = ordered_json::array();
-    for (std::size_t index = 0; index < tally.members.size(); ++index) {
-        const TopK& one = tally.members[index];
-        members.push_back({{"file", options.predictions[index]},
-                           {"top_1", share_json(one.correct_1, one.samples)},
-                           {"top_5", share_json(one.correct_5, one.samples)}});
-    }
-    return {{"schema", "hpcai500-evaluate/1"},
-            {"task", "image_classification"},
-            {"metric", "top_1"},
-            {"samples", best.samples},
-            {"classes", tally.classes},
-            {"aggregation", aggregation_of(options)},
-            {"quality", share_json(best.correct_1, best.samples)},
-            {"confidence_interval", {interval.low, interval.high}},
-            {"top_5", share_json(best.correct_5, best.samples)},
-            {"members", members}};
+Shares shares_of(const TopK& hits) {
+    return {evaluation::accuracy(hits.correct_1, hits.samples),
+            evaluation::accuracy(hits.correct_5, hits.samples)};
 }
 
 /// Mean IoU of each model and of their vote.
@@ -216,7 +165,36 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
 
 EvaluationReport evaluate_classification(const EvaluateOptions& options) {
     const Tally tally = tally_of(options);
-    return {classification_text(options, tally), json_text(classification_json(options, tally))};
+    const TopK& best = tally.ensemble;
+    const Shares quality = shares_of(best);
+    const evaluation::Interval interval =
+        evaluation::wilson_interval_95(best.correct_1, best.samples);
+    std::string text = fmt::format(
+        "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
+        "top_5   {}\n",
+        format_count(best.samples), format_count(tally.classes), voters_of(options),
+        number_text(quality.top_1), interval.low, interval.high, number_text(quality.top_5));
+    if (tally.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
+    ordered_json members = ordered_json::array();
+    for (std::size_t index = 0; index < tally.members.size(); ++index) {
+        const Shares one = shares_of(tally.members[index]);
+        const std::string& file = options.predictions[index];
+        members.push_back(
+            {{"file", file}, {"top_1", number_json(one.top_1)}, {"top_5", number_json(one.top_5)}});
+        if (tally.members.size() == 1) continue;
+        text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(one.top_1),
+                            number_text(one.top_5), printable(file));
+    }
+    return {text, json_text({{"schema", "hpcai500-evaluate/1"},
+                             {"task", "image_classification"},
+                             {"metric", "top_1"},
+                             {"samples", best.samples},
+                             {"classes", tally.classes},
+                             {"aggregation", aggregation_of(options)},
+                             {"quality", number_json(quality.top_1)},
+                             {"confidence_interval", {interval.low, interval.high}},
+                             {"top_5", number_json(quality.top_5)},
+                             {"members", members}})};
 }
 
 EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
@@ -230,16 +208,16 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
         "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
         "(bootstrap over samples)\npixels  {}  of the cells are right\n",
         format_count(rows / options.cells), format_count(options.cells),
-        format_count(files.classes), voters, measure_text(quality.ensemble),
-        quality.interval ? measure_text(quality.interval->low) : "none",
-        quality.interval ? measure_text(quality.interval->high) : "none",
-        measure_text(quality.pixel_accuracy));
+        format_count(files.classes), voters, number_text(quality.ensemble),
+        quality.interval ? number_text(quality.interval->low) : "none",
+        quality.interval ? number_text(quality.interval->high) : "none",
+        number_text(quality.pixel_accuracy));
     ordered_json members = ordered_json::array();
     for (std::size_t index = 0; index < quality.members.size(); ++index) {
         members.push_back({{"file", options.predictions[index]},
-                           {"mean_iou", measure_json(quality.members[index])}});
+                           {"mean_iou", number_json(quality.members[index])}});
         if (quality.members.size() == 1) continue;
-        text += fmt::format("member {:3}  {}  {}\n", index, measure_text(quality.members[index]),
+        text += fmt::format("member {:3}  {}  {}\n", index, number_text(quality.members[index]),
                             printable(options.predictions[index]));
     }
     return {text, json_text({{"schema", "hpcai500-evaluate/1"},
@@ -249,12 +227,12 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
                              {"cells", options.cells},
                              {"classes", files.classes},
                              {"aggregation", aggregation_of(options)},
-                             {"quality", measure_json(quality.ensemble)},
+                             {"quality", number_json(quality.ensemble)},
                              {"confidence_interval",
                               quality.interval
                                   ? ordered_json{quality.interval->low, quality.interval->high}
                                   : ordered_json(nullptr)},
-                             {"pixel_accuracy", measure_json(quality.pixel_accuracy)},
+                             {"pixel_accuracy", number_json(quality.pixel_accuracy)},
                              {"members", members}})};
 }
 
