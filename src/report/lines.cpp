@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lines.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/core.h>
+
+#include <hpcai/base/units.hpp>
 
 namespace hpcai::report {
 
@@ -18,6 +22,10 @@ std::string number(const Quantity& quantity, std::string_view format) {
 
 std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
+}
+
+std::string bytes_text(std::int64_t bytes) {
+    return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
 std::string quality_text(const Quantity& quantity) {

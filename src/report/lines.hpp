@@ -47,6 +47,9 @@ std::string number(const Quantity& quantity, std::string_view format);
 /// FLOPS with three digits after the point, in exponential notation.
 std::string flops_text(const Quantity& quantity);
 
+/// Bytes for people; a negative count is none.
+std::string bytes_text(std::int64_t bytes);
+
 /// A quality with four digits after the point.
 std::string quality_text(const Quantity& quantity);
 

@@ -137,10 +137,6 @@ Markup quantity(const Quantity& quantity, std::string_view format, std::string_v
     return result + Markup{" "} + element(R"(span class="reason")", {text(why)});
 }
 
-std::string bytes_text(std::int64_t bytes) {
-    return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
-}
-
 Markup bytes_quantity(const Quantity& bytes) {
     const bool fits = bytes.value && *bytes.value >= 0 && *bytes.value < 1e18;
     return fits ? text(bytes_text(static_cast<std::int64_t>(*bytes.value)))

@@ -101,6 +101,5 @@ Markup quantity(const Quantity& quantity, std::string_view format, std::string_v
 
 /// Bytes for people; "n/a" with the reason where there are none.
 Markup bytes_quantity(const Quantity& quantity);
-std::string bytes_text(std::int64_t bytes);
 
 }  // namespace hpcai::report

@@ -59,8 +59,7 @@ void print_calibration(Page& page, const CalibrationRecord& calibration) {
                   point.summed_step_seconds.value
                       ? fmt::format(", {} with sums of {}",
                                     format_seconds(*point.summed_step_seconds.value),
-                                    format_bytes(static_cast<std::uint64_t>(
-                                        std::max<std::int64_t>(calibration.gradient_bytes, 0))))
+                                    bytes_text(calibration.gradient_bytes))
                       : "");
     }
 }

@@ -268,13 +268,11 @@ void print_models(Page& page, const RunRecord& record) {
                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
         page.line("messages            : {} a step between stages, by the rank that sends most",
-                  format_bytes(static_cast<std::uint64_t>(
-                      std::max<std::int64_t>(parallel.message_bytes_per_step, 0))));
+                  bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
         page.line("parts of layers     : {} of each stage and replica, {} a step between them",
-                  parallel.model_degree,
-                  format_bytes(static_cast<std::uint64_t>(parallel.part_bytes_per_step)));
+                  parallel.model_degree, bytes_text(parallel.part_bytes_per_step));
     }
     if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;
@@ -287,8 +285,7 @@ void print_models(Page& page, const RunRecord& record) {
                 "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all; in "
                 "the line above, too",
                 sums.statistics_ranks, sums.statistics_sums_per_step,
-                format_bytes(static_cast<std::uint64_t>(
-                    std::max<std::int64_t>(sums.statistics_bytes_per_step, 0))),
+                bytes_text(sums.statistics_bytes_per_step),
                 number(sums.statistics_seconds, "{:.2f}"));
         }
     }
