@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/repetitions_record.hpp>
@@ -292,6 +293,8 @@ template std::string to_json(const LaunchRecord&);
 template LaunchRecord from_json(std::string_view, std::string_view);
 template std::string to_json(const ProgressRecord&);
 template ProgressRecord from_json(std::string_view, std::string_view);
+template std::string to_json(const CheckpointMarker&);
+template CheckpointMarker from_json(std::string_view, std::string_view);
 template std::string to_json(const FlightRecord&);
 template FlightRecord from_json(std::string_view, std::string_view);
 template std::string to_json(const RepetitionsRecord&);

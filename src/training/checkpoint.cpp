@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/checkpoint_record.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/storage/strict_json.hpp>
 #include <hpcai/training/checkpoint.hpp>
 
 namespace hpcai::training {
@@ -20,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSchema = "hpcai500-checkpoint/1";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kDigits = 12;
 constexpr std::size_t kLargestMarker = 4096;  // bytes
@@ -29,75 +26,22 @@ fs::path file_of(const CheckpointPlace& place, std::int64_t step, const char* su
     return checkpoint_folder(place, step) / fmt::format("rank-{}{}", place.group_rank, suffix);
 }
 
-/// What a rank says of its file.
-struct Marker {
-    std::string sha256;
-    std::int64_t bytes = 0;
-    std::int64_t program = 0;
-};
-
-std::string text_of(const CheckpointPlace& place, std::int64_t step, const Marker& marker) {
-    const nlohmann::ordered_json json{{"schema", kSchema},
-                                      {"step", step},
-                                      {"group_rank", place.group_rank},
-                                      {"ranks", place.ranks},
-                                      {"config_sha256", place.config_sha256},
-                                      {"program", marker.program},
-                                      {"bytes", marker.bytes},
-                                      {"sha256", marker.sha256}};
-    return json.dump(2) + "\n";
-}
-
-/// Of one marker, with messages that name it.
-class MarkerReader {
-public:
-    explicit MarkerReader(const fs::path& path)
-        : path_(path.string()),
-          json_(storage::parse_strict_json(
-              storage::text_of(storage::read_file_bytes(path, kLargestMarker)), path_)) {
-        const storage::JsonPlace place(path_);
-        if (!json_.is_object()) place.fail("an object", json_);
-    }
-
-    const nlohmann::json& value(const char* key) const {
-        require(json_.contains(key), ExitCode::data, "'{}': {} is missing", path_, key);
-        return json_.at(key);
-    }
-    std::string text(const char* key) const {
-        const nlohmann::json& found = value(key);
-        if (!found.is_string()) storage::JsonPlace(path_).key(key).fail("a text", found);
-        return found.get<std::string>();
-    }
-    std::int64_t number(const char* key) const {
-        const nlohmann::json& found = value(key);
-        const bool fits =
-            found.is_number_unsigned() &&
-            found.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-        if (!fits) storage::JsonPlace(path_).key(key).fail("a whole number", found);
-        return found.get<std::int64_t>();
-    }
-    template <typename T>
-    void must_be(const char* key, const T& expected, const T& got) const {
-        require(got == expected, ExitCode::data, "'{}': {} is {}; must be {}", path_, key, got,
+CheckpointMarker read_marker(const CheckpointPlace& place, std::int64_t step) {
+    const std::string path = file_of(place, step, ".done").string();
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestMarker);
+    const auto marker = records::from_json<CheckpointMarker>(storage::text_of(bytes), path);
+    const auto must_be = [&](const char* key, const auto& expected, const auto& got) {
+        require(got == expected, ExitCode::data, "'{}': {} is {}; must be {}", path, key, got,
                 expected);
-    }
-
-private:
-    std::string path_;
-    nlohmann::json json_;
-};
-
-Marker read_marker(const CheckpointPlace& place, std::int64_t step) {
-    const MarkerReader reader(file_of(place, step, ".done"));
-    reader.must_be("schema", std::string(kSchema), reader.text("schema"));
-    reader.must_be("step", step, reader.number("step"));
-    reader.must_be("group_rank", std::int64_t{place.group_rank}, reader.number("group_rank"));
-    reader.must_be("ranks", std::int64_t{place.ranks}, reader.number("ranks"));
-    reader.must_be("config_sha256", place.config_sha256, reader.text("config_sha256"));
-    return {reader.text("sha256"), reader.number("bytes"), reader.number("program")};
+    };
+    must_be("step", step, marker.step);
+    must_be("group_rank", place.group_rank, marker.group_rank);
+    must_be("ranks", place.ranks, marker.ranks);
+    must_be("config_sha256", place.config_sha256, marker.config_sha256);
+    return marker;
 }
 
-/// None of a folder with another name.
+/// Returns the step of a folder of a checkpoint; nothing for another name.
 std::optional<std::int64_t> step_of(const std::string& name) {
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
     const char* const begin = name.data() + kPrefix.size();
@@ -119,13 +63,19 @@ void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint
     storage::make_folder_durably(checkpoint_folder(place, step));
     const fs::path file = file_of(place, step, ".safetensors");
     checkpoint.snapshot.write(file);
-    const Marker marker{storage::sha256_hex_of_file(file),
-                        static_cast<std::int64_t>(fs::file_size(file)), checkpoint.program};
-    storage::write_file_durably(file_of(place, step, ".done"), text_of(place, step, marker));
+    CheckpointMarker marker;
+    marker.step = step;
+    marker.group_rank = place.group_rank;
+    marker.ranks = place.ranks;
+    marker.config_sha256 = place.config_sha256;
+    marker.program = checkpoint.program;
+    marker.bytes = static_cast<std::int64_t>(fs::file_size(file));
+    marker.sha256 = storage::sha256_hex_of_file(file);
+    storage::write_file_durably(file_of(place, step, ".done"), records::to_json(marker));
 }
 
 Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
-    const Marker marker = read_marker(place, step);
+    const CheckpointMarker marker = read_marker(place, step);
     const fs::path file = file_of(place, step, ".safetensors");
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
@@ -170,7 +120,7 @@ void remove_checkpoints_before(const fs::path& folder, std::int64_t step) noexce
             fs::remove_all(whole, error);
         }
     } catch (const std::exception&) {
-        // What stays takes room, no more.
+        // A folder that stays only takes space.
     }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,43 +14,57 @@
 
 namespace hpcai::training {
 
-/// What the ranks before and behind this one are, of the same replica; -1 where there are none.
+/// The group ranks of the stages before and after this one, of the same replica and shard; -1 where
+/// there is none.
 struct Neighbours {
     int before = -1;
-    int behind = -1;
+    int after = -1;
 };
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank);
 
-/// Exchanges the values at the two ends of a stage, and their gradients, with the stages beside it:
-/// one message for each micro-batch and direction, through host memory.
+/// Exchanges the values at the two ends of a stage, and their gradients, with the neighbouring
+/// stages: one message for each micro-batch and direction, through host memory.
 class StageBoundary {
 public:
     /// `network` is one of the stage's; the others have the same values.
     StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
                   const Neighbours& neighbours);
 
-    /// A step of so many micro-batches begins.
+    /// Begins a step with that many micro-batches.
     void begin(int micro_batches);
-    /// Whether what the next forward or backward pass reads has come.
+    /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Give it to the network, once it has come.
-    void take_values(graph::Network& network);
-    void take_gradients(graph::Network& network);
-    /// Start to send what the pass has made.
-    void send_values(const graph::Network& network);
-    void send_gradients(const graph::Network& network);
-    /// Lets messages advance; true when all that were sent have gone.
+    /// Give the input to the network, once it has arrived.
+    void take_values(const graph::Network& network) {
+        take(values_in_, received_, network, &Network::input);
+    }
+    void take_gradients(const graph::Network& network) {
+        take(gradients_in_, output_gradients_, network, &Network::output_gradient);
+    }
+    /// Start to send the output of the pass.
+    void send_values(const graph::Network& network) {
+        send(values_out_, outputs_, network, &Network::value);
+    }
+    void send_gradients(const graph::Network& network) {
+        send(gradients_out_, received_gradients_, network, &Network::received_gradient);
+    }
+    /// Lets messages advance; true when all sent ones have gone.
     bool test();
     std::int64_t bytes_sent() const { return outbox_.bytes_sent(); }
 
 private:
-    using PlaceOf = std::function<std::span<const std::byte>(const std::string&)>;
-    /// Values, by name, that are one message.
+    using Network = graph::Network;
+    /// The values of one message, by name.
     using Names = std::vector<std::string>;
+    template <typename Byte>
+    using PlaceOf = std::span<Byte> (Network::*)(const std::string&) const;
 
-    void send(const Route& route, const Names& names, const PlaceOf& place_of);
+    void take(Inbox& inbox, const Names& names, const Network& network,
+              PlaceOf<std::byte> place_of);
+    void send(const Route& route, const Names& names, const Network& network,
+              PlaceOf<const std::byte> place_of);
 
     device::Device& device_;
     Names received_, received_gradients_, outputs_, output_gradients_;

@@ -10,8 +10,8 @@
 #include <hpcai/storage/file.hpp>
 
 /// The JSON text of stored records. `Record` is one of the types that a file of the result
-/// directory has as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord, FlightRecord,
-/// RepetitionsRecord or RooflineRecord.
+/// directory has as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord,
+/// CheckpointMarker, FlightRecord, RepetitionsRecord or RooflineRecord.
 namespace hpcai::records {
 
 /// Returns the text of a record: its keys in the order of HPCAI_RECORD, indented by two spaces. A
