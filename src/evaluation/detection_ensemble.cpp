@@ -77,37 +77,21 @@ std::vector<double> gather_weights(comm::Communicator& ranks, std::span<const Me
     return weights;
 }
 
-/// Bytes of the records that go from every rank to every other: [from][to].
-class Traffic {
-public:
-    Traffic(comm::Communicator& ranks, const std::vector<std::vector<MemberDetection>>& sent)
-        : size_(sent.size()) {
-        std::vector<std::int64_t> mine;
-        for (const auto& records : sent) mine.push_back(static_cast<std::int64_t>(records.size()));
-        counts_ = all_gather(ranks, mine);
-    }
-    std::size_t records(std::size_t from, std::size_t to) const {
-        return static_cast<std::size_t>(counts_[from * size_ + to]);
-    }
-
-private:
-    std::size_t size_;
-    std::vector<std::int64_t> counts_;
-};
-
 /// Gives rank r what `sent[r]` has; returns what came from each rank. In step s the ranks whose
 /// sum is s modulo their number exchange, the lower sending first, so none waits in a circle.
 std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
                                                    std::vector<std::vector<MemberDetection>> sent) {
-    const Traffic traffic(ranks, sent);
     const std::size_t size = sent.size();
+    std::vector<std::size_t> counts;  // of the records from this rank to each other
+    for (const auto& records : sent) counts.push_back(records.size());
+    counts = all_gather(ranks, counts);  // [from][to]
     const auto me = static_cast<std::size_t>(ranks.rank());
     std::vector<std::vector<MemberDetection>> came(size);
     came[me] = std::move(sent[me]);
     for (std::size_t step = 0; step < size; ++step) {
         const std::size_t other = (step + size - me) % size;
         if (other == me) continue;
-        came[other].resize(traffic.records(other, me));
+        came[other].resize(counts[other * size + me]);
         const auto give = [&] {
             ranks.send(std::as_bytes(std::span(sent[other])), static_cast<int>(other),
                        kExchangeTag);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -8,6 +8,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 
+#include "matching.hpp"
 #include "votes.hpp"
 
 namespace hpcai::evaluation {
@@ -105,9 +106,7 @@ std::optional<Interval> MemberBootstrap::interval() const {
             correct += right[stream.below(samples)];
         shares.push_back(static_cast<double>(correct) / static_cast<double>(samples));
     }
-    std::ranges::sort(shares);
-    const std::size_t tail = shares.size() / 40;  // 2.5 %
-    return Interval{shares[tail], shares[shares.size() - 1 - tail]};
+    return interval_of_draws(std::move(shares));
 }
 
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
