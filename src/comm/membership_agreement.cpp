@@ -56,21 +56,11 @@ bool Membership::votes(int group) const {
 }
 
 bool Membership::anyone_absent() const {
-    return !agreed || std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
-        return end.state == GroupState::absent;
-    });
+    return !agreed || std::ranges::count(*unfinished, GroupState::absent, &GroupEnd::state) > 0;
 }
 
-bool Membership::anyone_lost() const {
-    return agreed && std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
-               return end.exit_code == ExitCode::watchdog;
-           });
-}
-
-bool Membership::anyone_stopped() const {
-    return agreed && std::ranges::any_of(*unfinished, [](const GroupEnd& end) {
-               return end.exit_code == ExitCode::stopped;
-           });
+bool Membership::has_anyone_ended_with(ExitCode code) const {
+    return agreed && std::ranges::count(*unfinished, code, &GroupEnd::exit_code) > 0;
 }
 
 int Membership::writer() const {

@@ -88,12 +88,9 @@ private:
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
         const std::vector<int>& nodes = options_.node_of_rank;
-        const int node = nodes[group_.rank()];
         for (const WireMessage& one : step.sends) {
             sends.push_back({one.rank, wire(one)});
-            const auto bytes = static_cast<std::int64_t>(one.bytes);
-            sent_.all += bytes;
-            if (nodes[one.rank] != node) sent_.to_other_nodes += bytes;
+            sent_.add_message(one.bytes, nodes[one.rank] != nodes[group_.rank()]);
         }
         for (const WireMessage& one : step.receives) receives.push_back({one.rank, wire(one)});
         exchange_ = group_.start_exchange(sends, receives, tag_);
@@ -210,8 +207,7 @@ private:
 
 void PointToPointReducer::leave(SumUnderWay& sum) {
     std::erase(under_way_, &sum);
-    sent_.all += sum.sent().all;
-    sent_.to_other_nodes += sum.sent().to_other_nodes;
+    sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
     is_left_out_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }

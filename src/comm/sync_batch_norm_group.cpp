@@ -34,20 +34,13 @@ std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
 }
 
 SentBytes sent_in_round(int rank, const std::vector<int>& members,
-                        std::span<const int> node_of_rank, std::int64_t bytes) {
+                        std::span<const int> node_of_rank, std::size_t bytes) {
     SentBytes sent;
-    const auto node = [&](int of) { return node_of_rank[of]; };
     for (const int member : members) {
         if (member == rank) continue;
-        sent.all += bytes;
-        if (node(member) != node(rank)) sent.to_other_nodes += bytes;
+        sent.add_message(bytes, node_of_rank[member] != node_of_rank[rank]);
     }
     return sent;
-}
-
-void add(SentBytes& to, const SentBytes& more) {
-    to.all += more.all;
-    to.to_other_nodes += more.to_other_nodes;
 }
 
 }  // namespace
@@ -104,8 +97,7 @@ void SyncBatchNormGroup::exchange(const std::vector<int>& members, std::span<dou
     }
     const std::unique_ptr<Request> request = group_->start_exchange(sends, receives, kTag);
     group_->wait_until([&] { return request->test(); });
-    add(accounting_.sent, sent_in_round(group_->rank(), members, node_of_rank_,
-                                        static_cast<std::int64_t>(values.size_bytes())));
+    accounting_.sent += sent_in_round(group_->rank(), members, node_of_rank_, values.size_bytes());
     std::ranges::fill(values, 0.0);
     for (std::size_t member = 0; member < members.size(); ++member) {
         for (std::size_t i = 0; i < values.size(); ++i) values[i] += part(member)[i];
@@ -118,7 +110,8 @@ std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_o
     for (std::size_t rank = 0; rank < traffic.size(); ++rank) {
         const int number = static_cast<int>(rank);
         for (const std::vector<int>& members : rounds_of(number, ranks)) {
-            add(traffic[rank], sent_in_round(number, members, node_of_rank, bytes));
+            traffic[rank] +=
+                sent_in_round(number, members, node_of_rank, static_cast<std::size_t>(bytes));
         }
     }
     return traffic;

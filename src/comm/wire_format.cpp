@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -191,21 +192,19 @@ void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::s
     }
 }
 
-template <typename Format>
-void decode_as(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
-    for_each_decoded<Format>(format, wire, values.size(),
-                             [&](std::size_t begin, const float* block, std::size_t count) {
-                                 std::copy_n(block, count, values.data() + begin);
-                             });
-}
-
-template <typename Format>
-void add_as(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
-    for_each_decoded<Format>(format, wire, values.size(),
-                             [&](std::size_t begin, const float* block, std::size_t count) {
-                                 float* sum = values.data() + begin;
-                                 for (std::size_t i = 0; i < count; ++i) sum[i] += block[i];
-                             });
+/// Calls `visit` with a value of the format's type. Does nothing for fp32, which has none.
+template <typename Visit>
+void visit_format(WireFormat format, const Visit& visit) {
+    switch (format) {
+        case WireFormat::fp32:
+            return;
+        case WireFormat::bf16:
+            return visit(Bf16());
+        case WireFormat::fp16:
+            return visit(Fp16());
+        case WireFormat::int8:
+            return visit(Int8());
+    }
 }
 
 void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::size_t residual) {
@@ -217,30 +216,13 @@ void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::s
 }  // namespace
 
 std::string_view name_of(WireFormat format) {
-    switch (format) {
-        case WireFormat::fp32:
-            return "fp32";
-        case WireFormat::bf16:
-            return "bf16";
-        case WireFormat::fp16:
-            return "fp16";
-        case WireFormat::int8:
-            return "int8";
-    }
-    return "";
+    constexpr std::array kNames{"fp32", "bf16", "fp16", "int8"};
+    return kNames.at(static_cast<std::size_t>(format));
 }
 
 std::size_t value_bytes(WireFormat format) {
-    switch (format) {
-        case WireFormat::fp32:
-            return 4;
-        case WireFormat::bf16:
-        case WireFormat::fp16:
-            return 2;
-        case WireFormat::int8:
-            return 1;
-    }
-    return 0;
+    constexpr std::array<std::size_t, 4> kBytes{4, 2, 2, 1};
+    return kBytes.at(static_cast<std::size_t>(format));
 }
 
 std::size_t wire_bytes(WireFormat format, std::size_t values) {
@@ -251,49 +233,39 @@ std::size_t wire_bytes(WireFormat format, std::size_t values) {
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
             std::span<float> residual) {
     check_sizes(format, values.size(), wire.size(), residual.size());
-    switch (format) {
-        case WireFormat::fp32:
-            if (!values.empty()) std::memcpy(wire.data(), values.data(), values.size_bytes());
-            return;
-        case WireFormat::bf16:
-            return encode_as<Bf16>(format, values, wire, residual);
-        case WireFormat::fp16:
-            return encode_as<Fp16>(format, values, wire, residual);
-        case WireFormat::int8:
-            return encode_as<Int8>(format, values, wire, residual);
+    if (format == WireFormat::fp32 && !values.empty()) {
+        std::memcpy(wire.data(), values.data(), values.size_bytes());
     }
+    visit_format(format,
+                 [&](auto one) { encode_as<decltype(one)>(format, values, wire, residual); });
 }
 
 void decode(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
     check_sizes(format, values.size(), wire.size(), 0);
-    switch (format) {
-        case WireFormat::fp32:
-            if (!values.empty()) std::memcpy(values.data(), wire.data(), wire.size());
-            return;
-        case WireFormat::bf16:
-            return decode_as<Bf16>(format, wire, values);
-        case WireFormat::fp16:
-            return decode_as<Fp16>(format, wire, values);
-        case WireFormat::int8:
-            return decode_as<Int8>(format, wire, values);
+    if (format == WireFormat::fp32 && !values.empty()) {
+        std::memcpy(values.data(), wire.data(), wire.size());
     }
+    visit_format(format, [&](auto one) {
+        for_each_decoded<decltype(one)>(
+            format, wire, values.size(),
+            [&](std::size_t begin, const float* block, std::size_t count) {
+                std::copy_n(block, count, values.data() + begin);
+            });
+    });
 }
 
 void add_decoded(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
     check_sizes(format, values.size(), wire.size(), 0);
-    switch (format) {
-        case WireFormat::fp32: {
-            const auto* terms = reinterpret_cast<const float*>(wire.data());
-            for (std::size_t i = 0; i < values.size(); ++i) values[i] += terms[i];
-            return;
-        }
-        case WireFormat::bf16:
-            return add_as<Bf16>(format, wire, values);
-        case WireFormat::fp16:
-            return add_as<Fp16>(format, wire, values);
-        case WireFormat::int8:
-            return add_as<Int8>(format, wire, values);
+    const auto add = [&](std::size_t begin, const float* terms, std::size_t count) {
+        float* sum = values.data() + begin;
+        for (std::size_t i = 0; i < count; ++i) sum[i] += terms[i];
+    };
+    if (format == WireFormat::fp32) {
+        add(0, reinterpret_cast<const float*>(wire.data()), values.size());
     }
+    visit_format(format, [&](auto one) {
+        for_each_decoded<decltype(one)>(format, wire, values.size(), add);
+    });
 }
 
 }  // namespace hpcai::comm

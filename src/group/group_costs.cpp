@@ -46,8 +46,7 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     const comm::StatisticsAccounting& statistics = costs.statistics;
     const bool are_counted = largest_of_ranks(group, costs.gradients ? 0 : 1) == 0;
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
-    sent.all += statistics.sent.all;
-    sent.to_other_nodes += statistics.sent.to_other_nodes;
+    sent += statistics.sent;
     const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
     if (reducer.size() > 1) result.sum_backend = reducer.backend();
     const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*of) -> Quantity {

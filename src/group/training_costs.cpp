@@ -54,9 +54,7 @@ void TrainingCosts::add(const TrainingCosts& earlier) {
         number += static_cast<std::remove_reference_t<decltype(number)>>(numbers[at++]);
     });
     if (sums.timed || earlier.sums.timed) sums.timed = sum_of(sums.timed, earlier.sums.timed);
-    if (!gradients || !earlier.gradients) return;
-    gradients->all += earlier.gradients->all;
-    gradients->to_other_nodes += earlier.gradients->to_other_nodes;
+    if (gradients && earlier.gradients) *gradients += *earlier.gradients;
 }
 
 void TrainingCosts::save(training::Snapshot& to) const {

@@ -24,6 +24,16 @@ struct SumSeconds {
 struct SentBytes {
     std::int64_t all = 0;
     std::int64_t to_other_nodes = 0;
+
+    void add_message(std::size_t bytes, bool is_to_other_node) {
+        all += static_cast<std::int64_t>(bytes);
+        if (is_to_other_node) to_other_nodes += static_cast<std::int64_t>(bytes);
+    }
+    SentBytes& operator+=(const SentBytes& more) {
+        all += more.all;
+        to_other_nodes += more.to_other_nodes;
+        return *this;
+    }
 };
 
 /// Sums of gradients that lie in device memory, over the ranks of a group. All ranks start the same

@@ -71,11 +71,14 @@ struct Membership {
     bool votes(int group) const;
     bool anyone_absent() const;
     /// Whether a group has lost a rank, as its leader or another of its ranks has said.
-    bool anyone_lost() const;
-    bool anyone_stopped() const;
+    bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
+    bool anyone_stopped() const { return has_anyone_ended_with(ExitCode::stopped); }
     /// The leader that writes the result: the first that votes or, when none does, that of a group
     /// that failed and is not lost. -1 when not agreed or when there is none.
     int writer() const;
+
+private:
+    bool has_anyone_ended_with(ExitCode code) const;
 };
 
 enum class MembershipAgreementKind : std::int32_t {

@@ -33,8 +33,9 @@ public:
           complete_(other.complete_) {}
     Staging& operator=(Staging&&) = delete;
 
+    std::span<std::byte> bytes() const { return values_; }
     template <typename T>
-    T* as() {
+    T* as() const {
         return reinterpret_cast<T*>(values_.data());
     }
     /// MPI is done with the memory.
@@ -98,25 +99,41 @@ Requests in_parts(const Channel& channel, std::size_t elements, const char* call
     return requests;
 }
 
-template <typename T>
-Requests start_all_reduce(const Channel& channel, std::span<T> values, MPI_Datatype type,
-                          MPI_Op operation) {
-    if (channel.size() == 1) return {};
-    return in_parts(channel, values.size(), "MPI_Iallreduce",
+/// The same, and waits for all parts.
+template <typename Operation>
+void run_in_parts(Channel& channel, std::size_t elements, const char* call, Operation operation) {
+    Requests requests = in_parts(channel, elements, call, operation);
+    channel.wait(requests);
+}
+
+Requests start_send(const Channel& channel, std::span<const std::byte> bytes, int rank, int tag) {
+    return in_parts(channel, bytes.size(), "MPI_Isend",
                     [&](std::size_t offset, int count, MPI_Request* request) {
-                        return MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, type,
-                                              operation, channel.handle(), request);
+                        return MPI_Isend(bytes.data() + offset, count, MPI_BYTE, rank, tag,
+                                         channel.handle(), request);
+                    });
+}
+
+Requests start_receive(const Channel& channel, std::span<std::byte> bytes, int rank, int tag) {
+    return in_parts(channel, bytes.size(), "MPI_Irecv",
+                    [&](std::size_t offset, int count, MPI_Request* request) {
+                        return MPI_Irecv(bytes.data() + offset, count, MPI_BYTE, rank, tag,
+                                         channel.handle(), request);
                     });
 }
 
 template <typename T>
 void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MPI_Datatype type,
                 MPI_Op operation) {
+    channel->check_usable();
+    if (channel->size() == 1) return;
     const std::span<std::byte> bytes = std::as_writable_bytes(values);
     Staging staging = stage_sum(channel, bytes);
-    Requests requests =
-        start_all_reduce(*channel, std::span(staging.as<T>(), values.size()), type, operation);
-    channel->wait(requests);
+    run_in_parts(*channel, values.size(), "MPI_Iallreduce",
+                 [&](std::size_t offset, int count, MPI_Request* request) {
+                     return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
+                                           operation, channel->handle(), request);
+                 });
     staging.complete(bytes);
 }
 
@@ -165,28 +182,25 @@ void MpiCommunicator::all_reduce_max(std::span<double> values) {
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
     if (size() == 1) return;
     Staging staging(channel_, std::as_bytes(values));
-    Requests requests =
-        in_parts(*channel_, values.size(), "MPI_Ireduce",
+    run_in_parts(*channel_, values.size(), "MPI_Ireduce",
                  [&](std::size_t offset, int count, MPI_Request* request) {
                      float* part = staging.as<float>() + offset;
-                     return rank() == root ? MPI_Ireduce(MPI_IN_PLACE, part, count, MPI_FLOAT,
-                                                         MPI_SUM, root, channel_->handle(), request)
-                                           : MPI_Ireduce(part, nullptr, count, MPI_FLOAT, MPI_SUM,
-                                                         root, channel_->handle(), request);
+                     const bool is_root = rank() == root;
+                     return MPI_Ireduce(is_root ? MPI_IN_PLACE : part, is_root ? part : nullptr,
+                                        count, MPI_FLOAT, MPI_SUM, root, channel_->handle(),
+                                        request);
                  });
-    channel_->wait(requests);
     if (rank() == root) return staging.complete(std::as_writable_bytes(values));
     staging.complete();
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
     Staging staging(channel_, bytes);
-    Requests requests = in_parts(*channel_, bytes.size(), "MPI_Ibcast",
-                                 [&](std::size_t offset, int count, MPI_Request* request) {
-                                     return MPI_Ibcast(staging.as<std::byte>() + offset, count,
-                                                       MPI_BYTE, root, channel_->handle(), request);
-                                 });
-    channel_->wait(requests);
+    run_in_parts(*channel_, bytes.size(), "MPI_Ibcast",
+                 [&](std::size_t offset, int count, MPI_Request* request) {
+                     return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
+                                       channel_->handle(), request);
+                 });
     staging.complete(bytes);
 }
 
@@ -196,39 +210,27 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
            all.size());
     Staging sent(channel_, mine);
     Staging received(channel_, all);
-    Requests requests =
-        in_parts(*channel_, mine.size(), "MPI_Iallgather",
+    run_in_parts(*channel_, mine.size(), "MPI_Iallgather",
                  [&](std::size_t offset, int count, MPI_Request* request) {
                      const StridedBytes part(count, mine.size());
                      return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
                                            received.as<std::byte>() + offset, 1, part.handle(),
                                            channel_->handle(), request);
                  });
-    channel_->wait(requests);
     sent.complete();
     received.complete(all);
 }
 
 void MpiCommunicator::send(std::span<const std::byte> bytes, int destination, int tag) {
     Staging staging(channel_, bytes);
-    Requests requests =
-        in_parts(*channel_, bytes.size(), "MPI_Isend",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     return MPI_Isend(staging.as<std::byte>() + offset, count, MPI_BYTE,
-                                      destination, tag, channel_->handle(), request);
-                 });
+    Requests requests = start_send(*channel_, staging.bytes(), destination, tag);
     channel_->wait(requests);
     staging.complete();
 }
 
 void MpiCommunicator::receive(std::span<std::byte> bytes, int source, int tag) {
     Staging staging(channel_, bytes);
-    Requests requests =
-        in_parts(*channel_, bytes.size(), "MPI_Irecv",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     return MPI_Irecv(staging.as<std::byte>() + offset, count, MPI_BYTE, source,
-                                      tag, channel_->handle(), request);
-                 });
+    Requests requests = start_receive(*channel_, staging.bytes(), source, tag);
     channel_->wait(requests);
     staging.complete(bytes);
 }
@@ -240,20 +242,8 @@ std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoin
     const auto add = [&](const Requests& more) {
         requests.insert(requests.end(), more.begin(), more.end());
     };
-    for (const Incoming& one : receives) {
-        add(in_parts(*channel_, one.bytes.size(), "MPI_Irecv",
-                     [&](std::size_t offset, int count, MPI_Request* request) {
-                         return MPI_Irecv(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
-                                          channel_->handle(), request);
-                     }));
-    }
-    for (const Outgoing& one : sends) {
-        add(in_parts(*channel_, one.bytes.size(), "MPI_Isend",
-                     [&](std::size_t offset, int count, MPI_Request* request) {
-                         return MPI_Isend(one.bytes.data() + offset, count, MPI_BYTE, one.rank, tag,
-                                          channel_->handle(), request);
-                     }));
-    }
+    for (const Incoming& one : receives) add(start_receive(*channel_, one.bytes, one.rank, tag));
+    for (const Outgoing& one : sends) add(start_send(*channel_, one.bytes, one.rank, tag));
     return std::make_unique<MpiRequest>(channel_, std::move(requests));
 }
 

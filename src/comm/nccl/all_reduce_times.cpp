@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "all_reduce_times.hpp"
 
-#include <hpcai/base/error.hpp>
+#include "nccl_group.hpp"
 
 namespace hpcai::comm {
 
 namespace {
 
-void check(cudaError_t status) {
-    ensure(status == cudaSuccess, "timing sums: {} ({})", cudaGetErrorString(status),
-           cudaGetErrorName(status));
-}
-
-bool is_recorded(cudaStream_t stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(stream, &status));
-    return status == cudaStreamCaptureStatusActive;
-}
+constexpr const char* kTiming = "timing sums";
 
 }  // namespace
 
 RecordedMark::RecordedMark() {
-    check(cudaEventCreate(&event_));
+    check_cuda(cudaEventCreate(&event_), kTiming);
 }
 
 RecordedMark::~RecordedMark() {
@@ -30,12 +21,12 @@ RecordedMark::~RecordedMark() {
 
 void RecordedMark::put(cudaStream_t stream) {
     // External: else it would order the recording's streams and have no time.
-    check(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal));
+    check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), kTiming);
 }
 
 double RecordedMark::seconds_since(const RecordedMark& start) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start.event_, event_));
+    check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTiming);
     return milliseconds * 1e-3;
 }
 
@@ -45,11 +36,11 @@ std::optional<SumSeconds> AllReduceTimes::last_run() const {
 }
 
 void AllReduceTimes::begin(Intervals& intervals, cudaStream_t stream) {
-    if (is_recorded(stream)) intervals.emplace_back().begin.put(stream);
+    if (is_being_recorded(stream, kTiming)) intervals.emplace_back().begin.put(stream);
 }
 
 void AllReduceTimes::end(Intervals& intervals, cudaStream_t stream) {
-    if (is_recorded(stream)) intervals.back().end.put(stream);
+    if (is_being_recorded(stream, kTiming)) intervals.back().end.put(stream);
 }
 
 double AllReduceTimes::total(const Intervals& intervals) {

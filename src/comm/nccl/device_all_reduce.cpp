@@ -15,21 +15,13 @@ constexpr std::size_t kTrialValues = 8;
 
 SentBytes bytes_of(const AllReduceSchedule& program, const std::vector<int>& node_of_rank,
                    int rank) {
-    const auto node = [&](int of) { return node_of_rank[of]; };
     SentBytes sent;
     for (const SumStep& step : program.steps) {
         for (const WireMessage& one : step.sends) {
-            const auto bytes = static_cast<std::int64_t>(one.bytes);
-            sent.all += bytes;
-            if (node(one.rank) != node(rank)) sent.to_other_nodes += bytes;
+            sent.add_message(one.bytes, node_of_rank[one.rank] != node_of_rank[rank]);
         }
     }
     return sent;
-}
-
-void add(SentBytes& sum, const SentBytes& term) {
-    sum.all += term.all;
-    sum.to_other_nodes += term.to_other_nodes;
 }
 
 std::span<float> floats(device::Memory* memory) {
@@ -39,12 +31,6 @@ std::span<float> floats(device::Memory* memory) {
 
 std::span<float> part(std::span<float> values, const WirePiece& piece) {
     return values.subspan(piece.values.begin, piece.values.count());
-}
-
-bool is_being_recorded(cudaStream_t stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check_cuda(cudaStreamIsCapturing(stream, &status), "starting a sum");
-    return status != cudaStreamCaptureStatusNone;
 }
 
 /// Whom it is a message to or from in any program, the same way round for both.
@@ -113,8 +99,8 @@ void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
         end(sum, step, stream);
     }
     if (sum.residual) kernels::leave_out_unless_finite(sum.values, is_left_out(), stream);
-    const bool is_recorded = is_being_recorded(stream);
-    add(is_recorded ? of_recording_ : sent_, sum.sent);
+    const bool is_recorded = is_being_recorded(stream, "starting a sum");
+    (is_recorded ? of_recording_ : sent_) += sum.sent;
     counts_sums_ |= !is_recorded;
 }
 
@@ -165,7 +151,7 @@ void DeviceAllReduce::leave_out_step(cudaStream_t stream) {
 }
 
 void DeviceAllReduce::end_step(cudaStream_t stream) {
-    if (!std::exchange(counts_sums_, false)) add(sent_, of_recording_);
+    if (!std::exchange(counts_sums_, false)) sent_ += of_recording_;
     if (options_.format != WireFormat::int8) return;
     for (const auto& [place, sum] : sums_) {
         kernels::forget_if_left_out(is_left_out(), floats(sum.residual.get()), stream);

@@ -56,6 +56,18 @@ void check_nccl(ncclResult_t status, const char* what) {
                             details.empty() ? "" : "; ", details));
 }
 
+bool is_done(cudaError_t status, const char* what) {
+    if (status != cudaErrorNotReady) check_cuda(status, what);
+    if (status == cudaErrorNotReady) cudaGetLastError();  // or the next launch reports it
+    return status == cudaSuccess;
+}
+
+bool is_being_recorded(cudaStream_t stream, const char* what) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check_cuda(cudaStreamIsCapturing(stream, &status), what);
+    return status == cudaStreamCaptureStatusActive;
+}
+
 NcclGroup::NcclGroup(const NcclReducerOptions& options)
     : group_(options.group),
       wait_seconds_(options.wait_seconds),
@@ -146,16 +158,7 @@ void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* wha
 void NcclGroup::connect(const DeviceMessages& messages, cudaStream_t stream) {
     constexpr const char* kWhat = "connecting the GPUs of a group";
     enqueue(kWhat, start_seconds_, [&] { return start_messages(messages, handle_, stream); });
-    const auto is_done = [&] {
-        const cudaError_t status = cudaStreamQuery(stream);
-        if (status == cudaErrorNotReady) {
-            cudaGetLastError();  // or the next launch reports it
-            return false;
-        }
-        check_cuda(status, kWhat);
-        return true;
-    };
-    wait_until(is_done, kWhat, start_seconds_);
+    wait_until([&] { return is_done(cudaStreamQuery(stream), kWhat); }, kWhat, start_seconds_);
 }
 
 void NcclGroup::settle(const char* what, double seconds) {

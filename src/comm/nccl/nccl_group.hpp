@@ -27,6 +27,10 @@ struct DeviceMessages {
 void check_cuda(cudaError_t status, const char* what);
 void check_nccl(ncclResult_t status, const char* what);
 
+/// Returns whether the work behind a query's `status` is done. Throws as check_cuda.
+bool is_done(cudaError_t status, const char* what);
+bool is_being_recorded(cudaStream_t stream, const char* what);
+
 /// Owns an NCCL communicator whose calls never block: this class waits for them, with a deadline
 /// and an eye on failures that the ranks announce. What makes a wait end in a throw also aborts the
 /// communicator, so that kernels that wait for other ranks leave the GPU.

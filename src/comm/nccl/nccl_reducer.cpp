@@ -61,15 +61,7 @@ public:
     void hold_up(cudaStream_t stream) const {
         check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }
-    bool is_reached() const {
-        const cudaError_t status = cudaEventQuery(event_);
-        if (status == cudaErrorNotReady) {
-            cudaGetLastError();  // or the next launch reports it
-            return false;
-        }
-        check_cuda(status, "waiting for the device");
-        return true;
-    }
+    bool is_reached() const { return is_done(cudaEventQuery(event_), "waiting for the device"); }
 
 private:
     cudaEvent_t event_ = nullptr;

@@ -186,11 +186,11 @@ public:
     }
 
     void send(Bytes bytes, int destination, int tag) override {
-        check_rank(destination);
+        check_peer(destination);
         team_->send(rank_, destination, tag, bytes);
     }
     void receive(std::span<std::byte> bytes, int source, int tag) override {
-        check_rank(source);
+        check_peer(source);
         while (!team_->try_receive(source, rank_, tag, bytes)) team_->wait_a_little();
     }
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
@@ -231,23 +231,13 @@ private:
     void check_rank(int rank) const {
         ensure(rank >= 0 && rank < size(), "rank {} of {} ranks", rank, size());
     }
+    void check_peer(int rank) const {
+        check_rank(rank);
+        ensure(rank != rank_, "a message of rank {} to itself", rank);
+    }
     static void check_size(Bytes posted, std::size_t expected_bytes) {
         ensure(posted.size() == expected_bytes, "the ranks give {} and {} bytes", posted.size(),
                expected_bytes);
-    }
-
-    /// Into `values` what the ranks show from their value `begin` on.
-    template <typename T, typename Join>
-    void sum_up(std::span<T> values, std::size_t begin, std::size_t posted_bytes,
-                const Join& join) const {
-        for (int from = 0; from < size(); ++from) {
-            check_size(team_->posted(from), posted_bytes);
-            const auto* const theirs =
-                reinterpret_cast<const T*>(team_->posted(from).data()) + begin;
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                values[i] = from == 0 ? theirs[i] : join(values[i], theirs[i]);
-            }
-        }
     }
 
     template <typename T, typename Join>
@@ -256,7 +246,13 @@ private:
         team_->meet(rank_, std::as_bytes(values), [&] {
             if (root != kAll && root != rank_) return;
             result.resize(values.size());
-            sum_up(std::span(result), 0, values.size_bytes(), join);
+            for (int from = 0; from < size(); ++from) {
+                check_size(team_->posted(from), values.size_bytes());
+                const auto* const theirs = reinterpret_cast<const T*>(team_->posted(from).data());
+                for (std::size_t i = 0; i < values.size(); ++i) {
+                    result[i] = from == 0 ? theirs[i] : join(result[i], theirs[i]);
+                }
+            }
         });
         std::ranges::copy(result, values.begin());
     }
@@ -267,6 +263,10 @@ private:
 };
 
 }  // namespace
+
+std::unique_ptr<Communicator> make_self_communicator() {
+    return std::make_unique<ThreadCommunicator>(std::make_shared<Team>(1), 0);
+}
 
 void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
     ensure(ranks > 0, "{} ranks", ranks);
