@@ -50,7 +50,7 @@ public:
           vertical_flip_probability_(data.vertical_flip_probability),
           size_(size),
           format_{size.height, size.width, kImageChannels, tensor::DType::u8, data.max_boxes},
-          cache_(static_cast<std::size_t>(data.decoded_cache_mib) << 20) {
+          cache_(std::size_t{1} * data.decoded_cache_mib << 20) {
         for (std::uint32_t sample = 0; sample < set_.pictures.size(); ++sample) {
             const AnnotatedPicture& picture = set_.pictures[sample];
             boxes_.push_back(scaled_boxes(picture, size));
@@ -68,7 +68,7 @@ public:
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::vector<Box> boxes(std::uint32_t sample) const override { return boxes_[sample]; }
     std::string class_name(std::int32_t category) const override {
-        return set_.classes[static_cast<std::size_t>(category) - 1];
+        return set_.classes[category - 1];
     }
     std::string name(std::uint32_t sample) const override { return set_.pictures[sample].path; }
     std::string location(std::uint32_t sample) const override {

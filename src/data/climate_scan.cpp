@@ -57,15 +57,13 @@ void for_each_sample(const ClimateFile& file,
     const std::int64_t fit = kLargestBlockBytes / (elements * std::int64_t{sizeof(float)});
     const std::int64_t block =
         std::clamp<std::int64_t>(file.chunk_samples(), 1, std::max<std::int64_t>(fit, 1));
-    std::vector<float> fields(static_cast<std::size_t>(std::min(block, file.samples()) * elements));
+    std::vector<float> fields(std::min(block, file.samples()) * elements);
     for (std::int64_t first = 0; first < file.samples(); first += block) {
         const std::int64_t count = std::min(block, file.samples() - first);
-        const std::span<float> used(fields.data(), static_cast<std::size_t>(count * elements));
+        const std::span<float> used(fields.data(), count * elements);
         file.read(first, count, used);
         for (std::int64_t i = 0; i < count; ++i) {
-            action({file, first + i,
-                    used.subspan(static_cast<std::size_t>(i * elements),
-                                 static_cast<std::size_t>(elements))});
+            action({file, first + i, used.subspan(i * elements, elements)});
         }
     }
 }
@@ -78,8 +76,7 @@ SampleMoments moments_of(const ScannedSample& sample, int threads) {
     SampleMoments moments;
     const std::size_t pixels = sample.fields.size() / kClimateChannels;
     parallel_for(kClimateChannels, threads, [&](std::int64_t channel) {
-        const auto c = static_cast<std::size_t>(channel);
-        moments[c] = moments_of(sample.fields.subspan(c * pixels, pixels));
+        moments[channel] = moments_of(sample.fields.subspan(channel * pixels, pixels));
     });
     return moments;
 }

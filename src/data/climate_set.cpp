@@ -49,7 +49,7 @@ int ClimateSet::classes() const {
 }
 
 std::string ClimateSet::class_name(std::int32_t category) const {
-    return kClimateCategoryNames[static_cast<std::size_t>(category) - 1];
+    return kClimateCategoryNames[category - 1];
 }
 
 std::vector<std::string> ClimateSet::channel_names() const {

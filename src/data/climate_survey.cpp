@@ -18,7 +18,7 @@ using climate::ScannedSample;
 void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
     report.samples_without_box += boxes.empty();
     for (const Box& box : boxes) {
-        ++report.boxes_per_category[static_cast<std::size_t>(box.category) - 1];
+        ++report.boxes_per_category[box.category - 1];
     }
 }
 

@@ -59,10 +59,8 @@ constexpr int kTextScale = 3;
 
 void set_pixel(Image& image, int x, int y, const PixelColor& color) {
     if (x < 0 || y < 0 || x >= image.width || y >= image.height) return;
-    const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
-                     static_cast<std::size_t>(x)) *
-                    kImageChannels;
-    std::copy(color.begin(), color.end(), image.pixels.begin() + static_cast<std::ptrdiff_t>(at));
+    const std::ptrdiff_t pixel = std::ptrdiff_t{1} * y * image.width + x;
+    std::ranges::copy(color, image.pixels.begin() + kImageChannels * pixel);
 }
 
 void fill(Image& image, const PixelBox& box, const PixelColor& color) {
@@ -138,7 +136,7 @@ void draw_name(Image& image, int left, int top, const CategoryStyle& style) {
 
 CategoryStyle style_of(std::int32_t category) {
     if (category < 1 || category > kClimateCategories) return {"", kUnknownCategory};
-    return kStyles[static_cast<std::size_t>(category) - 1];
+    return kStyles[category - 1];
 }
 
 void draw_box(Image& image, const Box& box, int scale) {
@@ -162,15 +160,11 @@ void require_place(std::int64_t sample, std::int64_t samples, int channel, int c
 
 ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
     require_place(sample, file.samples(), channel, kClimateChannels);
-    const std::size_t pixels =
-        static_cast<std::size_t>(file.height()) * static_cast<std::size_t>(file.width());
+    const std::ptrdiff_t pixels = std::ptrdiff_t{1} * file.height() * file.width();
     std::vector<float> fields(pixels * kClimateChannels);
     file.read(sample, 1, fields);
-    const auto first = fields.begin() + static_cast<std::ptrdiff_t>(pixels) * channel;
-    return {file.height(),
-            file.width(),
-            {first, first + static_cast<std::ptrdiff_t>(pixels)},
-            file.boxes(sample)};
+    const auto first = fields.begin() + pixels * channel;
+    return {file.height(), file.width(), {first, first + pixels}, file.boxes(sample)};
 }
 
 ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) {
@@ -189,11 +183,10 @@ Image draw_field(const ShownField& field) {
     Image image(field.width * scale, field.height * scale);
     const Range range = range_of(field.values);
     for (int y = 0; y < image.height; ++y) {
-        const auto row = static_cast<std::size_t>(field.height - 1 - y / scale);
+        const std::size_t row = field.height - 1 - y / scale;
         for (int x = 0; x < image.width; ++x) {
-            const std::size_t pixel =
-                row * static_cast<std::size_t>(field.width) + static_cast<std::size_t>(x / scale);
-            set_pixel(image, x, y, color_of(field.values[pixel], range));
+            const float value = field.values[row * field.width + x / scale];
+            set_pixel(image, x, y, color_of(value, range));
         }
     }
     for (const Box& box : field.boxes) draw_box(image, box, scale);

@@ -36,7 +36,7 @@ public:
           format_{image_size, image_size, kImageChannels} {
         if (data.decoded_cache_mib > 0 || data.resident_mib > 0) {
             cache_ = std::make_unique<SampleCache<DecodedImage>>(
-                static_cast<std::size_t>(data.decoded_cache_mib) << 20);
+                std::size_t{1} * data.decoded_cache_mib << 20);
         }
     }
 

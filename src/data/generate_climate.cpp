@@ -51,7 +51,7 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
         std::vector<float> fields;
         std::vector<Box> boxes;
     };
-    std::vector<Made> block(static_cast<std::size_t>(threads));
+    std::vector<Made> block(threads);
     for (Made& made : block) made.fields.resize(generator.elements());
     for (std::int64_t first = 0; first < options.samples; first += threads) {
         const std::int64_t count = std::min<std::int64_t>(threads, options.samples - first);

@@ -186,11 +186,11 @@ void read_rows(Decompressor& decompressor, Image& image) {
     jpeg_decompress_struct& info = decompressor.info();
     const bool inks = info.out_color_space == JCS_CMYK;
     const bool inverted = info.saw_Adobe_marker != FALSE;
-    std::vector<std::uint8_t> ink_row(inks ? static_cast<std::size_t>(image.width) * 4 : 0);
+    std::vector<std::uint8_t> ink_row(inks ? std::size_t{4} * image.width : 0);
     std::uint8_t* const ink_pixels = ink_row.data();
     Image* const target = &image;
     decompressor.attempt([&info, ink_pixels, target, inverted] {
-        const std::size_t row_bytes = static_cast<std::size_t>(target->width) * kImageChannels;
+        const std::size_t row_bytes = std::size_t{kImageChannels} * target->width;
         std::uint8_t* out = target->pixels.data();
         for (int y = 0; y < target->height; ++y, out += row_bytes) {
             JSAMPROW row = ink_pixels != nullptr ? ink_pixels : out;

@@ -82,7 +82,7 @@ struct ClassLook {
 
 /// Neighbouring classes differ in outline and surface; 8 x 8 x 16 looks.
 ClassLook look_of(int label) {
-    const auto index = static_cast<std::size_t>(label);
+    const std::size_t index = label;
     return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};
 }
 
@@ -143,7 +143,7 @@ Object any_distractor(CounterStream& random, ImageSize size) {
 class Hills {
 public:
     Hills(CounterStream& random, int cells) : cells_(cells) {
-        heights_.resize(static_cast<std::size_t>((cells + 1) * (cells + 1)));
+        heights_.resize((cells + 1) * (cells + 1));
         for (float& height : heights_) height = static_cast<float>(random.uniform());
     }
     float at(float x, float y) const {

@@ -24,7 +24,7 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     if (facts.st_size > kMaximumPictureBytes) {
         throw DecodeError(fmt::format("{} bytes, more than any picture", facts.st_size));
     }
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(facts.st_size));
+    std::vector<std::uint8_t> bytes(facts.st_size);
     const auto filled = storage::try_read(file, std::as_writable_bytes(std::span(bytes)));
     if (!filled) fail_to_read();
     bytes.resize(*filled);

@@ -33,9 +33,9 @@ void append_chunk(Bytes& file, std::string_view type, const Bytes& content) {
 }
 
 Bytes filtered_rows(const ImageView& image) {
-    const std::size_t row_bytes = static_cast<std::size_t>(image.width) * kImageChannels;
+    const std::size_t row_bytes = std::size_t{kImageChannels} * image.width;
     Bytes rows;
-    rows.reserve((row_bytes + 1) * static_cast<std::size_t>(image.height));
+    rows.reserve((row_bytes + 1) * image.height);
     for (int y = 0; y < image.height; ++y) {
         rows.push_back(kUpFilter);
         for (std::size_t i = 0; i < row_bytes; ++i) {

@@ -10,8 +10,8 @@ namespace hpcai::data {
 
 Prefetcher::Prefetcher(int slots, int threads, Fill fill) : fill_(std::move(fill)) {
     ensure(slots >= 2 && threads >= 1, "prefetcher with {} slots and {} threads", slots, threads);
-    slots_.resize(static_cast<std::size_t>(slots));
-    threads_.reserve(static_cast<std::size_t>(threads));
+    slots_.resize(slots);
+    threads_.reserve(threads);
     try {
         for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
     } catch (...) {
@@ -71,7 +71,7 @@ void Prefetcher::work() {
         const std::int64_t batch = next_ticket_ / rows_;
         const std::int64_t row = next_ticket_ % rows_;
         ++next_ticket_;
-        const auto index = static_cast<std::size_t>(batch) % slots_.size();
+        const std::size_t index = batch % slots_.size();
         if (row == 0) {
             slots_[index] = Slot{};
             slots_[index].rows_left = rows_;
@@ -110,7 +110,7 @@ int Prefetcher::next() {
         work_here_.notify_all();
     }
     const std::int64_t batch = handed_out_++;
-    const auto index = static_cast<std::size_t>(batch) % slots_.size();
+    const std::size_t index = batch % slots_.size();
     Slot& slot = slots_[index];
     if (slot.ready_batch != batch) {
         const auto start = std::chrono::steady_clock::now();

@@ -17,9 +17,8 @@ struct Allocated {
 
 Allocated allocate(device::Device& device, const ResidentPictures::Room& room) {
     try {
-        Allocated memory{
-            device.allocate(room.bytes),
-            device.allocate(static_cast<std::size_t>(room.rows) * sizeof(device::PictureView))};
+        Allocated memory{device.allocate(room.bytes),
+                         device.allocate(room.rows * sizeof(device::PictureView))};
         device.allocate(room.spare_bytes);  // and given back
         return memory;
     } catch (const Error& error) {

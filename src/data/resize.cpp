@@ -50,10 +50,9 @@ void weigh_position(const AxisRequest& request, int position, Axis& axis) {
     const double center = request.from + (request.window_first + position + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(center - support + 0.5));
     const int last = std::min(request.source_size, static_cast<int>(center + support + 0.5));
-    const auto index = static_cast<std::size_t>(position);
-    axis.first[index] = first;
-    axis.count[index] = last - first;
-    std::vector<double> weights(static_cast<std::size_t>(last - first));
+    axis.first[position] = first;
+    axis.count[position] = last - first;
+    std::vector<double> weights(last - first);
     double sum = 0;
     const double inverse = 1.0 / support;
     for (int k = 0; k < last - first; ++k) {
@@ -63,7 +62,7 @@ void weigh_position(const AxisRequest& request, int position, Axis& axis) {
     }
     for (std::size_t k = 0; k < weights.size(); ++k) {
         const double normalized = sum != 0.0 ? weights[k] / sum : weights[k];
-        axis.weight[index * static_cast<std::size_t>(axis.taps) + k] =
+        axis.weight[std::size_t{1} * position * axis.taps + k] =
             static_cast<std::int32_t>(0.5 + normalized * (1 << kPrecisionBits));
     }
 }
@@ -72,10 +71,9 @@ Axis weigh_axis(const AxisRequest& request) {
     const double scale = static_cast<double>(request.to - request.from) / request.target_size;
     Axis axis;
     axis.taps = static_cast<int>(std::ceil(std::max(scale, 1.0))) * 2 + 1;
-    const auto size = static_cast<std::size_t>(request.window_size);
-    axis.first.resize(size);
-    axis.count.resize(size);
-    axis.weight.assign(size * static_cast<std::size_t>(axis.taps), 0);
+    axis.first.resize(request.window_size);
+    axis.count.resize(request.window_size);
+    axis.weight.assign(axis.first.size() * axis.taps, 0);
     for (int i = 0; i < request.window_size; ++i) weigh_position(request, i, axis);
     return axis;
 }
@@ -90,13 +88,12 @@ HPCAI_VECTOR_CLONES void resize_row(const std::uint8_t* __restrict source, const
     const std::size_t size = axis.first.size();
     for (std::size_t i = 0; i < size; ++i) {
         const std::uint8_t* pixel = source + axis.first[i] * 4;
-        const std::int32_t* weight = axis.weight.data() + i * static_cast<std::size_t>(axis.taps);
+        const std::int32_t* weight = axis.weight.data() + i * axis.taps;
         std::int32_t sum[4] = {kRoundingHalf, kRoundingHalf, kRoundingHalf, kRoundingHalf};
         for (int k = 0; k < axis.count[i]; ++k) {
             for (int c = 0; c < 4; ++c) sum[c] += pixel[4 * k + c] * weight[k];
         }
-        for (int c = 0; c < kImageChannels; ++c)
-            target[i * 3 + static_cast<std::size_t>(c)] = to_byte(sum[c]);
+        for (int c = 0; c < kImageChannels; ++c) target[i * 3 + c] = to_byte(sum[c]);
     }
 }
 
@@ -120,11 +117,11 @@ void widen_row(const std::uint8_t* source, int width, std::uint8_t* target) {
 std::vector<std::uint8_t> horizontal_pass(const ImageView& source, const Axis& axis, int first,
                                           int rows) {
     const std::size_t row_bytes = axis.first.size() * kImageChannels;
-    std::vector<std::uint8_t> out(row_bytes * static_cast<std::size_t>(rows));
-    std::vector<std::uint8_t> wide(static_cast<std::size_t>(source.width) * 4);
+    std::vector<std::uint8_t> out(row_bytes * rows);
+    std::vector<std::uint8_t> wide(std::size_t{4} * source.width);
     for (int y = 0; y < rows; ++y) {
         widen_row(source.row(first + y), source.width, wide.data());
-        resize_row(wide.data(), axis, out.data() + static_cast<std::size_t>(y) * row_bytes);
+        resize_row(wide.data(), axis, out.data() + y * row_bytes);
     }
     return out;
 }
@@ -142,8 +139,7 @@ void check(const ImageView& source, const ResizeRequest& request, std::size_t ta
                window.top + window.height <= request.height,
            "resize window ({}, {}, {} x {}) of {} x {}", window.left, window.top, window.width,
            window.height, request.width, request.height);
-    ensure(target_bytes == static_cast<std::size_t>(window.width) *
-                               static_cast<std::size_t>(window.height) * kImageChannels,
+    ensure(target_bytes == std::size_t{kImageChannels} * window.width * window.height,
            "resize target of {} bytes", target_bytes);
 }
 
@@ -170,16 +166,14 @@ void resize_bilinear(const ImageView& source, const ResizeRequest& request,
     const int rows = down.first.back() + down.count.back() - first;
     const std::vector<std::uint8_t> narrowed = horizontal_pass(source, across, first, rows);
 
-    const std::size_t row_bytes = static_cast<std::size_t>(window.width) * kImageChannels;
+    const std::size_t row_bytes = std::size_t{kImageChannels} * window.width;
     std::vector<std::int32_t> sums(row_bytes);
     for (std::size_t y = 0; y < down.first.size(); ++y) {
         std::fill(sums.begin(), sums.end(), kRoundingHalf);
         for (int k = 0; k < down.count[y]; ++k) {
-            const auto row = static_cast<std::size_t>(down.first[y] - first + k);
-            const std::size_t tap =
-                y * static_cast<std::size_t>(down.taps) + static_cast<std::size_t>(k);
-            add_weighted_row(narrowed.data() + row * row_bytes, down.weight[tap], sums.data(),
-                             row_bytes);
+            const int row = down.first[y] - first + k;
+            add_weighted_row(narrowed.data() + row * row_bytes, down.weight[y * down.taps + k],
+                             sums.data(), row_bytes);
         }
         round_row(sums.data(), target.data() + y * row_bytes, row_bytes);
     }

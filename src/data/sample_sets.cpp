@@ -89,8 +89,7 @@ AnnotatedPictures read_validation(const config::DataConfig& data, const ClassCho
 void require_every_class(const AnnotatedPictures& set) {
     std::vector<bool> seen(set.classes.size());
     for (const AnnotatedPicture& picture : set.pictures) {
-        for (const Box& box : picture.boxes)
-            seen[static_cast<std::size_t>(box.category) - 1] = true;
+        for (const Box& box : picture.boxes) seen[box.category - 1] = true;
     }
     for (std::size_t i = 0; i < seen.size(); ++i) {
         require(seen[i], ExitCode::data, "{}: no object of class '{}' (data.class_names)",

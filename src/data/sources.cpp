@@ -26,7 +26,7 @@ constexpr std::byte kPaddingPixel{0};
 /// How often each entry's sample came before it.
 std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
                                              std::int64_t samples) {
-    std::vector<std::uint16_t> seen(static_cast<std::size_t>(samples), 0);
+    std::vector<std::uint16_t> seen(samples, 0);
     std::vector<std::uint16_t> repetitions;
     repetitions.reserve(order.size());
     for (const std::uint32_t sample : order) {
@@ -62,18 +62,17 @@ BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillR
                   }) {}
 
 BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {
-    const auto place = static_cast<std::size_t>(index);
     const std::size_t numbers = format.box_numbers();
-    return {{batch.images.raw().subspan(place * format.pixel_bytes(), format.pixel_bytes()),
-             std::span(boxes).subspan(place * numbers, numbers)},
-            labels[place],
-            keys[place],
-            views[place]};
+    return {{batch.images.raw().subspan(index * format.pixel_bytes(), format.pixel_bytes()),
+             std::span(boxes).subspan(index * numbers, numbers)},
+            labels[index],
+            keys[index],
+            views[index]};
 }
 
 std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& format,
                                                            const Sizes& sizes) {
-    std::vector<Slot> slots(static_cast<std::size_t>(sizes.prefetch_batches + 1));
+    std::vector<Slot> slots(sizes.prefetch_batches + 1);
     const auto rows = static_cast<std::size_t>(sizes.rows);
     for (Slot& slot : slots) {
         const std::size_t bytes = rows * format.pixel_bytes();

@@ -48,8 +48,7 @@ public:
 
     void look_at(std::int64_t sample) {
         try {
-            const auto place = static_cast<std::size_t>(sample);
-            const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(place)));
+            const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
             if (!decoded.damage.empty()) throw DecodeError(decoded.damage);
             PixelSums sums;
             sums.add(decoded.image);
@@ -70,8 +69,7 @@ public:
             ++report.samples_per_class[sample.label];
         }
         for (const auto& [sample, reason] : bad_) {
-            report.bad.push_back(
-                {index_.path_of(static_cast<std::size_t>(sample)).string(), reason});
+            report.bad.push_back({index_.path_of(sample).string(), reason});
         }
         if (sums_.pixels == 0) return report;
         report.smallest_side = smallest_;
@@ -112,9 +110,8 @@ std::string fault_of(const AnnotatedPicture& picture, const std::filesystem::pat
 AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     std::vector<std::string> faults(set.pictures.size());
     parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
-        const auto place = static_cast<std::size_t>(i);
-        const AnnotatedPicture& picture = set.pictures[place];
-        faults[place] = fault_of(picture, set.root / picture.path);
+        const AnnotatedPicture& picture = set.pictures[i];
+        faults[i] = fault_of(picture, set.root / picture.path);
     });
     AnnotationReport report;
     report.boxes_per_class.resize(set.classes.size());
@@ -122,7 +119,7 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
         const AnnotatedPicture& picture = set.pictures[i];
         report.pictures_without_box += picture.boxes.empty();
         for (const Box& box : picture.boxes) {
-            ++report.boxes_per_class[static_cast<std::size_t>(box.category) - 1];
+            ++report.boxes_per_class[box.category - 1];
         }
         if (!faults[i].empty()) {
             report.bad.push_back({(set.root / picture.path).string(), faults[i]});

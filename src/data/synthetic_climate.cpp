@@ -33,7 +33,7 @@ std::int64_t samples_of(const config::DataConfig& data, Split split) {
 
 /// Both sets share the budget by their numbers of samples.
 std::size_t cache_bytes(const config::DataConfig& data, Split split) {
-    const std::size_t budget = static_cast<std::size_t>(data.decoded_cache_mib) << 20;
+    const std::size_t budget = std::size_t{1} * data.decoded_cache_mib << 20;
     const auto all = samples_of(data, Split::training) + samples_of(data, Split::validation);
     const double share = static_cast<double>(samples_of(data, split)) / static_cast<double>(all);
     return static_cast<std::size_t>(share * static_cast<double>(budget));

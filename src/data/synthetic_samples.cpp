@@ -24,14 +24,13 @@ public:
           classes_(config.workload.classes),
           format_{config.workload.image_size, config.workload.image_size, config.workload.channels},
           flip_probability_(config.data.flip_probability) {
-        const auto cells = static_cast<std::size_t>(kCells * kCells * format_.channels);
-        patterns_.resize(cells * static_cast<std::size_t>(classes_));
+        const std::size_t cells = kCells * kCells * format_.channels;
+        patterns_.resize(cells * classes_);
         for (int label = 0; label < classes_; ++label) {
             CounterStream random(seed_, RandomPurpose::synthetic_data, kPatterns,
                                  static_cast<std::uint32_t>(label));
             for (std::size_t i = 0; i < cells; ++i) {
-                patterns_[static_cast<std::size_t>(label) * cells + i] =
-                    static_cast<std::uint8_t>(64 + random.below(128));
+                patterns_[label * cells + i] = static_cast<std::uint8_t>(64 + random.below(128));
             }
         }
     }

@@ -26,8 +26,8 @@ public:
         for (int attempt = 0; attempt < 1000; ++attempt) {
             path_ = target.parent_path() /
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
-            file_ = Descriptor(
-                ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+            file_ =
+                Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
             if (file_.open()) return;
             if (errno != EEXIST) fail_write(target_, "open", errno);
         }
@@ -133,7 +133,7 @@ bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcep
             ::write(file.number(), bytes.data(), std::min(bytes.size(), kLargestTransfer));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return false;
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
+        bytes = bytes.subspan(written);
     }
     return true;
 }
@@ -151,7 +151,7 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::s
     require(size_bytes <= limit_bytes, ExitCode::data,
             "'{}' has {} bytes, more than the {} that are read", path.string(), size_bytes,
             limit_bytes);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(size_bytes));
+    std::vector<std::byte> bytes(size_bytes);
     bytes.resize(read_some(file, path, bytes));
     std::byte more{};
     require(read_some(file, path, {&more, 1}) == 0, ExitCode::data, "'{}' grew while it was read",

@@ -106,8 +106,7 @@ NpyArray parse_npy(Bytes bytes, std::string_view name) {
             "'{}' ends within its npy header", name);
     const Header header = parse_header(text.substr(kPrefixBytes, header_bytes), name);
     const Bytes elements = bytes.subspan(kPrefixBytes + header_bytes);
-    const std::size_t expected =
-        static_cast<std::size_t>(header.shape.elements()) * tensor::size_of(header.dtype);
+    const std::size_t expected = header.shape.elements() * tensor::size_of(header.dtype);
     require(elements.size() == expected, ExitCode::data,
             "'{}' has {} bytes of elements where its shape {} needs {}", name, elements.size(),
             tensor::to_string(header.shape), expected);

@@ -51,9 +51,7 @@ struct Image {
     Image(int image_width, int image_height, std::uint8_t value = 0)
         : width(image_width),
           height(image_height),
-          pixels(static_cast<std::size_t>(image_width) * static_cast<std::size_t>(image_height) *
-                     kImageChannels,
-                 value) {}
+          pixels(std::size_t{kImageChannels} * image_width * image_height, value) {}
 
     ImageView view() const {
         return {pixels.data(), width, height, static_cast<std::ptrdiff_t>(width) * kImageChannels};

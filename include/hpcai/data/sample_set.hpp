@@ -29,10 +29,8 @@ struct SampleFormat {
     tensor::DType dtype = tensor::DType::u8;  // u8: pixels; f32, f16, bf16: normalized values
     std::int64_t max_boxes = 0;               // of a sample; 0: samples have a label and no boxes
 
-    std::size_t pixel_bytes() const {
-        return static_cast<std::size_t>(height * width * channels) * tensor::size_of(dtype);
-    }
-    std::size_t box_numbers() const { return static_cast<std::size_t>(max_boxes) * kBoxNumbers; }
+    std::size_t pixel_bytes() const { return height * width * channels * tensor::size_of(dtype); }
+    std::size_t box_numbers() const { return max_boxes * kBoxNumbers; }
     bool operator==(const SampleFormat&) const = default;
 };
 

@@ -30,8 +30,7 @@ std::size_t first_impossible(const BoxTable& table, BoxOrder order) {
         return e.top > e.bottom || e.left > e.right || e.bottom > table.height ||
                e.right > table.width;
     };
-    return static_cast<std::size_t>(std::find_if(table.rows.begin(), table.rows.end(), impossible) -
-                                    table.rows.begin());
+    return std::ranges::find_if(table.rows, impossible) - table.rows.begin();
 }
 
 std::string where(const BoxTable& table, std::size_t row) {

@@ -16,11 +16,11 @@ constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,
                                      ClimateChannel::meridional_wind_bottom};
 
 std::size_t row_elements(const FieldSize& size) {
-    return static_cast<std::size_t>(size.width) * kClimateChannels;
+    return std::size_t{kClimateChannels} * size.width;
 }
 
 void require_size(std::span<const float> fields, const FieldSize& size) {
-    ensure(fields.size() == static_cast<std::size_t>(size.height) * row_elements(size),
+    ensure(fields.size() == size.height * row_elements(size),
            "{} values of climate fields of {} x {} pixels", fields.size(), size.height, size.width);
 }
 
@@ -31,8 +31,7 @@ void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
     require_size(fields, size);
     ensure(columns >= 0 && columns < size.width, "a roll by {} of {} columns", columns, size.width);
     for (int row = 0; row < size.height; ++row) {
-        const auto pixels =
-            fields.subspan(static_cast<std::size_t>(row) * row_elements(size), row_elements(size));
+        const auto pixels = fields.subspan(row * row_elements(size), row_elements(size));
         std::rotate(pixels.begin(), pixels.end() - std::ptrdiff_t{columns} * kClimateChannels,
                     pixels.end());
     }

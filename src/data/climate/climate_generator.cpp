@@ -57,7 +57,7 @@ int place_window(double low, double high, int size, int whole, CounterStream& ra
 /// One of the labels; those of a rare category rather than others. Null without any.
 const Label* choose_focus(const std::vector<Label>& labels, CounterStream& random) {
     const auto weight = [](const Label& label) {
-        return kFocusWeights[static_cast<std::size_t>(label.category) - 1];
+        return kFocusWeights[static_cast<int>(label.category) - 1];
     };
     double total = 0;
     for (const Label& label : labels) total += weight(label);
@@ -119,8 +119,7 @@ ClimateGenerator::ClimateGenerator(const ClimateSettings& settings) : settings_(
 ClimateGenerator::~ClimateGenerator() = default;
 
 std::size_t ClimateGenerator::elements() const {
-    return static_cast<std::size_t>(settings_.height) * static_cast<std::size_t>(settings_.width) *
-           kClimateChannels;
+    return std::size_t{kClimateChannels} * settings_.height * settings_.width;
 }
 
 ClimateGenerator::Draw ClimateGenerator::draw(Split split, std::uint32_t number) const {

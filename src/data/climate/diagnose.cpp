@@ -104,7 +104,7 @@ void store(const Values& values, const FieldTarget& target, std::size_t pixel, s
 void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarget& target) {
     const Patch& patch = snapshot.patch;
     const auto columns = static_cast<std::size_t>(patch.columns - 2);
-    const std::size_t pixels = columns * static_cast<std::size_t>(patch.rows - 2);
+    const std::size_t pixels = columns * (patch.rows - 2);
     std::size_t pixel = 0;
     for (int r = 1; r + 1 < patch.rows; ++r) {
         const RowFactors row = factors_at(patch.latitude(r));

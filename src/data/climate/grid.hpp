@@ -51,9 +51,7 @@ struct Patch {
     int rows = 0;
     int columns = 0;
 
-    std::size_t pixels() const {
-        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-    }
+    std::size_t pixels() const { return std::size_t{1} * rows * columns; }
     /// Row of the grid that row `r` of the patch stands for.
     int grid_row(int r) const { return std::clamp(row + r, 0, kClimateRows - 1); }
     int grid_column(int c) const {
@@ -61,10 +59,7 @@ struct Patch {
     }
     double latitude(int r) const { return latitude_of(grid_row(r)); }
     /// Of pixel (r, c) in an array of all pixels.
-    std::size_t at(int r, int c) const {
-        return static_cast<std::size_t>(r) * static_cast<std::size_t>(columns) +
-               static_cast<std::size_t>(c);
-    }
+    std::size_t at(int r, int c) const { return std::size_t{1} * r * columns + c; }
 };
 
 using Field = std::vector<float>;  // (rows, columns) of a patch

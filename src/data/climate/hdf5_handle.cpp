@@ -36,7 +36,7 @@ void read_extents(Hdf5Dataset& dataset, int rank) {
     const int found = space.valid() ? H5Sget_simple_extent_ndims(space.id()) : -1;
     require(found == rank, ExitCode::data, "{}: expected {} dimensions, found {}", dataset.place,
             rank, std::max(found, 0));
-    dataset.extents.resize(static_cast<std::size_t>(rank));
+    dataset.extents.resize(rank);
     require(H5Sget_simple_extent_dims(space.id(), dataset.extents.data(), nullptr) == rank,
             ExitCode::data, "{}: the dimensions cannot be read", dataset.place);
 }

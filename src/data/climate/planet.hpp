@@ -14,7 +14,7 @@ struct Surface {
     std::vector<std::uint8_t> land;  // 1 or 0, likewise
 
     static std::size_t at(int row, int column) {
-        return static_cast<std::size_t>(row) * kClimateColumns + static_cast<std::size_t>(column);
+        return std::size_t{kClimateColumns} * row + column;
     }
 };
 

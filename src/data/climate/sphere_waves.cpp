@@ -57,7 +57,7 @@ NodePlace place_of(int pixel, int spacing) {
 
 /// The patch's columns of every row of nodes: (nodes.rows, patch.columns).
 Field across(const Field& values, const Patch& nodes, const Patch& patch, int spacing) {
-    Field result(static_cast<std::size_t>(nodes.rows) * static_cast<std::size_t>(patch.columns));
+    Field result(std::size_t{1} * nodes.rows * patch.columns);
     for (int c = 0; c < patch.columns; ++c) {
         const NodePlace place = place_of(patch.column + c, spacing);
         for (int r = 0; r < nodes.rows; ++r) {
