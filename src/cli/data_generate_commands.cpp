@@ -41,7 +41,7 @@ void add_count(Command command, const std::string& name, int& target, IntegerRan
 }
 
 void add_set_options(Command command, data::GenerateOptions& set) {
-    add_count(command, "--classes", set.classes, {1, data::kMaximumPhotographClasses}, "classes");
+    add_count(command, "--classes", set.classes, {1, data::kMaxPhotographClasses}, "classes");
     add_count(command, "--training-per-class", set.training_per_class, {1, 1'000'000},
               "pictures of a class in train/");
     add_count(command, "--validation-per-class", set.validation_per_class, {1, 1'000'000},
@@ -113,7 +113,7 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
 }
 
 void add_size(Command command, const std::string& name, int& target, int largest) {
-    command.add_integer(name, target, {data::kSmallestClimateSide, largest},
+    command.add_integer(name, target, {data::kMinClimateSide, largest},
                         fmt::format("pixels of the grid; less than {}: a window cut from it ({})",
                                     largest, target));
 }

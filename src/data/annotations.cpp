@@ -88,11 +88,11 @@ std::string size_fault(ImageSize annotated, ImageSize found) {
 
 ImageSize checked_size(double width, double height, const std::string& where) {
     const auto is_side = [](double side) {
-        return side >= 1 && side <= kMaximumImageSide && side == std::floor(side);
+        return side >= 1 && side <= kMaxImageSide && side == std::floor(side);
     };
     require(is_side(width) && is_side(height), ExitCode::data,
             "{}: a picture of {} x {} pixels, expected whole sides from 1 to {}", where, width,
-            height, kMaximumImageSide);
+            height, kMaxImageSide);
     return {static_cast<int>(width), static_cast<int>(height)};
 }
 

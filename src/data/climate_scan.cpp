@@ -12,7 +12,7 @@ namespace hpcai::data::climate {
 
 namespace {
 
-constexpr std::int64_t kLargestBlockBytes = std::int64_t{4} << 30;
+constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Moments moments_of(std::span<const float> values) {
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action) {
     const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
-    const std::int64_t fit = kLargestBlockBytes / (elements * std::int64_t{sizeof(float)});
+    const std::int64_t fit = kMaxBlockBytes / (elements * std::int64_t{sizeof(float)});
     const std::int64_t block =
         std::clamp<std::int64_t>(file.chunk_samples(), 1, std::max<std::int64_t>(fit, 1));
     std::vector<float> fields(std::min(block, file.samples()) * elements);

@@ -25,7 +25,8 @@ struct Moments {
     void join(const Moments& other);
 };
 
-/// Of one channel of one sample, at least one value; NaN in it makes mean and squares NaN.
+/// Returns the moments of one channel of one sample, which has at least one value. A NaN in it
+/// makes mean and squares NaN.
 Moments moments_of(std::span<const float> values);
 
 /// One sample as it is read.

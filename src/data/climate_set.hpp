@@ -14,7 +14,7 @@
 
 namespace hpcai::data {
 
-/// kClimateMean and kClimateDeviation.
+/// Returns kClimateMean and kClimateDeviation.
 ChannelStatistics usual_statistics();
 
 tensor::DType dtype_of(config::FieldPrecision precision);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using storage::JsonPlace;
 
-constexpr std::size_t kMaximumCocoBytes = std::size_t{4} << 30;
+constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
 /// A member of an object in the file, checked.
@@ -116,7 +116,7 @@ RawObject object_of(const Row& row, std::string name) {
 AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
                             const ClassChoice& choice) {
     const std::string name = file_path.string();
-    const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaximumCocoBytes);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaxCocoBytes);
     const json document = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
     const CocoFile file(document, name);
     const std::map<std::int64_t, std::string> categories = read_categories(file);

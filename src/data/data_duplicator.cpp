@@ -41,10 +41,10 @@ struct StagedSet {
     std::int64_t left_files = 0;
 };
 
-/// Of sizes that sparse files may only pretend to have.
+/// Returns a + b, or a limit that no disk reaches, because sparse files may pretend to any size.
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-    return std::min(a, kMost) + std::min(b, kMost) > kMost ? kMost : a + b;
+    constexpr std::uint64_t kMaxSum = std::uint64_t{1} << 62;
+    return std::min(a, kMaxSum) + std::min(b, kMaxSum) > kMaxSum ? kMaxSum : a + b;
 }
 
 std::uint64_t bytes_of(const std::vector<Pack>& packs) {
@@ -75,7 +75,7 @@ std::int64_t unlisted_files(const StagedSet& set) {
     return set.source.has_manifest ? count : 0;
 }
 
-/// Whether `path` is `folder` or lies in it.
+/// Returns whether `path` is `folder` or lies in it.
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
@@ -145,7 +145,7 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
 
 /// Read once on each node.
 void DataDuplicator::State::read_manifest(Source& source) {
-    constexpr std::size_t kLargestManifest = std::size_t{1} << 30;
+    constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
     const std::filesystem::path path = source.root / storage::kManifestName;
     std::vector<std::byte> bytes;
     comm::collective_try(everyone, [&] {
@@ -263,7 +263,7 @@ void DataDuplicator::State::copy() {
     comm::collective_try(everyone, [&] { worker_pool->finish(); });
 }
 
-/// From here on the stage belongs to whoever reads it.
+/// Locks the stage for reading; the ranks that read it own it from here on.
 void DataDuplicator::State::share() {
     const auto lock = [](staging::StageFolder& folder) {
         require(folder.lock_shared(), ExitCode::usage,
@@ -335,7 +335,7 @@ void DataDuplicator::State::add(Split split, const StagingRequest& request, bool
         const std::vector<std::uint8_t> needed =
             staging::needed_samples(config, split, request.files, place, layout);
         const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
-        set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaximumPictureBytes);
+        set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
         set.left_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
     });
     sets[index_of(split)] = std::move(set);

@@ -10,7 +10,7 @@
 /// Numbers of weather: normalized in fp32, stored as f32, f16 or bf16.
 namespace hpcai::data {
 
-/// In fp32, in place; pixels of 16 numbers.
+/// Normalizes pixels of 16 numbers in fp32, in place.
 void normalize(std::span<float> fields, const ChannelStatistics& statistics);
 
 /// Writes `planes` (16, H, W) in physical units as a set has them: normalized, (H, W, 16), rounded
@@ -22,7 +22,7 @@ void write_normalized(std::span<const float> planes, const ChannelStatistics& st
 void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to);
 void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to);
 
-/// Of numbers of f32, f16 or bf16.
+/// Returns whether all numbers, f32, f16 or bf16, are finite.
 bool all_finite(std::span<const std::byte> numbers, tensor::DType dtype);
 
 }  // namespace hpcai::data

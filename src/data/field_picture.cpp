@@ -53,7 +53,7 @@ constexpr std::array<Glyph, 6> kGlyphs{{{'A', {2, 5, 7, 5, 5}},
                                         {'T', {7, 2, 2, 2, 2}}}};
 constexpr int kGlyphWidth = 3, kGlyphHeight = 5;
 constexpr int kEnlargedHeight = 768;  // pixels, at most
-constexpr int kLargestScale = 4;
+constexpr int kMaxScale = 4;
 constexpr int kLineWidth = 2;  // pixels
 constexpr int kTextScale = 3;
 
@@ -179,7 +179,7 @@ ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) 
 }
 
 Image draw_field(const ShownField& field) {
-    const int scale = std::clamp(kEnlargedHeight / field.height, 1, kLargestScale);
+    const int scale = std::clamp(kEnlargedHeight / field.height, 1, kMaxScale);
     Image image(field.width * scale, field.height * scale);
     const Range range = range_of(field.values);
     for (int y = 0; y < image.height; ++y) {

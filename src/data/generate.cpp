@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDescriptionName = "photographs.json";
-constexpr std::size_t kLargestDescription = 1 << 16;  // bytes
-constexpr int kMaximumPerClass = 1'000'000;
+constexpr std::size_t kMaxDescription = 1 << 16;  // bytes
+constexpr int kMaxPerClass = 1'000'000;
 
 struct Part {
     Split split;
@@ -46,10 +46,9 @@ void require_range(const char* name, int value, int low, int high) {
 
 void check(const GenerateOptions& options) {
     require(!options.directory.empty(), ExitCode::usage, "data generate: no directory is given");
-    require_range("classes", options.classes, 1, kMaximumPhotographClasses);
-    require_range("training pictures per class", options.training_per_class, 1, kMaximumPerClass);
-    require_range("validation pictures per class", options.validation_per_class, 1,
-                  kMaximumPerClass);
+    require_range("classes", options.classes, 1, kMaxPhotographClasses);
+    require_range("training pictures per class", options.training_per_class, 1, kMaxPerClass);
+    require_range("validation pictures per class", options.validation_per_class, 1, kMaxPerClass);
     require_range("size", options.size, 16, 4096);
     require_range("quality", options.quality, 1, 100);
 }
@@ -69,7 +68,7 @@ std::string describe(const GenerateOptions& options) {
 bool holds_the_same(const GenerateOptions& options) {
     try {
         const auto description =
-            storage::read_file_bytes(options.directory / kDescriptionName, kLargestDescription);
+            storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescription);
         if (storage::text_of(description) != describe(options)) return false;
         for (const Part& part : parts_of(options)) {
             const SampleIndex index = scan_image_folder(options.directory / part.folder);

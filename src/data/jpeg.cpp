@@ -16,9 +16,9 @@ namespace hpcai::data {
 
 namespace {
 
-constexpr int kMaximumScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
+constexpr int kMaxScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
 
-/// libjpeg's error manager with our own state behind it: the default one ends the process.
+/// libjpeg's error manager followed by our own state. The default manager ends the process.
 struct ErrorState {
     jpeg_error_mgr manager;  // first, so that libjpeg's pointer is also ours
     std::jmp_buf jump;
@@ -47,9 +47,9 @@ static void print_nothing(j_common_ptr) {}
 
 static void limit_scans(j_common_ptr info) {
     const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
-    if (decompress->input_scan_number <= kMaximumScans) return;
+    if (decompress->input_scan_number <= kMaxScans) return;
     ErrorState& state = state_of(info);
-    std::snprintf(state.message.data(), state.message.size(), "more than %d scans", kMaximumScans);
+    std::snprintf(state.message.data(), state.message.size(), "more than %d scans", kMaxScans);
     std::longjmp(state.jump, 1);
 }
 
@@ -131,10 +131,9 @@ void refuse_other_formats(std::span<const std::uint8_t> bytes) {
 void check_limits(const jpeg_decompress_struct& info) {
     const std::int64_t width = info.image_width;
     const std::int64_t height = info.image_height;
-    if (width > kMaximumImageSide || height > kMaximumImageSide ||
-        width * height > kMaximumImagePixels) {
+    if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
         throw DecodeError(fmt::format("{} x {} pixels, more than {} a side or {} in all", width,
-                                      height, kMaximumImageSide, kMaximumImagePixels));
+                                      height, kMaxImageSide, kMaxImagePixels));
     }
     const int components = info.num_components;
     if (components != 1 && components != 3 && components != 4) {

@@ -252,7 +252,7 @@ std::string photograph_class_name(int label) {
 }
 
 Image make_photograph(const PhotographSet& set, Split split, int label, std::uint32_t number) {
-    ensure(label >= 0 && label < set.classes && set.classes <= kMaximumPhotographClasses,
+    ensure(label >= 0 && label < set.classes && set.classes <= kMaxPhotographClasses,
            "photograph of class {} of {}", label, set.classes);
     CounterStream random(set.seed, RandomPurpose::photographs, static_cast<std::uint32_t>(split),
                          static_cast<std::uint32_t>(label), number);

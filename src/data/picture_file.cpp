@@ -21,7 +21,7 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     struct stat facts {};
     if (!file.open() || ::fstat(file.number(), &facts) != 0) fail_to_read();
     if (!S_ISREG(facts.st_mode)) throw DecodeError("not a regular file");
-    if (facts.st_size > kMaximumPictureBytes) {
+    if (facts.st_size > kMaxPictureBytes) {
         throw DecodeError(fmt::format("{} bytes, more than any picture", facts.st_size));
     }
     std::vector<std::uint8_t> bytes(facts.st_size);

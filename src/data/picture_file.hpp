@@ -15,7 +15,7 @@
 namespace hpcai::data {
 
 /// Larger files are no pictures of legal dimensions.
-inline constexpr std::int64_t kMaximumPictureBytes = std::int64_t{512} << 20;
+inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
 /// The bytes of a picture file. Throws DecodeError when it cannot be read, is no regular file (any
 /// more), or is larger than any picture of legal dimensions should be.

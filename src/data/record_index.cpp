@@ -21,8 +21,8 @@ using nlohmann::json;
 
 constexpr const char* kRecordsSchema = "hpcai500-records-1";
 constexpr std::array kDTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
-constexpr std::size_t kLargestIndexBytes = std::size_t{1} << 30;  // bytes
-constexpr int kLargestRecordSide = 16'384;                        // pixels
+constexpr std::size_t kMaxIndexBytes = std::size_t{1} << 30;  // bytes
+constexpr int kMaxRecordSide = 16'384;                        // pixels
 constexpr std::size_t kMaxChannels = 1024;
 constexpr std::int32_t kMaxCategories = 1'000'000;
 constexpr std::size_t kMaxGenerator = 256;
@@ -46,8 +46,8 @@ public:
         check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
         RecordIndex index;
         index.dtype = dtype(member(document, "dtype"));
-        index.height = static_cast<int>(integer(document, "height", 1, kLargestRecordSide));
-        index.width = static_cast<int>(integer(document, "width", 1, kLargestRecordSide));
+        index.height = static_cast<int>(integer(document, "height", 1, kMaxRecordSide));
+        index.width = static_cast<int>(integer(document, "width", 1, kMaxRecordSide));
         for (const json& name : array(document, "channels")) {
             check(name.is_string(), "channels");
             index.channels.push_back(name.get<std::string>());
@@ -191,7 +191,7 @@ void write_record_index(const RecordIndex& index, const std::filesystem::path& f
 RecordIndex read_record_index(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / kRecordIndexName;
     storage::matches_manifest(path);
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestIndexBytes);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kMaxIndexBytes);
     const json document = storage::parse_strict_json(storage::text_of(bytes), path.string());
     return IndexReader(path).read(document);
 }

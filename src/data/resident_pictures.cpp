@@ -88,7 +88,7 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     return "";
 }
 
-/// Those that no earlier batch brought.
+/// Uploads the pictures that no earlier batch brought.
 void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
     for (const device::PictureView& view : views) {
         Image image;
@@ -103,8 +103,8 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
     }
 }
 
-/// Where a row has no view, those that have one come along, to be written again: with an upload for
-/// each part between them the host would wait for the step before.
+/// Uploads all pixels where any row has no view; rows with a view are written again later. With an
+/// upload for each part the host would wait for the step before.
 void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
     const bool all_have_views =
         std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });

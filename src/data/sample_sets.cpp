@@ -165,7 +165,7 @@ void require_data_paths(const config::DataConfig& data, comm::Communicator& grou
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
     comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
-        // By the names of their keys, as a run that is resumed elsewhere lacks them.
+        // The message names the key, because a run that is resumed elsewhere may lack the path.
         for (const auto& [key, path] : {std::pair{"path", data.path},
                                         {"validation_path", data.validation_path},
                                         {"image_path", data.image_path},

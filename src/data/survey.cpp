@@ -89,7 +89,7 @@ private:
     const SampleIndex& index_;
     std::mutex mutex_;
     PixelSums sums_;
-    int smallest_ = kMaximumImageSide;
+    int smallest_ = kMaxImageSide;
     int largest_ = 0;
     std::map<std::int64_t, std::string> bad_;
 };

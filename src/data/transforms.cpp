@@ -10,8 +10,8 @@ namespace hpcai::data {
 
 namespace {
 
-constexpr double kMinimumRatio = 3.0 / 4.0;  // width / height
-constexpr double kMaximumRatio = 4.0 / 3.0;
+constexpr double kMinRatio = 3.0 / 4.0;  // width / height
+constexpr double kMaxRatio = 4.0 / 3.0;
 constexpr int kAttempts = 10;
 
 /// Python's round(): halves go to the even neighbour, like the default rounding mode.
@@ -22,8 +22,8 @@ int round_half_even(double value) {
 std::optional<PixelBox> attempt_crop(ImageSize size, double area_minimum, CounterStream& random) {
     const double area = static_cast<double>(size.width) * size.height;
     const double wanted = area * (area_minimum + (1.0 - area_minimum) * random.uniform());
-    const double log_low = std::log(kMinimumRatio);
-    const double log_high = std::log(kMaximumRatio);
+    const double log_low = std::log(kMinRatio);
+    const double log_high = std::log(kMaxRatio);
     const double ratio = std::exp(log_low + (log_high - log_low) * random.uniform());
     const int width = round_half_even(std::sqrt(wanted * ratio));
     const int height = round_half_even(std::sqrt(wanted / ratio));
@@ -41,8 +41,8 @@ PixelBox central_crop(ImageSize size) {
     int width = size.width;
     int height = size.height;
     const double ratio = static_cast<double>(width) / height;
-    if (ratio < kMinimumRatio) height = round_half_even(width / kMinimumRatio);
-    if (ratio > kMaximumRatio) width = round_half_even(height * kMaximumRatio);
+    if (ratio < kMinRatio) height = round_half_even(width / kMinRatio);
+    if (ratio > kMaxRatio) width = round_half_even(height * kMaxRatio);
     return {(size.width - width) / 2, (size.height - height) / 2, width, height};
 }
 

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaximumVocBytes = std::size_t{16} << 20;
-constexpr std::size_t kMaximumListBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxVocBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxListBytes = std::size_t{1} << 30;
 
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kBlank = " \t\r\n";
@@ -33,7 +33,7 @@ std::string_view trimmed(std::string_view text) {
 class AnnotationFile {
 public:
     explicit AnnotationFile(const fs::path& path)
-        : name_(path.string()), bytes_(storage::read_file_bytes(path, kMaximumVocBytes)) {
+        : name_(path.string()), bytes_(storage::read_file_bytes(path, kMaxVocBytes)) {
         const pugi::xml_parse_result result =
             document_.load_buffer(bytes_.data(), bytes_.size(), pugi::parse_default);
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",
@@ -98,7 +98,7 @@ RawPicture picture_of(const fs::path& root, const std::string& id) {
 }
 
 std::vector<std::string> names_in(const fs::path& list) {
-    const std::vector<std::byte> bytes = storage::read_file_bytes(list, kMaximumListBytes);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(list, kMaxListBytes);
     std::string_view rest = storage::text_of(bytes);
     std::vector<std::string> names;
     std::set<std::string_view> seen;

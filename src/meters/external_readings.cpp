@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kWatts = "time,watts";
 constexpr std::string_view kJoules = "time,joules";
-constexpr double kLargest = 1e15;  // a terawatt for a quarter of an hour
+constexpr double kMaxValue = 1e15;  // a terawatt for a quarter of an hour
 
 /// Lines end with "\n" or, as loggers of Windows have it, "\r\n"; the last one may not end.
 std::string_view take_line(std::string_view& text) {
@@ -29,7 +29,7 @@ std::optional<double> number(std::string_view cell) {
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     const bool is_whole = error == std::errc() && end == cell.data() + cell.size();
-    if (!is_whole || !(value >= 0 && value <= kLargest)) return std::nullopt;
+    if (!is_whole || !(value >= 0 && value <= kMaxValue)) return std::nullopt;
     return value;
 }
 
@@ -53,7 +53,7 @@ ExternalReading parse_line(std::string_view line, const ExternalReadings& before
             place, quoted(time_cell));
     const auto value = number(value_cell);
     require(value.has_value(), ExitCode::data, "{}: {}: expected a number from 0 to {}, found {}",
-            place, before.is_counter ? "joules" : "watts", kLargest, quoted(value_cell));
+            place, before.is_counter ? "joules" : "watts", kMaxValue, quoted(value_cell));
     if (!before.readings.empty()) {
         const ExternalReading& last = before.readings.back();
         require(*time > last.utc_seconds, ExitCode::data,

@@ -18,8 +18,8 @@ struct ReasonRow {
     const char* name;
 };
 
-/// Those of nvml.h's nvmlClocksEventReason... that slow a GPU down against what it was set to; not
-/// idle, application clocks, sync boost and display clocks.
+/// The reasons nvmlClocksEventReason... of nvml.h that slow a GPU down against its settings. Idle,
+/// application clocks, sync boost and display clocks are not among them.
 constexpr std::array kClockEventReasons{
     ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
     ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},

@@ -80,7 +80,7 @@ bool stands_alone(const fs::path& interface) {
            });
 }
 
-/// Those that carry each byte once.
+/// Returns the interfaces that together carry each byte once.
 std::vector<std::string> counted_interfaces(const fs::path& interfaces, bool ports_are_counted) {
     std::vector<std::string> devices, others;
     for (const std::string& name : names_in(interfaces)) {

@@ -10,7 +10,7 @@
 
 namespace hpcai::meters {
 
-/// Of NVIDIA's nvml.h (versions 12 and 13), which need not be there.
+/// A handle of NVIDIA's nvml.h (versions 12 and 13), which need not be installed.
 using NvmlDevice = void*;
 
 enum class EccErrors { corrected = 0, uncorrected = 1 };  // its nvmlMemoryErrorType_t
@@ -32,7 +32,7 @@ public:
 
     /// Bits of kClockEventReasons and others: why the clocks are lower just now.
     std::uint64_t clock_event_reasons(NvmlDevice device) const;
-    /// Of all memories of the GPU since the driver was loaded.
+    /// Counts errors of all memories of the GPU since the driver was loaded.
     std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;
 
 private:
@@ -44,7 +44,7 @@ private:
     template <typename Function>
     void look_for(Function& function, std::initializer_list<const char*> names) const;
     void check(const char* call, int status) const;
-    /// For a function that was looked for.
+    /// Calls a function that look_for() has found.
     template <typename Function, typename... Arguments>
     void call(const char* name, Function function, Arguments... arguments) const;
 

@@ -18,7 +18,7 @@
 namespace hpcai::meters {
 namespace {
 
-/// As the kernel writes it: "02:fc:00:00:00:01".
+/// Returns the address as the kernel writes it: "02:fc:00:00:00:01".
 std::string text_of(const sockaddr_ll& address) {
     std::string text;
     for (std::size_t index = 0; index < std::min<std::size_t>(address.sll_halen, 6); ++index) {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kZones = "intel-rapl:";
 
-/// A zone's microjoules, which begin again at 0 behind the range.
+/// A zone's microjoules, which begin again at 0 after the end of the range.
 class WrappedEnergy {
 public:
     explicit WrappedEnergy(fs::path zone)

@@ -74,7 +74,7 @@ std::optional<double> parse_utc(std::string_view text) {
     if (const auto number = parse_number(text)) return number;
     struct Part {
         std::size_t digits;
-        char behind;
+        char separator;
     };
     constexpr Part kParts[] = {{4, '-'}, {2, '-'}, {2, 'T'}, {2, ':'}, {2, ':'}, {2, '\0'}};
     int parts[std::size(kParts)] = {};
@@ -82,7 +82,8 @@ std::optional<double> parse_utc(std::string_view text) {
         const auto value = take_digits(text, kParts[index].digits);
         if (!value) return std::nullopt;
         parts[index] = *value;
-        if (kParts[index].behind != '\0' && !take_letter(text, kParts[index].behind)) return {};
+        const char separator = kParts[index].separator;
+        if (separator != '\0' && !take_letter(text, separator)) return {};
     }
     const auto fraction = take_fraction(text);
     if (!fraction || text != "Z") return std::nullopt;

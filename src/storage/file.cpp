@@ -11,7 +11,7 @@
 namespace hpcai::storage {
 namespace {
 
-constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;  // Linux stops just under 2 GiB
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux stops just under 2 GiB
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,
@@ -110,7 +110,7 @@ std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte>
     std::size_t filled = 0;
     while (filled < buffer.size()) {
         const ssize_t count = ::read(file.number(), buffer.data() + filled,
-                                     std::min(buffer.size() - filled, kLargestTransfer));
+                                     std::min(buffer.size() - filled, kMaxTransfer));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return std::nullopt;
         if (count == 0) break;
@@ -130,7 +130,7 @@ std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
         const ssize_t written =
-            ::write(file.number(), bytes.data(), std::min(bytes.size(), kLargestTransfer));
+            ::write(file.number(), bytes.data(), std::min(bytes.size(), kMaxTransfer));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return false;
         bytes = bytes.subspan(written);

@@ -50,10 +50,10 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
 }
 
-constexpr std::size_t kLargestManifest = 64 << 20;  // bytes
-constexpr std::size_t kDigits = 64;                 // of a SHA-256
+constexpr std::size_t kMaxManifest = 64 << 20;  // bytes
+constexpr std::size_t kDigits = 64;             // of a SHA-256
 
-/// As sha256sum escaped it.
+/// Undoes what sha256sum does to escape a name.
 std::string plain_name(std::string_view escaped) {
     std::string name;
     for (std::size_t i = 0; i < escaped.size(); ++i) {
@@ -92,7 +92,7 @@ bool matches_manifest(const std::filesystem::path& file) {
     const std::filesystem::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
     if (!std::filesystem::exists(manifest, error)) return false;
-    const std::vector<std::byte> bytes = read_file_bytes(manifest, kLargestManifest);
+    const std::vector<std::byte> bytes = read_file_bytes(manifest, kMaxManifest);
     const auto digests = parse_manifest(text_of(bytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;

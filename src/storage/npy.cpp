@@ -56,7 +56,7 @@ Header parse_header(std::string_view text, std::string_view name) {
     constexpr const char* kDescr = "'descr' *: *'<([fi])4'";
     constexpr const char* kOrder = "'fortran_order' *: *False";
     constexpr const char* kShape = R"('shape' *: *\( *(\d{1,15}) *,(?: *(\d{1,15}) *,?)? *\))";
-    constexpr std::size_t kLongest = 512;  // a match takes stack for each character
+    constexpr std::size_t kMaxLength = 512;  // a match takes stack for each character
     if (text.ends_with('\n')) text.remove_suffix(1);
     text = text.substr(0, text.find_last_not_of(' ') + 1);
     const auto find = [text](const char* pattern) {
@@ -67,7 +67,7 @@ Header parse_header(std::string_view text, std::string_view name) {
     const std::string item = fmt::format("(?:{}|{}|{})", kDescr, kOrder, kShape);
     const std::regex dictionary(fmt::format(R"( *\{{ *{0} *, *{0} *, *{0} *,? *\}})", item));
     const bool is_dictionary =
-        text.size() <= kLongest && std::regex_match(text.begin(), text.end(), dictionary);
+        text.size() <= kMaxLength && std::regex_match(text.begin(), text.end(), dictionary);
     const std::cmatch descr = is_dictionary ? find(kDescr) : std::cmatch();
     const std::cmatch shape = is_dictionary ? find(kShape) : std::cmatch();
     require(!descr.empty() && !shape.empty() && !find(kOrder).empty(), ExitCode::data,

@@ -142,7 +142,7 @@ TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
     EXPECT_EQ(ClimateFile(path()).box_order(), BoxOrder::corners);
     const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     const hid_t boxes = H5Dopen2(file, "boxes", H5P_DEFAULT);
-    std::vector<std::int32_t> rows(kMaximumClimateBoxes * 5, -1);
+    std::vector<std::int32_t> rows(kMaxClimateBoxes * 5, -1);
     std::copy_n(std::array{1, 3, 5, 7, 0}.begin(), 5, rows.begin());
     std::copy_n(std::array{4, 6, 1, 3, 0}.begin(), 5, rows.begin() + 5);  // only as ranges
     H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());

@@ -19,7 +19,7 @@ using StoredBox = std::array<std::int32_t, 5>;
 /// What to write; the defaults are a sound file of two samples of 6 x 8 pixels.
 struct RawClimateFile {
     std::vector<hsize_t> image_extents{2, kClimateChannels, 6, 8};
-    std::vector<hsize_t> box_extents{2, kMaximumClimateBoxes, 5};
+    std::vector<hsize_t> box_extents{2, kMaxClimateBoxes, 5};
     std::vector<hsize_t> chunk;  // of the images; empty: contiguous
     hid_t image_type = H5T_IEEE_F32LE;
     hid_t box_type = H5T_STD_I32LE;

@@ -25,7 +25,7 @@ config::Config small_config() {
     config.workload.image_width = kWidth;
     config.workload.channels = kClimateChannels;
     config.data.kind = config::DataKind::climate_synthetic;
-    config.data.max_boxes = kMaximumClimateBoxes;
+    config.data.max_boxes = kMaxClimateBoxes;
     config.data.synthetic_samples = 6;
     config.data.synthetic_validation_samples = 3;
     return config;
@@ -60,7 +60,7 @@ Weather trained(const SampleSet& set, std::uint32_t sample, std::uint32_t draw) 
 }
 
 std::vector<float> rows_of(const std::vector<Box>& boxes) {
-    std::vector<float> rows(kMaximumClimateBoxes * kBoxNumbers);
+    std::vector<float> rows(kMaxClimateBoxes * kBoxNumbers);
     write_boxes(boxes, rows);
     return rows;
 }
@@ -72,7 +72,7 @@ TEST(SyntheticClimate, IsTheGeneratorsWeatherNormalized) {
     EXPECT_EQ(sets.training->classes(), 4);
     EXPECT_EQ(sets.training->class_name(2), "tropical cyclone");
     EXPECT_EQ(sets.training->format(),
-              (SampleFormat{kHeight, kWidth, 16, tensor::DType::f32, kMaximumClimateBoxes}));
+              (SampleFormat{kHeight, kWidth, 16, tensor::DType::f32, kMaxClimateBoxes}));
     ClimateSettings settings;
     settings.height = kHeight;
     settings.width = kWidth;

@@ -41,7 +41,7 @@ TEST(Photograph, IsAFunctionOfItsNumberAlone) {
 TEST(Photograph, ClassNamesSortLikeTheirNumbersAndLooksDiffer) {
     std::set<std::string> looks;
     std::string last;
-    for (int label = 0; label < kMaximumPhotographClasses; ++label) {
+    for (int label = 0; label < kMaxPhotographClasses; ++label) {
         const std::string name = photograph_class_name(label);
         EXPECT_LT(last, name);
         last = name;

@@ -31,7 +31,7 @@ class BadSamples {
 public:
     void record(std::uint32_t sample, const std::string& name, const std::string& reason);
     BadSampleReport report() const;
-    /// Of those recorded, ascending.
+    /// Returns the numbers of all bad samples, ascending.
     std::vector<std::uint32_t> numbers() const;
     /// Counts samples that were recorded by another object, whose names are not known.
     void remember(std::span<const std::uint32_t> samples);

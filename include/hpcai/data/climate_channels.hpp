@@ -13,7 +13,7 @@ inline constexpr int kClimateChannels = 16;
 inline constexpr int kClimateRows = 768;      // latitudes, row 0 at the south pole
 inline constexpr int kClimateColumns = 1152;  // longitudes, column 0 at 0 degrees east
 inline constexpr int kClimateCategories = 4;
-inline constexpr int kMaximumClimateBoxes = 15;  // of one image
+inline constexpr int kMaxClimateBoxes = 15;  // of one image
 
 enum class ClimateChannel : std::uint8_t {
     precipitation,             // m/s
@@ -45,7 +45,7 @@ enum class ClimateCategory : std::int32_t {
     atmospheric_river = 4,
 };
 
-/// By category - 1.
+/// Names of categories, by category - 1.
 inline constexpr std::array<const char*, kClimateCategories> kClimateCategoryNames{
     "tropical depression", "tropical cyclone", "extratropical cyclone", "atmospheric river"};
 

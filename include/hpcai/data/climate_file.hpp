@@ -28,15 +28,15 @@ enum class BoxOrder : std::uint8_t {
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
-    /// Somebody compared the file with the manifest beside it: that is not done again.
+    /// The file was already compared with the manifest beside it, which is not done again.
     bool is_vouched_for = false;
 };
 
 /// What channel 13 holds, which the description calls Z100 and the programs Z1000.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
-/// Of all 16 channels, with Z100 in the place of Z1000 where that is what channel 13 holds; Z1000,
-/// what it is trained as, where that is unknown.
+/// Returns the names of all 16 channels. Channel 13 is Z100 where `level` says so, else Z1000, what
+/// it is trained as.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
 /// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
@@ -115,7 +115,7 @@ public:
     ClimateFileWriter(const ClimateFileWriter&) = delete;
     ClimateFileWriter& operator=(const ClimateFileWriter&) = delete;
 
-    /// `fields` (16, H, W); at most kMaximumClimateBoxes boxes, edges rounded to whole pixels.
+    /// `fields` (16, H, W); at most kMaxClimateBoxes boxes, edges rounded to whole pixels.
     void write(std::int64_t sample, std::span<const float> fields, std::span<const Box> boxes);
     void finish();
 

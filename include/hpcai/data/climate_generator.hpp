@@ -12,7 +12,7 @@
 
 namespace hpcai::data {
 
-inline constexpr int kSmallestClimateSide = 64;  // pixels, of a window
+inline constexpr int kMinClimateSide = 64;  // pixels, of a window
 
 /// How the elements of one sample's fields lie in memory.
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
@@ -59,7 +59,7 @@ public:
     std::size_t elements() const;
 
     /// Writes sample `number` of `split`: the fields, (16, height, width) or (height, width, 16) in
-    /// fp32 and physical units, and at most kMaximumClimateBoxes boxes in pixels of the window, at
+    /// fp32 and physical units, and at most kMaxClimateBoxes boxes in pixels of the window, at
     /// least 8 pixels a side. Boxes have whole edges. Safe to call from many threads.
     void sample(Split split, std::uint32_t number, FieldLayout layout, std::span<float> fields,
                 std::vector<Box>& boxes) const;

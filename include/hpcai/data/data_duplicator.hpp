@@ -62,15 +62,15 @@ public:
     /// changes while it is copied or is not as its manifest says.
     void run();
 
-    /// After run(). Null for what data.staging leaves where it is.
+    /// Returns the copies after run(); null for what data.staging leaves where it is.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
-    /// After run(): where the files are. Empty for what data.staging leaves where it is.
+    /// Returns where the files are after run(); empty for what data.staging leaves where it is.
     std::filesystem::path folder(Split split) const;
-    /// After run(). What all nodes have copied.
+    /// Returns what all nodes have copied, after run().
     const StagingRecord& record() const;
-    /// For the log: what was copied without being compared.
+    /// Returns what was copied without being compared, for the log.
     std::vector<std::string> notes() const;
-    /// In adding and run(), of the slowest rank.
+    /// Returns the seconds that the slowest rank spent in adding and run().
     double seconds() const;
     /// To be kept as long as pictures(), or the files in folder(), are used.
     std::shared_ptr<LocalStage> stage() const;

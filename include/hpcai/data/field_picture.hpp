@@ -21,7 +21,7 @@ struct ShownField {
 
 /// `channel` from 0 to 15. Throw Error(data) where the sample is damaged.
 ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel);
-/// Likewise; the values are normalized ones.
+/// Does likewise with normalized values.
 ShownField field_of(const RecordSet& records, std::int64_t sample, int channel);
 
 /// The field in false colours, north at the top, dark for low and bright for high values (by the

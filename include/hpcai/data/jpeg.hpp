@@ -13,8 +13,8 @@
 
 namespace hpcai::data {
 
-inline constexpr int kMaximumImageSide = 16384;  // pixels
-inline constexpr std::int64_t kMaximumImagePixels = 100'000'000;
+inline constexpr int kMaxImageSide = 16384;  // pixels
+inline constexpr std::int64_t kMaxImagePixels = 100'000'000;
 
 /// A file that is not a usable JPEG; what() is the reason, without the file's name.
 class DecodeError : public Error {
@@ -47,7 +47,7 @@ struct DecodedImage {
 };
 
 /// Size from the header. Throws DecodeError for anything but a JPEG, and for one larger than
-/// kMaximumImageSide or kMaximumImagePixels; no pixel memory is taken before that check.
+/// kMaxImageSide or kMaxImagePixels; no pixel memory is taken before that check.
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling: without region and

@@ -11,7 +11,7 @@ class LocalStage {
 public:
     struct State;
     explicit LocalStage(std::unique_ptr<State> state);
-    /// As leave(false).
+    /// Does what leave(false) does.
     ~LocalStage();
     LocalStage(const LocalStage&) = delete;
     LocalStage& operator=(const LocalStage&) = delete;

@@ -9,11 +9,11 @@
 
 namespace hpcai::data {
 
-inline constexpr int kMaximumPhotographClasses = 1024;
+inline constexpr int kMaxPhotographClasses = 1024;
 
 /// A family of made-up photographs. Any one of them is a function of this and its number alone.
 struct PhotographSet {
-    int classes = 10;  // at most kMaximumPhotographClasses
+    int classes = 10;  // at most kMaxPhotographClasses
     int size = 96;     // longer side, pixels
     std::uint64_t seed = 1;
 };

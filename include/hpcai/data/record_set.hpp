@@ -40,7 +40,8 @@ public:
     /// Bytes of height * width * channels elements.
     std::size_t record_bytes() const { return index_.record_bytes(); }
     const std::vector<std::string>& channel_names() const { return index_.channels; }
-    /// Of the channels in physical units: a record holds (x - mean) / standard_deviation.
+    /// Statistics of the channels in physical units: a record holds (x - mean) /
+    /// standard_deviation.
     const ChannelStatistics& statistics() const { return index_.statistics; }
     /// "climo_1984.h5/17": the file that the sample came from, and its number there.
     std::string name(std::int64_t sample) const;

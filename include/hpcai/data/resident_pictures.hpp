@@ -27,7 +27,7 @@ public:
         std::size_t bytes = 0;
     };
 
-    /// Of the device's memory.
+    /// Shares of the device's memory.
     struct Room {
         std::size_t bytes = 0;        // for pictures
         std::int64_t rows = 0;        // of a batch, whose views need room, too

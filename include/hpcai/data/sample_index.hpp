@@ -47,7 +47,7 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// The index at `path`: an index file when it is a regular file, else a folder to be scanned.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Likewise, read by rank 0 alone and broadcast. Collective; every rank throws what rank 0 did.
+/// Reads likewise at rank 0 alone and broadcasts. Collective; every rank throws what rank 0 did.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).

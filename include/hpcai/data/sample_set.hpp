@@ -51,7 +51,7 @@ public:
     virtual ~SampleSet() = default;
 
     virtual std::int64_t samples() const = 0;
-    /// Without the background, which boxes know as category 0.
+    /// The number of classes without the background, which is category 0 of boxes.
     virtual int classes() const = 0;
     /// What boxes of a category, from 1 on, are called.
     virtual std::string class_name(std::int32_t category) const {
@@ -65,7 +65,7 @@ public:
     virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
     /// The file's path below the set's root, or a made-up name.
     virtual std::string name(std::uint32_t sample) const = 0;
-    /// For messages: where the sample is to be found.
+    /// Returns where the sample is to be found, for messages.
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample as varied by `random`. Returns the reason when the sample is bad, and an

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// What a node can say of the energy it takes and of the bytes it sends.
+/// Counters of the energy that a node takes and of the bytes that it sends.
 namespace hpcai::meters {
 
 /// A number of this node that only grows.

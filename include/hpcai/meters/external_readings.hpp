@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// What a meter beside the machine has written down.
+/// What a meter outside the machine has recorded.
 namespace hpcai::meters {
 
 struct ExternalReading {
@@ -21,9 +21,9 @@ struct ExternalReadings {
     std::vector<ExternalReading> readings;
 };
 
-/// Of a CSV file whose header is "time,watts" or "time,joules"; times are as parse_utc reads them.
-/// Throws Error(data) naming file and line for another header, a cell that is no such number, a
-/// time that is not behind the one before, a counter that goes back, or fewer than two readings.
+/// Reads a CSV file whose header is "time,watts" or "time,joules"; times are as parse_utc reads
+/// them. Throws Error(data) naming file and line for another header, a cell that is no such number,
+/// a time that is not after the one before, a counter that goes back, or fewer than two readings.
 ExternalReadings parse_readings(std::string_view text, std::string_view file);
 
 struct Phase {

@@ -10,7 +10,7 @@ namespace hpcai::meters {
 struct Repeated {
     std::function<void()> begin = [] {};  // once, before the others
     std::function<void()> again;
-    std::function<void()> end = [] {};  // once, behind the others
+    std::function<void()> end = [] {};  // once, after the others
     double seconds_between = 1;
 };
 
@@ -24,8 +24,8 @@ public:
     /// Waits for a few seconds.
     ~Repeater();
 
-    /// Behind it no call is made and none is under way; `begin` and `end` have been made. Where
-    /// that is not so within `seconds` it returns false, and leaves the thread to itself.
+    /// Stops the calls: afterwards none is made or under way, and `begin` and `end` have been made.
+    /// Where that takes longer than `seconds` it returns false and detaches the thread.
     bool stop_within(double seconds);
 
 private:

@@ -11,8 +11,8 @@
 
 namespace hpcai::meters {
 
-/// Reads counters from its construction on, behind the first
-/// reading in a thread of its own, as a driver may never answer.
+/// Reads counters from its construction on. Readings after the first come from a thread of its own,
+/// because a driver may never answer.
 class Sampler {
 public:
     /// The first reading is done when this returns; others follow every `seconds_between`.

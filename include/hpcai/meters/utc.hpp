@@ -25,8 +25,8 @@ private:
 /// 9999.
 std::string utc_text(double utc_seconds);
 
-/// Of such a text, with any digits of a second or none, or of a number of seconds since 1970.
-/// Nothing for any other text.
+/// Reads such a text, with any digits of a second or none, or a number of seconds since 1970.
+/// Returns nothing for any other text.
 std::optional<double> parse_utc(std::string_view text);
 
 }  // namespace hpcai::meters

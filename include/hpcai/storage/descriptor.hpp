@@ -45,15 +45,15 @@ Descriptor open_for_reading(const std::filesystem::path& path);
 /// end of the file only; nothing, with errno set, when they cannot be read.
 std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer) noexcept;
 
-/// Likewise, but throws Error(data) naming the path.
+/// Does likewise, but throws Error(data) naming the path.
 std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
                       std::span<std::byte> buffer);
 
 /// Writes all of `bytes`. False, with errno set, when they cannot be written.
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept;
 
-/// Waits until a file or folder is on the disk. False, with errno set, when that fails. Some network
-/// file systems cannot sync a folder and say EINVAL, which is no failure.
+/// Waits until a file or folder is on the disk. False, with errno set, when that fails. Some
+/// network file systems cannot sync a folder and say EINVAL, which is no failure.
 bool try_sync(const std::filesystem::path& path) noexcept;
 
 }  // namespace hpcai::storage

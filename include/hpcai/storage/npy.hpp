@@ -48,7 +48,7 @@ void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> 
 /// not exactly the format above, bytes too few or too many included.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
-/// Likewise from a file.
+/// Reads likewise from a file.
 NpyArray read_npy(const std::filesystem::path& path,
                   std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
 

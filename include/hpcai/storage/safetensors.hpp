@@ -65,7 +65,8 @@ public:
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
 
     const Metadata& metadata() const noexcept { return metadata_; }
-    /// In the order of their elements in the file; views are valid as long as this object.
+    /// Returns tensors in the order of their elements in the file; views live as long as this
+    /// object.
     const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
     /// Null when there is no tensor of that name.
     const StoredTensor* find(std::string_view name) const;

@@ -34,8 +34,8 @@ std::size_t first_impossible(const BoxTable& table, BoxOrder order) {
 }
 
 std::string where(const BoxTable& table, std::size_t row) {
-    return fmt::format("{}: sample {}, row {}", table.place, row / kMaximumClimateBoxes,
-                       row % kMaximumClimateBoxes);
+    return fmt::format("{}: sample {}, row {}", table.place, row / kMaxClimateBoxes,
+                       row % kMaxClimateBoxes);
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
 
 DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order) {
     DecodedBoxes result;
-    result.of_sample.resize(table.rows.size() / kMaximumClimateBoxes);
+    result.of_sample.resize(table.rows.size() / kMaxClimateBoxes);
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const BoxRow& row = table.rows[i];
         if (row == kPadding) continue;
@@ -84,7 +84,7 @@ DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order) {
                       static_cast<float>(std::min(e.right, table.width)),
                       static_cast<float>(std::min(e.bottom, table.height)), row[4] + 1};
         if (box.x1 < box.x2 && box.y1 < box.y2) {
-            result.of_sample[i / kMaximumClimateBoxes].push_back(box);
+            result.of_sample[i / kMaxClimateBoxes].push_back(box);
         } else {
             ++result.dropped;
         }

@@ -15,7 +15,7 @@ namespace hpcai::data::climate {
 /// One row as stored: four edges and a class, or -1 five times.
 using BoxRow = std::array<std::int32_t, 5>;
 
-/// All rows of a file, kMaximumClimateBoxes a sample.
+/// All rows of a file, kMaxClimateBoxes a sample.
 struct BoxTable {
     std::vector<BoxRow> rows;
     int height = 0;  // of the pictures

@@ -23,8 +23,8 @@ using climate::Hdf5Handle;
 
 constexpr unsigned kTrialSeconds = 120;
 constexpr hsize_t kMaxSamples = 200'000;
-constexpr hsize_t kLargestSide = 16'384;  // pixels
-constexpr hsize_t kLargestSampleBytes = hsize_t{4} << 30;
+constexpr hsize_t kMaxSide = 16'384;  // pixels
+constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
@@ -53,20 +53,20 @@ std::string text_of(const std::vector<hsize_t>& extents) {
 void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
     const auto& e = images.extents;
     require(e[0] >= 1 && e[0] <= kMaxSamples && e[1] == kClimateChannels && e[2] >= 1 &&
-                e[2] <= kLargestSide && e[3] >= 1 && e[3] <= kLargestSide,
+                e[2] <= kMaxSide && e[3] >= 1 && e[3] <= kMaxSide,
             ExitCode::data,
             "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
             "found {}",
-            images.place, kClimateChannels, kMaxSamples, kLargestSide, text_of(e));
-    require(e[1] * e[2] * e[3] * sizeof(float) <= kLargestSampleBytes, ExitCode::data,
+            images.place, kClimateChannels, kMaxSamples, kMaxSide, text_of(e));
+    require(e[1] * e[2] * e[3] * sizeof(float) <= kMaxSampleBytes, ExitCode::data,
             "{}: {} is more than 4 GiB a sample", images.place, text_of(e));
-    const std::vector<hsize_t> expected{e[0], kMaximumClimateBoxes, climate::kBoxColumns};
+    const std::vector<hsize_t> expected{e[0], kMaxClimateBoxes, climate::kBoxColumns};
     require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.place,
             text_of(expected), text_of(boxes.extents));
 }
 
 std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
-    std::vector<climate::BoxRow> rows(boxes.extents[0] * kMaximumClimateBoxes);
+    std::vector<climate::BoxRow> rows(boxes.extents[0] * kMaxClimateBoxes);
     const herr_t status =
         H5Dread(boxes.handle.id(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
     require(status >= 0, ExitCode::data, "{}: cannot be read: damaged", boxes.place);
@@ -109,7 +109,7 @@ void walk_chunks(const Hdf5Dataset& images) {
     H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
 }
 
-/// Of channel 13 of the first sample.
+/// Reads the middle row of channel 13 of the first sample.
 std::vector<float> middle_row(const Hdf5Dataset& images) {
     const auto& e = images.extents;
     std::vector<float> row(e[3]);
@@ -117,7 +117,7 @@ std::vector<float> middle_row(const Hdf5Dataset& images) {
     return row;
 }
 
-/// By a middle_row().
+/// Returns the level that the values of middle_row() belong to.
 GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;

@@ -71,10 +71,10 @@ bool write_entry(const Hdf5Handle& dataset, std::vector<hsize_t> extents, hsize_
            H5Dwrite(dataset.id(), type, memory_space.id(), file_space.id(), H5P_DEFAULT, data) >= 0;
 }
 
-using BoxRows = std::array<climate::BoxRow, kMaximumClimateBoxes>;
+using BoxRows = std::array<climate::BoxRow, kMaxClimateBoxes>;
 
 BoxRows rows_of(std::span<const Box> boxes) {
-    ensure(boxes.size() <= kMaximumClimateBoxes, "{} boxes of a climate sample", boxes.size());
+    ensure(boxes.size() <= kMaxClimateBoxes, "{} boxes of a climate sample", boxes.size());
     BoxRows rows;
     rows.fill({-1, -1, -1, -1, -1});
     const auto whole = [](float edge) { return static_cast<std::int32_t>(std::lround(edge)); };
@@ -108,7 +108,7 @@ ClimateFileWriter::ClimateFileWriter(const std::filesystem::path& path,
     const auto height = static_cast<hsize_t>(shape.height);
     const auto width = static_cast<hsize_t>(shape.width);
     s.image_extents = {samples, kClimateChannels, height, width};
-    s.box_extents = {samples, kMaximumClimateBoxes, climate::kBoxColumns};
+    s.box_extents = {samples, kMaxClimateBoxes, climate::kBoxColumns};
     s.file = Hdf5Handle(
         H5Fcreate(s.pending.path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
     require(s.file.valid(), ExitCode::usage,

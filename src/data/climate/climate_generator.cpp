@@ -19,7 +19,7 @@ using climate::Label;
 // Streams of a sample; the background's follow.
 constexpr std::uint32_t kEventStream = 0;
 constexpr std::uint32_t kWindowStream = 1;
-constexpr float kSmallestBoxSide = 8;  // pixels, of a box
+constexpr float kMinBoxSide = 8;  // pixels, of a box
 
 /// How often windows are laid around an event of a category, beside the other categories of the
 /// same snapshot: rare ones more often.
@@ -31,8 +31,8 @@ void require_setting(const char* name, double value, double low, double high) {
 }
 
 void check(const ClimateSettings& settings) {
-    require_setting("height", settings.height, kSmallestClimateSide, kClimateRows);
-    require_setting("width", settings.width, kSmallestClimateSide, kClimateColumns);
+    require_setting("height", settings.height, kMinClimateSide, kClimateRows);
+    require_setting("width", settings.width, kMinClimateSide, kClimateColumns);
     require_setting("amplitude", settings.amplitude, 0, 10);
     require_setting("event_rate", settings.event_rate, 0, 10);
     require_setting("distractor_rate", settings.distractor_rate, 0, 10);
@@ -93,7 +93,7 @@ std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vecto
                       static_cast<float>(std::ceil(seen.right - left)),
                       static_cast<float>(std::ceil(seen.bottom - top)),
                       static_cast<std::int32_t>(label.category)};
-        if (box.x2 - box.x1 >= kSmallestBoxSide && box.y2 - box.y1 >= kSmallestBoxSide) {
+        if (box.x2 - box.x1 >= kMinBoxSide && box.y2 - box.y1 >= kMinBoxSide) {
             boxes.push_back(box);
         }
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kGravity = 9.80665;     // m/s^2
 constexpr double kGasConstant = 287.05;  // of dry air, J/(kg K)
-constexpr double kLargestWater = 55;     // kg/m^2, above it the column saturates softly
+constexpr double kMaxWater = 55;         // kg/m^2, above it the column saturates softly
 
 /// What depends on the row only.
 struct RowFactors {
@@ -56,8 +56,8 @@ void diagnose_winds(const Snapshot& s, std::size_t k, const RowFactors& row, boo
 }
 
 double saturated(double water) {
-    if (water <= kLargestWater) return std::max(0.1, water);
-    return kLargestWater + 25 * (1 - std::exp(-(water - kLargestWater) / 25));
+    if (water <= kMaxWater) return std::max(0.1, water);
+    return kMaxWater + 25 * (1 - std::exp(-(water - kMaxWater) / 25));
 }
 
 void diagnose_heat(const Snapshot& s, std::size_t k, double height, bool land, Values& out) {

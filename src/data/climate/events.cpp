@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kVisibleShare = 0.35;    // of a plume's water on its axis, at its box's edge
 constexpr double kRiverDistance = 3.5e5;  // m, kept free along a plume
-constexpr double kSmallestExtent = 8;     // pixels
+constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
@@ -113,9 +113,9 @@ private:
 
     void add_label(ClimateCategory category, const Extent& extent, std::vector<Extent> parts = {}) {
         const bool dropped = one_of_two(settings_.label_dropout);
-        const bool fits = extent.right - extent.left >= kSmallestExtent &&
-                          extent.bottom - extent.top >= kSmallestExtent;
-        if (!fits || weather_.labels.size() >= kMaximumClimateBoxes) return;
+        const bool fits =
+            extent.right - extent.left >= kMinExtent && extent.bottom - extent.top >= kMinExtent;
+        if (!fits || weather_.labels.size() >= kMaxClimateBoxes) return;
         weather_.labels.push_back({category, extent, std::move(parts), dropped});
     }
 

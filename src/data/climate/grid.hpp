@@ -58,7 +58,7 @@ struct Patch {
         return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;
     }
     double latitude(int r) const { return latitude_of(grid_row(r)); }
-    /// Of pixel (r, c) in an array of all pixels.
+    /// Returns the place of pixel (r, c) in an array of all pixels.
     std::size_t at(int r, int c) const { return std::size_t{1} * r * columns + c; }
 };
 

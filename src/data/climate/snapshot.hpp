@@ -10,7 +10,7 @@
 
 namespace hpcai::data::climate {
 
-/// Which sample's random numbers.
+/// Names the random numbers of one sample.
 struct SampleKey {
     std::uint64_t seed = 0;
     Split split{};

@@ -115,7 +115,8 @@ std::string copy_file(const Copying& copying, std::uint32_t number, Output& outp
     return digest;
 }
 
-/// Likewise, at `offset` of the pack. Empty where the file stays where it is.
+/// Copies the file to `offset` of the pack as copy_file does. Returns "" where the file stays where
+/// it is.
 std::string copy_or_leave(const Copying& copying, std::uint32_t number, std::uint64_t offset,
                           Output& output) {
     try {

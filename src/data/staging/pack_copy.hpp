@@ -12,10 +12,10 @@
 
 namespace hpcai::data::staging {
 
-/// Somebody else has failed, so that going on is of no use.
+/// Thrown when other work has failed, so that going on is of no use.
 struct Stopped : std::exception {};
 
-/// Of what `path` leads to, found without opening it.
+/// Returns the facts of the file that `path` leads to, without opening it.
 FileFacts facts_of(const std::filesystem::path& path);
 FileFacts facts_of(const storage::Descriptor& file);
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargestPackIndexBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxPackIndexBytes = std::size_t{256} << 20;
 
 /// Throws json::exception for members that are missing or of another type.
 std::optional<PackIndex> from_json(const json& document) {
@@ -54,7 +54,7 @@ void write_index(const std::filesystem::path& pack, const PackIndex& index) {
 std::optional<PackIndex> read_index(const std::filesystem::path& pack) {
     try {
         const std::vector<std::byte> bytes =
-            storage::read_file_bytes(index_path(pack), kLargestPackIndexBytes);
+            storage::read_file_bytes(index_path(pack), kMaxPackIndexBytes);
         return from_json(storage::parse_strict_json(storage::text_of(bytes), pack.string()));
     } catch (const Error&) {
         return std::nullopt;

@@ -109,12 +109,12 @@ void remove_file(const Descriptor& folder, const std::string& name) {
     if (is_regular(folder, name)) ::unlinkat(folder.number(), name.c_str(), 0);
 }
 
-/// As storage::PendingPath and write_file_durably name what is on its way.
+/// Returns whether storage::PendingPath or write_file_durably would name a temporary file so.
 bool is_on_its_way(const std::string& name) {
     return name.starts_with('.') && name.ends_with(".tmp");
 }
 
-/// As plan_packs() names packs, or their index.
+/// Returns whether plan_packs() would name a pack so, or the pack's index.
 bool is_named_as_pack(std::string_view name) {
     constexpr std::string_view kPack = "pack-";
     if (!name.starts_with(kPack)) return false;

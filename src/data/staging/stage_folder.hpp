@@ -28,7 +28,7 @@ public:
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
-    /// Of one of the sets of kSetNames.
+    /// Returns the folder of one of the sets of kSetNames.
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
     /// Locks, of the object: the kernel lifts them when its process ends, however it does. False
@@ -50,7 +50,7 @@ public:
     /// Notes that so many ranks of the node run, and forgets what earlier ones left on its way.
     /// Only while locked alone. Throws Error(usage) when it cannot.
     void note_running(int node_ranks);
-    /// Likewise that one of them has completed its part, for which a full disk has room.
+    /// Notes that one of them has completed its part. A full disk has room for that.
     void note_completed(int node_rank);
     bool all_completed() const;
 

@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    /// By place in the pack; none for a file that was left where it lies.
+    /// Returns digests by place in the pack, none for a file that was left where it lies.
     const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
             const auto index = read_index(pack.path);
