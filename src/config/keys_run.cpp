@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "section_keys.hpp"
-
 #include <hpcai/config/workload_table.hpp>
+
+#include "section_keys.hpp"
 
 namespace hpcai::config {
 namespace {
@@ -131,13 +131,11 @@ std::vector<Key> workload_keys() {
     using C = WorkloadConfig;
     constexpr SectionKeys<&Config::workload> key;
     return {
-        key("kind", &C::kind,
-            names_of(kWorkloads),
+        key("kind", &C::kind, names_of(kWorkloads),
             "Task of the benchmark: image_classification or extreme_weather; object_detection "
             "trains the latter's detector on other pictures, climate_segmentation gives the class "
             "of storm of each 8 x 8 pixels of the latter's fields."),
-        key("model", &C::model,
-            names_of(kModels),
+        key("model", &C::model, names_of(kModels),
             "Network: v1 has the stride of a down-sampling block on its first 1x1 convolution, "
             "v1.5 on its 3x3; the detector is Faster R-CNN on v1.5 with a feature pyramid; "
             "segmentation_net is a small fully convolutional one."),

@@ -154,7 +154,7 @@ void DataDuplicator::State::read_manifest(Source& source) {
         const bool exists = std::filesystem::exists(path, error);
         require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
         source.has_manifest = exists;
-        if (exists) bytes = storage::read_file_bytes(path, kLargestManifest);
+        if (exists) bytes = storage::read_file_bytes(path, kMaxManifest);
     });
     node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
     bytes = comm::broadcast(*node, std::move(bytes));

@@ -132,7 +132,8 @@ std::optional<Interval> paired_interval_95(
     std::vector<double> found;
     std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
     for (int draw = 0; draw < draws; ++draw) {
-        CounterStream stream(kDrawSeed, RandomPurpose::confidence, static_cast<std::uint32_t>(draw));
+        CounterStream stream(kDrawSeed, RandomPurpose::confidence,
+                             static_cast<std::uint32_t>(draw));
         std::ranges::fill(times, 0U);
         for (std::int64_t image = 0; image < images; ++image) {
             ++times[stream.below(static_cast<std::uint32_t>(images))];

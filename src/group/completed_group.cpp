@@ -9,8 +9,8 @@
 #include <hpcai/data/subset.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
-#include <hpcai/results/result_layout.hpp>
 #include <hpcai/results/group_files.hpp>
+#include <hpcai/results/result_layout.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "epoch_source.hpp"

@@ -8,9 +8,8 @@
 #include <span>
 #include <utility>
 
-#include <signal.h>
-
 #include <fmt/core.h>
+#include <signal.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
