@@ -126,9 +126,11 @@ class GroupCheck:
 
     def check_speed(self):
         seconds = self.group["training_seconds"]
-        for key, work in (("images_per_second", 1), ("flops", 3 * self.model.flops)) if seconds else ():
-            value = float(self.group["samples_trained"]) * float(work) / seconds
-            self.replace(key, value, self.folder + "steps.csv")
+        if seconds:
+            samples, work = float(self.group["samples_trained"]), float(3 * self.model.flops)
+            source = self.folder + "steps.csv"
+            self.replace("images_per_second", samples / seconds, source)
+            self.replace("flops", samples * work / seconds, source)
 
     def check_quality(self):
         task, file = self.task, self.folder + self.task.files[0]

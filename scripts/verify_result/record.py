@@ -121,15 +121,17 @@ def check_log(run, group, quality):
         event = json.loads(line.removeprefix(":::MLLOG "))
         events.setdefault(event["key"], []).append(event)
 
-    def compare(what, stored, wanted):
+    def compare(what, stored, wanted, shown):
         if stored != wanted:
-            shown = wanted[0] if what != "eval_accuracy" else wanted
             run.findings.find(name, f"is not what result.json gives: {what} must be {shown}")
 
-    compare("seed", [event["value"] for event in events.get("seed", [])], [run.record["workload"]["seed"]])
+    seed = run.record["workload"]["seed"]
+    compare("seed", [event["value"] for event in events.get("seed", [])], [seed], seed)
     qualities = [one["quality"] for one in group["quality_by_epoch"]
                  if one["epoch"] < run.record["workload"]["epochs"]]
     qualities += [quality] if not group["failure"] and quality is not None else []
-    compare("eval_accuracy", [event["value"] for event in events.get("eval_accuracy", [])], qualities)
-    compare("the status of run_stop", [event["metadata"]["status"] for event in events.get("run_stop", [])],
-            ["aborted" if group["failure"] else "success"])
+    accuracies = [event["value"] for event in events.get("eval_accuracy", [])]
+    compare("eval_accuracy", accuracies, qualities, qualities)
+    status = "aborted" if group["failure"] else "success"
+    found = [event["metadata"]["status"] for event in events.get("run_stop", [])]
+    compare("the status of run_stop", found, [status], status)
