@@ -12,7 +12,7 @@
 #include "data/climate/climate_augmentation.hpp"
 #include "data/climate_samples.hpp"
 
-/// Made-up weather as the network gets it.
+/// Synthetic weather as the network gets it.
 namespace hpcai::data {
 namespace {
 

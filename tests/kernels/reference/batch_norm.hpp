@@ -83,7 +83,7 @@ inline ChannelMoments moments_of(const BatchNormShape& shape, const void* x, std
     return moments;
 }
 
-/// The output's gradient behind ReLU.
+/// The output's gradient after ReLU.
 inline double gradient_at(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                           std::int64_t element, std::int64_t index) {
     double gradient = get(shape.dtype, of.dy0, element);
@@ -96,7 +96,7 @@ inline double gradient_at(const BatchNormShape& shape, const BatchNormGradientAr
     return of.relu && !(y > 0) ? 0 : gradient;
 }
 
-/// The coefficients a, b and c of dx = a g + b x + c lie one behind the other, (spans, C) each.
+/// The coefficients a, b and c of dx = a g + b x + c lie one after the other, (spans, C) each.
 inline float& coefficient(const BatchNormShape& shape, const BatchNormGradientArguments& of,
                           int which, std::int64_t index) {
     return static_cast<float*>(of.workspace)[which * shape.spans * shape.channels + index];

@@ -8,7 +8,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// The sums of a part's squares: `other(i)` is what stands beside parameter i.
+/// The sums of a part's squares: `other(i)` is the value next to parameter i.
 template <typename Other>
 void sum_squares(const UpdateArguments& of, const UpdateParts& parts, std::int64_t part,
                  const Other& other) {
