@@ -47,27 +47,16 @@ Markup classes_of(const AveragePrecisionRecord& metric, const Quantity& mean) {
     if (metric.categories.empty()) return {};
     Table rows;
     rows.caption = "What the ensemble finds of each kind of object";
-    rows.columns = {{"category", Align::left},
-                    {"boxes"},
-                    {"detections"},
-                    {"hits"},
-                    {"AP50"},
-                    {"VOC AP50"},
-                    {"AP10"}};
+    rows.columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"};
     rows.unfolded = kUnfoldedRows;
-    for (const CategoryRecord& row : metric.categories) {
-        rows.rows.push_back({text(row.name), text(format_count(row.boxes)),
-                             text(format_count(row.detections)), text(format_count(row.hits)),
-                             text(quality_text(row.ap50)), text(quality_text(row.voc_ap50)),
-                             text(quality_text(row.ap10))});
+    for (const CategoryRecord& one : metric.categories) {
+        rows.rows.push_back(row(one.name, format_count(one.boxes), format_count(one.detections),
+                                format_count(one.hits), quality_text(one.ap50),
+                                quality_text(one.voc_ap50), quality_text(one.ap10)));
     }
-    rows.totals.push_back({text("mean"),
-                           {},
-                           {},
-                           {},
-                           text(quality_text(mean)),
-                           text(quality_text(metric.ensemble_voc_ap50)),
-                           text(quality_text(metric.ensemble_ap10))});
+    rows.totals.push_back(row("mean", "", "", "", quality_text(mean),
+                              quality_text(metric.ensemble_voc_ap50),
+                              quality_text(metric.ensemble_ap10)));
     return section("categories", "Categories", table(rows));
 }
 
@@ -75,14 +64,13 @@ Markup classes_of(const MeanIouRecord& metric, const Quantity& mean) {
     if (metric.segments.empty()) return {};
     Table rows;
     rows.caption = "What the ensemble says of the cells of each class";
-    rows.columns = {{"class", Align::left}, {"cells"}, {"predicted"}, {"hits"}, {"IoU"}};
+    rows.columns = {left("class"), "cells", "predicted", "hits", "IoU"};
     rows.unfolded = kUnfoldedRows;
-    for (const SegmentRecord& row : metric.segments) {
-        rows.rows.push_back({text(row.name), text(format_count(row.cells)),
-                             text(format_count(row.predicted)), text(format_count(row.hits)),
-                             text(quality_text(row.iou))});
+    for (const SegmentRecord& one : metric.segments) {
+        rows.rows.push_back(row(one.name, format_count(one.cells), format_count(one.predicted),
+                                format_count(one.hits), quality_text(one.iou)));
     }
-    rows.totals.push_back({text("mean"), {}, {}, {}, text(quality_text(mean))});
+    rows.totals.push_back(row("mean", "", "", "", quality_text(mean)));
     return section("segments", "Classes", table(rows));
 }
 

@@ -79,8 +79,9 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
         return is_rankable(*one) &&
                *one->record.scores.vflops.value > *other->record.scores.vflops.value;
     });
-    Ranking ranking{
-        submissions.front()->record.workload.kind, submissions.front()->record.quality.metric, {}};
+    Ranking ranking{submissions.front()->record.workload.kind,
+                    metric_name(submissions.front()->record.quality.metric),
+                    {}};
     for (const Submission* submission : submissions) {
         RankingRow row = row_of(*submission);
         if (is_rankable(*submission)) {

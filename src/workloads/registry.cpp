@@ -4,9 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/workloads/tasks.hpp>
 #include <hpcai/workloads/workload.hpp>
-
-#include "tasks.hpp"
 
 namespace hpcai::workloads {
 namespace {

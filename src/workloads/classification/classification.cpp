@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/ensemble.hpp>
+#include <hpcai/workloads/intervals.hpp>
+#include <hpcai/workloads/probability_check.hpp>
+#include <hpcai/workloads/probability_evaluator.hpp>
+#include <hpcai/workloads/tasks.hpp>
 
 #include "judge_classes.hpp"
-#include "workloads/intervals.hpp"
-#include "workloads/probability/probability_check.hpp"
-#include "workloads/probability/probability_evaluator.hpp"
-#include "workloads/tasks.hpp"
 
 namespace hpcai::workloads {
 namespace {

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/workloads/probability_task.hpp>
 
 #include "judge_classes.hpp"
-#include "workloads/probability/probability_task.hpp"
 
 namespace hpcai::workloads {
 

@@ -2,8 +2,7 @@
 #include "judge_classes.hpp"
 
 #include <hpcai/evaluation/top_k.hpp>
-
-#include "workloads/intervals.hpp"
+#include <hpcai/workloads/intervals.hpp>
 
 namespace hpcai::workloads {
 namespace {

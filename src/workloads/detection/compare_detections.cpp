@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/average_precision.hpp>
+#include <hpcai/workloads/intervals.hpp>
 
 #include "judge_detections.hpp"
-#include "workloads/intervals.hpp"
 
 namespace hpcai::workloads {
 namespace {

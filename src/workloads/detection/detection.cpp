@@ -3,10 +3,10 @@
 #include <hpcai/evaluation/coco_json.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/workloads/tasks.hpp>
 
 #include "detection_check.hpp"
 #include "judge_detections.hpp"
-#include "workloads/tasks.hpp"
 
 namespace hpcai::workloads {
 namespace {

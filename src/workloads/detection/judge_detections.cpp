@@ -2,8 +2,7 @@
 #include "judge_detections.hpp"
 
 #include <hpcai/evaluation/average_precision.hpp>
-
-#include "workloads/intervals.hpp"
+#include <hpcai/workloads/intervals.hpp>
 
 namespace hpcai::workloads {
 namespace {

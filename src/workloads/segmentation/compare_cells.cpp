@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/workloads/intervals.hpp>
+#include <hpcai/workloads/probability_task.hpp>
 
 #include "judge_cells.hpp"
-#include "workloads/intervals.hpp"
-#include "workloads/probability/probability_task.hpp"
 
 namespace hpcai::workloads {
 

@@ -2,8 +2,7 @@
 #include "judge_cells.hpp"
 
 #include <hpcai/evaluation/segmentation.hpp>
-
-#include "workloads/intervals.hpp"
+#include <hpcai/workloads/intervals.hpp>
 
 namespace hpcai::workloads {
 namespace {

@@ -4,11 +4,11 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/ops/cell_class.hpp>
 #include <hpcai/storage/file.hpp>
+#include <hpcai/workloads/probability_check.hpp>
+#include <hpcai/workloads/probability_evaluator.hpp>
+#include <hpcai/workloads/tasks.hpp>
 
 #include "judge_cells.hpp"
-#include "workloads/probability/probability_check.hpp"
-#include "workloads/probability/probability_evaluator.hpp"
-#include "workloads/tasks.hpp"
 
 namespace hpcai::workloads {
 namespace {

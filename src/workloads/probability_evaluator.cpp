@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probability_evaluator.hpp"
-
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/npy.hpp>
+#include <hpcai/workloads/probability_evaluator.hpp>
 
 namespace hpcai::workloads {
 

@@ -3,8 +3,7 @@
 
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/workloads/evaluator.hpp>
-
-#include "probability_task.hpp"
+#include <hpcai/workloads/probability_task.hpp>
 
 namespace hpcai::workloads {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probability_check.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +7,7 @@
 
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/workloads/probability_check.hpp>
 
 namespace hpcai::workloads {
 namespace {

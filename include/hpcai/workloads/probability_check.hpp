@@ -6,8 +6,7 @@
 #include <vector>
 
 #include <hpcai/evaluation/ballot.hpp>
-
-#include "probability_task.hpp"
+#include <hpcai/workloads/probability_task.hpp>
 
 namespace hpcai::workloads {
 
