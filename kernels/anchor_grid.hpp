@@ -3,10 +3,9 @@
 
 #include <cstdint>
 
+#include <hpcai/ops/boxes.hpp>
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>
-
-#include "boxes.hpp"
 
 /// ops::Anchors as kernels are given them.
 namespace hpcai::kernels {
@@ -34,7 +33,7 @@ struct AnchorGrid {
         while (index + 1 < levels && number >= level[index + 1].first) ++index;
         return index;
     }
-    HPCAI_HOST_DEVICE Box box(int index, int number) const {
+    HPCAI_HOST_DEVICE ops::Box box(int index, int number) const {
         const Level& at = level[index];
         const int local = number - at.first;
         const int pixel = local / per_cell, place = local % per_cell;
@@ -43,7 +42,7 @@ struct AnchorGrid {
         const float* cell = at.cell[place];
         return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
     }
-    HPCAI_HOST_DEVICE Box box(int number) const { return box(level_of(number), number); }
+    HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
 };
 
 /// Throws Error(internal) for more levels or anchors than fit, 2^24 of all.

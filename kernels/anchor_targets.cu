@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
         if (thread < count) {
             const float* row = plan.boxes(image) + (first + thread) * 5;
             boxes[thread] = {row[0], row[1], row[2], row[3]};
-            is_used[thread] = is_box(row);
+            is_used[thread] = ops::is_box(row);
             highest[thread] = 0;
         }
         __syncthreads();
         for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
-            const Box anchor = plan.shape.grid.box(i);
+            const ops::Box anchor = plan.shape.grid.box(i);
             for (int g = 0; g < count; ++g) {
                 const float4 box = boxes[g];
                 const float iou = ops::iou_of({box.x, box.y, box.z, box.w}, anchor);
@@ -73,12 +73,12 @@ __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_const
     const std::uint32_t* highest = plan.highest + std::int64_t{image} * plan.shape.boxes;
     std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count;
     for (int i = static_cast<int>(first_item()); i < plan.shape.grid.count; i += stride) {
-        const Box anchor = plan.shape.grid.box(i);
+        const ops::Box anchor = plan.shape.grid.box(i);
         float best = 0;
         bool is_highest = false;
         for (int g = 0; g < plan.shape.boxes; ++g) {
-            if (!is_box(boxes + g * 5)) continue;
-            const float iou = ops::iou_of(box_of(boxes + g * 5), anchor);
+            if (!ops::is_box(boxes + g * 5)) continue;
+            const float iou = ops::iou_of(ops::box_of(boxes + g * 5), anchor);
             if (!(iou > 0)) continue;
             best = iou > best ? iou : best;
             is_highest = is_highest || __float_as_uint(iou) == highest[g];
@@ -115,18 +115,18 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 }
 
 /// The deltas that the first of the boxes with which an anchor's IoU is highest makes of it.
-__device__ ops::BoxDeltas target_of(const Plan& plan, int image, const Box& anchor) {
+__device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box& anchor) {
     const float* boxes = plan.boxes(image);
     float best = 0;
     int match = 0;
     for (int g = 0; g < plan.shape.boxes; ++g) {
-        if (!is_box(boxes + g * 5)) continue;
-        const float iou = ops::iou_of(box_of(boxes + g * 5), anchor);
+        if (!ops::is_box(boxes + g * 5)) continue;
+        const float iou = ops::iou_of(ops::box_of(boxes + g * 5), anchor);
         if (!(iou > best)) continue;
         best = iou;
         match = g;
     }
-    return ops::encode(box_of(boxes + match * 5), anchor, {});
+    return ops::encode(ops::box_of(boxes + match * 5), anchor, {});
 }
 
 /// An image a block: what is drawn of its chunks.

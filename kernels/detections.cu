@@ -38,10 +38,10 @@ __global__ void scores_kernel(const Plan plan) {
     }
 }
 
-__device__ Box moved_proposal(const Plan& plan, std::int64_t row, int label) {
+__device__ ops::Box moved_proposal(const Plan& plan, std::int64_t row, int label) {
     const float* deltas = plan.of.deltas + (row * plan.shape.classes + label) * 4;
     return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
-                       box_of(plan.of.proposals + row * 5), plan.shape.coder);
+                       ops::box_of(plan.of.proposals + row * 5), plan.shape.coder);
 }
 
 /// Blocks_x are classes but background, blocks_y images: the list of a class's boxes.
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     if (threadIdx.x == 0) plan.counts[list] = count;
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
         const int region = static_cast<int>(number_of(sorted[i])) - label * regions;
-        Box box = moved_proposal(plan, first_row + region, label);
+        ops::Box box = moved_proposal(plan, first_row + region, label);
         const bool counts = fits(box, plan.shape.bounds);
         plan.keys[list * regions + i] = counts ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * regions + i] =
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
     const int count =
         sorted_smallest([&](int i) { return keys[i]; }, candidates, plan.shape.limit, sorted);
     for (int i = static_cast<int>(threadIdx.x); i < plan.shape.limit; i += kSelectThreads) {
-        Box box;
+        ops::Box box;
         float score = 0;
         int label = 0;
         if (i < count) {

@@ -3,7 +3,8 @@
 
 #include <cstddef>
 
-#include "boxes.hpp"
+#include <hpcai/ops/boxes.hpp>
+
 #include "stream.hpp"
 
 namespace hpcai::kernels {
@@ -16,7 +17,7 @@ struct DetectionsShape {
     int limit = 0;    // up to 4096
     float score_threshold = 0;
     float nms_iou = 0;  // rounded down
-    Bounds bounds;
+    ops::Bounds bounds;
     ops::BoxCoder coder;
 };
 

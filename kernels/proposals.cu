@@ -12,7 +12,7 @@ namespace {
 struct Plan {
     AnchorGrid grid;
     AnchorNumbers numbers;
-    Bounds bounds;
+    ops::Bounds bounds;
     int per_level, limit;
     int length;  // of a list of boxes: the most that a level can have
     int first_chunk[AnchorGrid::kMaxLevels + 1];
@@ -27,7 +27,7 @@ struct Plan {
 };
 
 template <typename T>
-__device__ Box moved_anchor(const Plan& plan, int image, int level, int number) {
+__device__ ops::Box moved_anchor(const Plan& plan, int image, int level, int number) {
     const AnchorGrid& grid = plan.grid;
     const T* deltas = static_cast<const T*>(plan.numbers.deltas[level]) +
                       anchor_index(grid, image, number, 4, plan.numbers.delta_stride);
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const std::int64_t list = std::int64_t{image} * plan.grid.levels + level;
     if (threadIdx.x == 0) plan.counts[list] = count;
     for (int i = static_cast<int>(threadIdx.x); i < plan.length; i += kSelectThreads) {
-        Box box;
+        ops::Box box;
         bool counts = false;
         if (i < count) {
             box = moved_anchor<T>(plan, image, level, static_cast<int>(number_of(sorted[i])));
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int count =
         sorted_smallest([&](int i) { return keys[i]; }, candidates, plan.limit, sorted);
     for (int i = static_cast<int>(threadIdx.x); i < plan.limit; i += kSelectThreads) {
-        Box box;
+        ops::Box box;
         float score = -1;
         if (i < count) {
             const int number = static_cast<int>(number_of(sorted[i]));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <hpcai/ops/boxes.hpp>
+
 #include "anchor_grid.hpp"
-#include "boxes.hpp"
 #include "stream.hpp"
 
 namespace hpcai::kernels {
@@ -14,7 +15,7 @@ struct ProposalsShape {
     int per_level = 0;  // up to 4096
     int limit = 0;      // up to 4096
     float nms_iou = 0;  // rounded down
-    Bounds bounds;
+    ops::Bounds bounds;
 };
 
 /// What proposals() needs of scratch.

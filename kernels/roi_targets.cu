@@ -25,13 +25,13 @@ __device__ const float* candidate_row(const RoiTargetsShape& shape, const Image&
 
 __device__ std::int32_t match(const RoiTargetsShape& shape, const Image& image, int candidate) {
     const float* row = candidate_row(shape, image, candidate);
-    if (candidate < shape.proposals ? !(row[4] >= 0) : !is_box(row)) return kNoCandidate;
-    const Box region = box_of(row);
+    if (candidate < shape.proposals ? !(row[4] >= 0) : !ops::is_box(row)) return kNoCandidate;
+    const ops::Box region = ops::box_of(row);
     float best = 0;
     std::int32_t found = kBackground;
     for (int g = 0; g < shape.boxes; ++g) {
-        if (!is_box(image.boxes + g * 5)) continue;
-        const float iou = ops::iou_of(box_of(image.boxes + g * 5), region);
+        if (!ops::is_box(image.boxes + g * 5)) continue;
+        const float iou = ops::iou_of(ops::box_of(image.boxes + g * 5), region);
         if (!(iou > best)) continue;
         best = iou;
         found = g;
@@ -44,7 +44,7 @@ __device__ void write(const RoiTargetsShape& shape, const Image& image, int cand
     const std::int32_t matched = image.matches[candidate];
     ops::BoxDeltas target;
     if (matched >= 0) {
-        target = ops::encode(box_of(image.boxes + matched * 5), box_of(row), shape.coder);
+        target = ops::encode(ops::box_of(image.boxes + matched * 5), ops::box_of(row), shape.coder);
     }
     for (int i = 0; i < 4; ++i) to[i] = row[i];
     to[4] = matched >= 0 ? image.boxes[matched * 5 + 4] : 0.0f;

@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "boxes.hpp"
+#include <hpcai/ops/boxes.hpp>
+
 #include "stream.hpp"
 
 namespace hpcai::kernels {

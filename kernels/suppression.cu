@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "boxes.hpp"
+#include <hpcai/ops/boxes.hpp>
+
 #include "elements.cuh"
 #include "rank_key.hpp"
 #include "suppression.hpp"
@@ -13,7 +14,7 @@ constexpr int kTile = 64;  // boxes, a bit of a word each
 constexpr int kMaxWords = 64;
 constexpr int kReducers = 256;
 
-__device__ inline Box box_of(const float4& numbers) {
+__device__ inline ops::Box box_of(const float4& numbers) {
     return {numbers.x, numbers.y, numbers.z, numbers.w};
 }
 
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int word
     later[thread] = column < count ? boxes[column] : float4{0, 0, 0, 0};
     __syncthreads();
     if (row >= count) return;
-    const Box box = box_of(boxes[row]);
+    const ops::Box box = box_of(boxes[row]);
     const int first = column_tile == row_tile ? thread + 1 : 0;
     const int left = count - column_tile * kTile, end = left < kTile ? left : kTile;
     Word word = 0;

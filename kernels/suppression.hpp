@@ -26,8 +26,4 @@ struct RankedLists {
 /// `largest_iou`.
 void suppress(const RankedLists& lists, Stream stream);
 
-/// The largest fp32 number that is not above `limit`: an fp32 number is above one where it is above
-/// the other.
-float rounded_down(double limit);
-
 }  // namespace hpcai::kernels

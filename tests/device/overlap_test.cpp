@@ -99,7 +99,7 @@ TEST(RankKeys, PutHigherScoresFirstThenLowerNumbersAndNaNsLast) {
 
 TEST(RoundedDown, LeavesTheComparisonOfFp32NumbersAsItWas) {
     for (const double limit : {0.1, 0.3, 0.5, 0.7, 0.9}) {
-        const float rounded = rounded_down(limit);
+        const float rounded = ops::rounded_down(limit);
         EXPECT_LE(static_cast<double>(rounded), limit);
         EXPECT_GT(static_cast<double>(std::nextafter(rounded, 1.0f)), limit);
     }

@@ -107,13 +107,14 @@ private:
         std::fill_n(best + grid_.first(row.level) + row.y * in_row, in_row, 0.0f);
         for (std::int64_t box = 0; box < boxes_; ++box) {
             float highest = 0;
-            if (is_box(box_row(image, box))) {
-                for_each_overlap(row, box_of(box_row(image, box)), [&](auto number, float iou) {
-                    highest = std::max(highest, iou);
-                    if (!(iou > best[number])) return;
-                    best[number] = iou;
-                    match[number] = static_cast<std::int32_t>(box);
-                });
+            if (ops::is_box(box_row(image, box))) {
+                for_each_overlap(row, ops::box_of(box_row(image, box)),
+                                 [&](auto number, float iou) {
+                                     highest = std::max(highest, iou);
+                                     if (!(iou > best[number])) return;
+                                     best[number] = iou;
+                                     match[number] = static_cast<std::int32_t>(box);
+                                 });
             }
             best_in_row_[(image * boxes_ + box) * row_count() + index] = highest;
         }
@@ -125,7 +126,7 @@ private:
             const float highest = best_of_box_[image * boxes_ + box];
             if (best_in_row_[(image * boxes_ + box) * row_count() + index] < highest) continue;
             if (highest == 0) continue;
-            for_each_overlap(rows_[index], box_of(box_row(image, box)),
+            for_each_overlap(rows_[index], ops::box_of(box_row(image, box)),
                              [&](auto number, float iou) {
                                  if (iou == highest) best[number] = kForced;
                              });
@@ -136,7 +137,7 @@ private:
         const float* best = best_ + image * grid_.count();
         const auto key = static_cast<std::uint32_t>(input<std::int32_t>(1)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
-        Draw positive(keys, positive_limit(op_.samples, op_.positive_share), key, 0);
+        Draw positive(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 0);
         Draw negative(keys + op_.samples, op_.samples, key, 0);
         for (std::int64_t number = 0; number < grid_.count(); ++number) {
             if (best[number] >= foreground_) {
@@ -163,7 +164,7 @@ private:
     void write_positive(std::int64_t image, std::int64_t number, float* out) const {
         const std::int32_t match = match_[image * grid_.count() + number];
         const ops::BoxDeltas target =
-            ops::encode(box_of(box_row(image, match)), grid_.box(grid_.place_of(number)), {});
+            ops::encode(ops::box_of(box_row(image, match)), grid_.box(grid_.place_of(number)), {});
         out[0] = static_cast<float>(number);
         out[1] = 1;
         out[2] = target.x;

@@ -75,21 +75,19 @@ private:
         std::sort(keys, keys + candidates);
         RankedBoxes& kept = list(image, label);
         kept.count = 0;
-        const auto smallest = static_cast<float>(op_.minimum_side);
+        const ops::Bounds bounds{static_cast<float>(op_.image_height),
+                                 static_cast<float>(op_.image_width),
+                                 static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidates; ++i) {
             const std::int64_t row = image * regions_ + number_of(keys[i]) % regions_;
-            const ops::Box moved = moved_proposal(row, label);
-            if (!is_finite(moved)) continue;
-            const ops::Box box = ops::clipped(moved, static_cast<float>(op_.image_height),
-                                              static_cast<float>(op_.image_width));
-            if (box.x2 - box.x1 < smallest || box.y2 - box.y1 < smallest) continue;
-            kept.offer(box, keys[i], largest_iou_, loops_);
+            ops::Box box = moved_proposal(row, label);
+            if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
         }
     }
 
     ops::Box moved_proposal(std::int64_t row, std::int64_t label) const {
         const float* deltas = input(1) + (row * op_.classes + label) * 4;
-        return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]}, box_of(proposal(row)),
+        return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]}, ops::box_of(proposal(row)),
                            op_.coder);
     }
 
@@ -111,7 +109,7 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const std::int64_t images_ = op_.proposals[0], regions_ = op_.proposals[1];
     const float score_threshold_ = static_cast<float>(op_.score_threshold);
-    const float largest_iou_ = rounded_down(op_.nms_iou);
+    const float largest_iou_ = ops::rounded_down(op_.nms_iou);
     std::vector<RankedBoxes> lists_;  // (images, classes)
     float* scores_ = nullptr;         // (images, regions, classes)
     std::uint64_t* keys_ = nullptr;   // (images, classes, regions)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hpcai/ops/box_math.hpp>
+#include <hpcai/ops/boxes.hpp>
 
 namespace hpcai::device::cpu {
 
@@ -46,20 +46,5 @@ private:
     std::int64_t count_ = 0;
     std::uint32_t image_key_, stage_;
 };
-
-/// How many of `samples` may be positive.
-inline std::int64_t positive_limit(std::int64_t samples, double share) {
-    return static_cast<std::int64_t>(static_cast<double>(samples) * share);
-}
-
-/// The box of a row of (…, 4 or more) f32.
-inline ops::Box box_of(const float* row) {
-    return {row[0], row[1], row[2], row[3]};
-}
-
-/// Whether a row (x1, y1, x2, y2, class) is a box: one without area is none.
-inline bool is_box(const float* row) {
-    return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
-}
 
 }  // namespace hpcai::device::cpu

@@ -70,18 +70,15 @@ private:
         const std::uint64_t* keys = rank(image, level);
         RankedBoxes& kept = list(image, level);
         kept.count = 0;
-        const auto smallest = static_cast<float>(op_.minimum_side);
-        const auto height = static_cast<float>(op_.anchors.image_height);
-        const auto width = static_cast<float>(op_.anchors.image_width);
+        const ops::Bounds bounds{static_cast<float>(op_.anchors.image_height),
+                                 static_cast<float>(op_.anchors.image_width),
+                                 static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < considered(level); ++i) {
             const AnchorPlace at = grid_.place_of(number_of(keys[i]));
             if (std::isnan(score_of(keys[i]))) break;
-            const ops::Box moved = ops::decode(numbers_.deltas(tensors_.inputs, image, at),
-                                               grid_.box(at), ops::BoxCoder{});
-            if (!is_finite(moved)) continue;
-            const ops::Box box = ops::clipped(moved, height, width);
-            if (box.x2 - box.x1 < smallest || box.y2 - box.y1 < smallest) continue;
-            kept.offer(box, keys[i], largest_iou_, loops_);
+            ops::Box box = ops::decode(numbers_.deltas(tensors_.inputs, image, at), grid_.box(at),
+                                       ops::BoxCoder{});
+            if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
         }
     }
 
@@ -107,7 +104,7 @@ private:
     const AnchorGrid grid_{op_.anchors};
     const AnchorNumbers numbers_{op_.batch, op_.anchors, context_.layouts, options_.compute};
     const std::int64_t levels_ = static_cast<std::int64_t>(grid_.levels());
-    const float largest_iou_ = rounded_down(op_.nms_iou);
+    const float largest_iou_ = ops::rounded_down(op_.nms_iou);
     std::vector<RankedBoxes> lists_;  // (images, levels)
     std::uint64_t* keys_ = nullptr;   // (images, anchors)
     std::int64_t* next_ = nullptr;    // (images, levels)

@@ -40,12 +40,12 @@ private:
     }
 
     std::int32_t match(std::int64_t image, std::int64_t candidate) const {
-        const ops::Box region = box_of(candidate_row(image, candidate));
+        const ops::Box region = ops::box_of(candidate_row(image, candidate));
         float best = 0;
         std::int32_t found = -1;
         for (std::int64_t box = 0; box < boxes_; ++box) {
-            if (!is_box(box_row(image, box))) continue;
-            const float iou = ops::iou_of(box_of(box_row(image, box)), region);
+            if (!ops::is_box(box_row(image, box))) continue;
+            const float iou = ops::iou_of(ops::box_of(box_row(image, box)), region);
             if (!(iou > best)) continue;
             best = iou;
             found = static_cast<std::int32_t>(box);
@@ -56,12 +56,12 @@ private:
     void draw(std::int64_t image) const {
         const auto key = static_cast<std::uint32_t>(input<std::int32_t>(2)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
-        Draw foreground(keys, positive_limit(op_.samples, op_.positive_share), key, 1);
+        Draw foreground(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 1);
         Draw background(keys + op_.samples, op_.samples, key, 1);
         std::int32_t* matches = match_ + image * (proposals_ + boxes_);
         for (std::int64_t candidate = 0; candidate < proposals_ + boxes_; ++candidate) {
             const float* row = candidate_row(image, candidate);
-            if (candidate < proposals_ ? !(row[4] >= 0) : !is_box(row)) continue;
+            if (candidate < proposals_ ? !(row[4] >= 0) : !ops::is_box(row)) continue;
             matches[candidate] = match(image, candidate);
             (matches[candidate] < 0 ? background : foreground).add(candidate);
         }
@@ -86,7 +86,7 @@ private:
         const std::int32_t box = match_[image * (proposals_ + boxes_) + candidate];
         if (box < 0) return;
         const float* match = box_row(image, box);
-        const ops::BoxDeltas target = ops::encode(box_of(match), box_of(row), op_.coder);
+        const ops::BoxDeltas target = ops::encode(ops::box_of(match), ops::box_of(row), op_.coder);
         out[4] = match[4];
         out[5] = target.x;
         out[6] = target.y;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <hpcai/ops/box_math.hpp>
+#include <hpcai/ops/boxes.hpp>
 
 #include "context.hpp"
 #include "scratch.hpp"
@@ -77,12 +77,5 @@ std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, st
     }
     return most;
 }
-
-/// The largest fp32 number that is not above `limit`: an fp32 number is above one where it is above
-/// the other.
-float rounded_down(double limit);
-
-/// Whether all four numbers are finite.
-bool is_finite(const ops::Box& box);
 
 }  // namespace hpcai::device::cpu

@@ -7,11 +7,6 @@
 
 namespace hpcai::device::cuda {
 
-/// How many of `samples` may be positive.
-inline int positive_limit(std::int64_t samples, double share) {
-    return static_cast<int>(static_cast<double>(samples) * share);
-}
-
 /// The first of `values` as kernels take them: each level's logits, then each level's deltas.
 inline kernels::AnchorNumbers anchor_numbers(const kernels::AnchorGrid& grid, DType dtype,
                                              const std::vector<void*>& values) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/detections.hpp"
 
-#include "kernels/suppression.hpp"
-
 #include "detection.hpp"
 
 namespace hpcai::device::cuda {
@@ -33,7 +31,7 @@ private:
         .classes = static_cast<int>(op_.classes),
         .limit = static_cast<int>(op_.limit),
         .score_threshold = static_cast<float>(op_.score_threshold),
-        .nms_iou = kernels::rounded_down(op_.nms_iou),
+        .nms_iou = ops::rounded_down(op_.nms_iou),
         .bounds = {static_cast<float>(op_.image_height), static_cast<float>(op_.image_width),
                    static_cast<float>(op_.minimum_side)},
         .coder = op_.coder};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/proposals.hpp"
 
-#include "kernels/suppression.hpp"
-
 #include "detection.hpp"
 
 namespace hpcai::device::cuda {
@@ -30,7 +28,7 @@ private:
                                          .images = static_cast<int>(op_.batch),
                                          .per_level = static_cast<int>(op_.per_level),
                                          .limit = static_cast<int>(op_.limit),
-                                         .nms_iou = kernels::rounded_down(op_.nms_iou),
+                                         .nms_iou = ops::rounded_down(op_.nms_iou),
                                          .bounds = {static_cast<float>(op_.anchors.image_height),
                                                     static_cast<float>(op_.anchors.image_width),
                                                     static_cast<float>(op_.minimum_side)}};

@@ -15,8 +15,8 @@ inline std::vector<std::vector<float>> overlaps(const AnchorTargetsShape& shape,
     for (int number = 0; number < shape.grid.count; ++number) {
         for (int g = 0; g < shape.boxes; ++g) {
             const float* row = boxes + g * 5;
-            const float iou = ops::iou_of(box_of(row), shape.grid.box(number));
-            all[number].push_back(is_box(row) && iou > 0 ? iou : 0);
+            const float iou = ops::iou_of(ops::box_of(row), shape.grid.box(number));
+            all[number].push_back(ops::is_box(row) && iou > 0 ? iou : 0);
         }
     }
     return all;
@@ -60,7 +60,7 @@ inline void targets_of_image(const AnchorTargetsShape& shape, const float* boxes
     for (const int number : positive) {
         const auto& of_anchor = iou[number];
         const auto match = std::max_element(of_anchor.begin(), of_anchor.end()) - of_anchor.begin();
-        const auto target = ops::encode(box_of(boxes + match * 5), shape.grid.box(number), {});
+        const auto target = ops::encode(ops::box_of(boxes + match * 5), shape.grid.box(number), {});
         write_row(row, number, &target);
         row += 6;
     }

@@ -12,7 +12,7 @@ namespace hpcai::kernels::reference {
 struct ScoredBox {
     float score;
     int label, region;
-    Box box;
+    ops::Box box;
 };
 
 inline bool is_better(const ScoredBox& a, const ScoredBox& b) {
@@ -35,8 +35,8 @@ inline std::vector<ScoredBox> of_class(const DetectionsShape& shape, const Detec
         const std::int64_t row = image * shape.regions + region;
         const float* deltas = of.deltas + (row * shape.classes + label) * 4;
         const float score = score_of(shape, of.logits + row * shape.classes, label);
-        Box box = ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
-                              box_of(of.proposals + row * 5), shape.coder);
+        ops::Box box = ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
+                                   ops::box_of(of.proposals + row * 5), shape.coder);
         const bool used = of.proposals[row * 5 + 4] >= 0 && score > shape.score_threshold;
         if (used && fits(box, shape.bounds)) all.push_back({score, label, region, box});
     }

@@ -14,15 +14,15 @@ namespace hpcai::kernels::reference {
 struct ProposedBox {
     float logit;
     int number;
-    Box box;
+    ops::Box box;
 };
 
 inline bool is_better_proposal(const ProposedBox& a, const ProposedBox& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.number < b.number;
 }
 
-inline Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int image,
-                        int number) {
+inline ops::Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int image,
+                             int number) {
     const int level = shape.grid.level_of(number);
     const std::int64_t at = anchor_index(shape.grid, image, number, 4, numbers.delta_stride);
     float delta[4];
@@ -66,7 +66,7 @@ inline void proposals(const ProposalsShape& shape, const ProposalsArguments& arg
         std::sort(all.begin(), all.end(), is_better_proposal);
         for (std::size_t i = 0; i < static_cast<std::size_t>(shape.limit); ++i, row += 5) {
             const bool used = i < all.size();
-            const Box box = used ? all[i].box : Box{};
+            const ops::Box box = used ? all[i].box : ops::Box{};
             row[0] = box.x1;
             row[1] = box.y1;
             row[2] = box.x2;

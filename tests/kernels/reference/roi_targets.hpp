@@ -14,12 +14,13 @@ struct MatchedBox {
 };
 
 /// The box with which the region has the highest IoU; null where that is too low.
-inline const float* match(const RoiTargetsShape& shape, const float* boxes, const Box& region) {
+inline const float* match(const RoiTargetsShape& shape, const float* boxes,
+                          const ops::Box& region) {
     float best = 0;
     const float* found = nullptr;
     for (const float* box = boxes; box < boxes + shape.boxes * 5; box += 5) {
-        const float iou = ops::iou_of(box_of(box), region);
-        if (is_box(box) && iou > best) {
+        const float iou = ops::iou_of(ops::box_of(box), region);
+        if (ops::is_box(box) && iou > best) {
             best = iou;
             found = box;
         }
@@ -36,8 +37,8 @@ inline void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArgum
         const bool proposed = i < shape.proposals;
         const float* row = proposed ? of.proposals + (image * shape.proposals + i) * 5
                                     : boxes + (i - shape.proposals) * 5;
-        candidates.push_back({row, match(shape, boxes, box_of(row))});
-        if (proposed ? !(row[4] >= 0) : !is_box(row)) continue;
+        candidates.push_back({row, match(shape, boxes, ops::box_of(row))});
+        if (proposed ? !(row[4] >= 0) : !ops::is_box(row)) continue;
         (candidates.back().match != nullptr ? foreground : background).push_back(i);
     }
     foreground = drawn(foreground, shape.most_foreground, of.keys[image], 1);
@@ -52,7 +53,7 @@ inline void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArgum
         const MatchedBox& at = number < 0 ? none : candidates[number];
         ops::BoxDeltas target;
         if (at.match != nullptr)
-            target = ops::encode(box_of(at.match), box_of(at.row), shape.coder);
+            target = ops::encode(ops::box_of(at.match), ops::box_of(at.row), shape.coder);
         for (int i = 0; i < 4; ++i) *to++ = number < 0 ? 0 : at.row[i];
         *to++ = number < 0 ? -1 : at.match != nullptr ? at.match[4] : 0;
         for (const float delta : {target.x, target.y, target.w, target.h}) *to++ = delta;

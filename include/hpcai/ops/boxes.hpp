@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+#include <cstdint>
+
 #include <hpcai/ops/box_math.hpp>
 
-namespace hpcai::kernels {
-
-using ops::Box;
+namespace hpcai::ops {
 
 /// The box of a row of (..., 4 or more) f32.
 HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
@@ -33,8 +34,20 @@ struct Bounds {
 /// Clips a box; false where it is not finite or a side is too short afterwards.
 HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
     if (!is_finite(box)) return false;
-    box = ops::clipped(box, bounds.height, bounds.width);
+    box = clipped(box, bounds.height, bounds.width);
     return !(box.x2 - box.x1 < bounds.shortest) && !(box.y2 - box.y1 < bounds.shortest);
 }
 
-}  // namespace hpcai::kernels
+/// The largest fp32 number that is not above `limit`: an fp32 number is above one where it is above
+/// the other.
+inline float rounded_down(double limit) {
+    const auto nearest = static_cast<float>(limit);
+    return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
+}
+
+/// How many of `samples` may be positive.
+inline std::int64_t positive_limit(std::int64_t samples, double share) {
+    return static_cast<std::int64_t>(static_cast<double>(samples) * share);
+}
+
+}  // namespace hpcai::ops
