@@ -141,11 +141,20 @@ private:
     std::vector<float> ratios_;  // by range
 };
 
-class SgdUpdate final : public FlatUpdate {
+template <typename Rule>
+class RuleUpdate : public FlatUpdate {
 public:
-    SgdUpdate(const Sgd& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-              const Context& context)
+    RuleUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context)
         : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+
+protected:
+    const Rule rule_;
+};
+
+class SgdUpdate final : public RuleUpdate<Sgd> {
+public:
+    using RuleUpdate::RuleUpdate;
 
 private:
     void step() override {
@@ -161,18 +170,11 @@ private:
                 span, {factor, rule_.momentum, decay_of(part), rule_.nesterov, rate, 1});
         });
     }
-
-    Sgd rule_;
 };
 
-class LarsUpdate final : public FlatUpdate {
+class LarsUpdate final : public RuleUpdate<Lars> {
 public:
-    LarsUpdate(const Lars& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context)
-        : FlatUpdate(optimizer, tensors, context),
-          rule_(rule),
-          ratios_(optimizer),
-          sums_(parts().size()) {}
+    using RuleUpdate::RuleUpdate;
 
 private:
     void step() override {
@@ -194,9 +196,8 @@ private:
         });
     }
 
-    Lars rule_;
-    TrustRatios ratios_;
-    std::vector<SquareSums> sums_;  // by part
+    TrustRatios ratios_{optimizer()};
+    std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
 };
 
 /// 1 - beta^t of this step, which fp32 could not hold well.
@@ -217,11 +218,9 @@ MomentCoefficients moment_coefficients(double beta1, double beta2, float gradien
             static_cast<float>(beta2), static_cast<float>(1 - beta2)};
 }
 
-class AdamUpdate final : public FlatUpdate {
+class AdamUpdate final : public RuleUpdate<Adam> {
 public:
-    AdamUpdate(const Adam& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context)
-        : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+    using RuleUpdate::RuleUpdate;
 
 private:
     void step() override {
@@ -240,18 +239,11 @@ private:
             loops().adam(span, of_part);
         });
     }
-
-    Adam rule_;
 };
 
-class LambUpdate final : public FlatUpdate {
+class LambUpdate final : public RuleUpdate<Lamb> {
 public:
-    LambUpdate(const Lamb& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context)
-        : FlatUpdate(optimizer, tensors, context),
-          rule_(rule),
-          ratios_(optimizer),
-          sums_(parts().size()) {}
+    using RuleUpdate::RuleUpdate;
 
 private:
     void step() override {
@@ -273,16 +265,13 @@ private:
         });
     }
 
-    Lamb rule_;
-    TrustRatios ratios_;
-    std::vector<SquareSums> sums_;  // by part
+    TrustRatios ratios_{optimizer()};
+    std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
 };
 
-class AdaGradUpdate final : public FlatUpdate {
+class AdaGradUpdate final : public RuleUpdate<AdaGrad> {
 public:
-    AdaGradUpdate(const AdaGrad& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-                  const Context& context)
-        : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
+    using RuleUpdate::RuleUpdate;
 
 private:
     void step() override {
@@ -291,8 +280,6 @@ private:
                                    numbers().learning_rate, rule_.epsilon});
         });
     }
-
-    AdaGrad rule_;
 };
 
 struct Build {

@@ -97,25 +97,48 @@ private:
     std::int64_t count_ = 0;
 };
 
-class SgdUpdate final : public FlatUpdate {
+template <typename Rule>
+class RuleUpdate : public FlatUpdate {
 public:
-    SgdUpdate(const Sgd& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-              const Context& context, Device& device)
+    RuleUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+               const Context& context, Device& device)
         : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
 
-private:
-    void step() override { kernels::sgd_step(arguments(), rule_, stream()); }
-
-    Sgd rule_;
+protected:
+    const Rule rule_;
 };
 
-class LarsUpdate final : public FlatUpdate {
+/// A rule that one kernel applies.
+template <typename Rule, auto kApply>
+class OneKernelUpdate final : public RuleUpdate<Rule> {
 public:
-    LarsUpdate(const Lars& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context, Device& device)
-        : FlatUpdate(optimizer, tensors, context, device), rule_(rule), ratios_(ranges(), device) {
-        arguments().trust_ratios = ratios_.ratios();
+    using RuleUpdate<Rule>::RuleUpdate;
+
+private:
+    void step() override { kApply(this->arguments(), this->rule_, this->stream()); }
+};
+using SgdUpdate = OneKernelUpdate<Sgd, kernels::sgd_step>;
+using AdamUpdate = OneKernelUpdate<Adam, kernels::adam_step>;
+using AdaGradUpdate = OneKernelUpdate<AdaGrad, kernels::adagrad_step>;
+
+/// A rule with trust ratios.
+template <typename Rule>
+class RatioUpdate : public RuleUpdate<Rule> {
+public:
+    RatioUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
+                const Context& context, Device& device)
+        : RuleUpdate<Rule>(rule, optimizer, tensors, context, device),
+          ratios_(this->ranges(), device) {
+        this->arguments().trust_ratios = ratios_.ratios();
     }
+
+protected:
+    TrustRatios ratios_;
+};
+
+class LarsUpdate final : public RatioUpdate<Lars> {
+public:
+    using RatioUpdate::RatioUpdate;
 
 private:
     void step() override {
@@ -123,30 +146,11 @@ private:
         kernels::lars_ratios(arguments(), rule_, ratios_.parts(), ratios_.ratios(), stream());
         kernels::lars_step(arguments(), rule_, stream());
     }
-
-    Lars rule_;
-    TrustRatios ratios_;
 };
 
-class AdamUpdate final : public FlatUpdate {
+class LambUpdate final : public RatioUpdate<Lamb> {
 public:
-    AdamUpdate(const Adam& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context, Device& device)
-        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
-
-private:
-    void step() override { kernels::adam_step(arguments(), rule_, stream()); }
-
-    Adam rule_;
-};
-
-class LambUpdate final : public FlatUpdate {
-public:
-    LambUpdate(const Lamb& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-               const Context& context, Device& device)
-        : FlatUpdate(optimizer, tensors, context, device), rule_(rule), ratios_(ranges(), device) {
-        arguments().trust_ratios = ratios_.ratios();
-    }
+    using RatioUpdate::RatioUpdate;
 
 private:
     void step() override {
@@ -154,21 +158,6 @@ private:
         kernels::lamb_ratios(arguments(), ratios_.parts(), ratios_.ratios(), stream());
         kernels::lamb_step(arguments(), rule_, stream());
     }
-
-    Lamb rule_;
-    TrustRatios ratios_;
-};
-
-class AdaGradUpdate final : public FlatUpdate {
-public:
-    AdaGradUpdate(const AdaGrad& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-                  const Context& context, Device& device)
-        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
-
-private:
-    void step() override { kernels::adagrad_step(arguments(), rule_, stream()); }
-
-    AdaGrad rule_;
 };
 
 struct Build {
