@@ -88,14 +88,4 @@ std::span<const std::byte> Network::received_gradient(const std::string& name) c
     return found->second;
 }
 
-void Network::read_losses(std::span<float> to) const {
-    std::size_t numbers = 0;
-    for (const std::span<const float> part : losses_) numbers += part.size();
-    ensure(to.size() == numbers, "{} losses into {} numbers", numbers, to.size());
-    for (const std::span<const float> part : losses_) {
-        device_.download(std::as_writable_bytes(to.first(part.size())), part.data());
-        to = to.subspan(part.size());
-    }
-}
-
 }  // namespace hpcai::graph

@@ -85,8 +85,7 @@ Step step_of(NetworkRunner& runner, const FasterRcnn& options, bool recorded = f
         enqueue();
     }
     Step step;
-    step.losses.resize(static_cast<std::size_t>(4 * options.batch));
-    runner.network.read_losses(step.losses);
+    step.losses = read_losses(*runner.device, runner.network);
     for (std::size_t id = 0; id < runner.store.ranges().size(); ++id) {
         const auto from = runner.store.gradient(static_cast<graph::ParameterId>(id));
         const std::vector<float> some = runner.store.read(from);

@@ -74,9 +74,7 @@ protected:
     }
     std::vector<float> losses() {
         network_.device->synchronize();
-        std::vector<float> rows(network_.network.losses().front().size());
-        network_.network.read_losses(rows);
-        return rows;
+        return read_losses(*network_.device, network_.network);
     }
     /// Inputs share memory with what the step writes.
     void run(double learning_rate, bool has_failed = false) {
@@ -168,13 +166,13 @@ TEST_P(WorkingCopies, OfInferenceAreMadeByPrepare) {
         graph::NetworkRunner::set_inputs(inference, inputs_);
         inference.prepare(nobody);
         inference.forward(nobody);
-        const auto got = graph::NetworkRunner::read(inference).probabilities;
+        const auto got = network_.read(inference).probabilities;
         graph::Network anew(graph_, *network_.device, network_.store,
                             {device::Mode::inference, GetParam()});
         graph::NetworkRunner::set_inputs(anew, inputs_);
         anew.prepare(nobody);
         anew.forward(nobody);
-        EXPECT_EQ(got, graph::NetworkRunner::read(anew).probabilities) << step;
+        EXPECT_EQ(got, network_.read(anew).probabilities) << step;
         EXPECT_NE(got, before) << step;
         before = got;
     }

@@ -127,8 +127,7 @@ TEST(SeveralLosses, AllSendTheirGradients) {
         NetworkRunner::set_inputs(runner.network, inputs);
         runner.network.prepare(nobody);
         runner.network.forward(nobody);
-        std::vector<float> losses(4);
-        runner.network.read_losses(losses);
+        const std::vector<float> losses = read_losses(*runner.device, runner.network);
         return std::accumulate(losses.begin(), losses.end(), 0.0);
     };
     loss();

@@ -13,6 +13,7 @@
 #include <hpcai/graph/network.hpp>
 
 #include "models/faster_rcnn.hpp"
+#include "support/losses.hpp"
 #include "support/optimizer_steps.hpp"
 
 namespace hpcai::models {
@@ -110,8 +111,7 @@ public:
     }
 
     double loss() const {
-        std::vector<float> losses(8);
-        network_.read_losses(losses);
+        const std::vector<float> losses = graph::read_losses(*device_, network_);
         return std::accumulate(losses.begin(), losses.end(), 0.0);
     }
     void run(const Scene& scene, std::int32_t draw = 0) {
@@ -205,8 +205,7 @@ TEST(FasterRcnnTraining, HasAFiniteLossWithoutABox) {
     std::fill(scene.boxes.begin(), scene.boxes.end(), 0.0f);
     Detector detector(options, true);
     detector.run(scene);
-    std::vector<float> losses(8);
-    detector.network().read_losses(losses);
+    const auto losses = graph::read_losses(detector.device(), detector.network());
     for (const std::size_t box_loss : {1U, 3U, 5U, 7U}) EXPECT_EQ(losses[box_loss], 0.0f);
     EXPECT_GT(detector.loss(), 0);
     for (const float gradient : detector.gradients()) ASSERT_TRUE(std::isfinite(gradient));

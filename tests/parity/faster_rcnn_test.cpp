@@ -14,6 +14,7 @@
 #include "fingerprint.hpp"
 #include "model.hpp"
 #include "support/largest_error.hpp"
+#include "support/losses.hpp"
 #include "support/naive_boxes.hpp"
 
 /// The whole Faster R-CNN against torchvision's in float64: what a training step goes through, its
@@ -105,8 +106,8 @@ class FasterRcnnStep : public testing::TestWithParam<DetectorVariant> {
 protected:
     void compare_losses(const Detector& detector) const {
         const auto images = static_cast<std::size_t>(detector.options.batch);
-        std::vector<float> losses(4 * images);  // (2, images, 2)
-        detector.network.read_losses(losses);
+        // (2, images, 2)
+        const std::vector<float> losses = graph::read_losses(*detector.device, detector.network);
         std::vector<double> means(4);
         for (std::size_t i = 0; i < losses.size(); ++i) {
             means[i / images / 2 * 2 + i % 2] += losses[i] / static_cast<double>(images);

@@ -6,6 +6,7 @@
 #include "model.hpp"
 #include "reference_file.hpp"
 #include "support/largest_error.hpp"
+#include "support/losses.hpp"
 
 /// One forward and backward pass of the whole ResNet-50 against torchvision's in float64.
 namespace hpcai::parity {
@@ -45,8 +46,7 @@ TEST_P(ResNet50Gradient, IsTorchvisionsInDouble) {
     const Tolerance tolerance = tolerance_of(variant);
     const std::string of = fmt::format("{} {}", variant.title(), name_of(variant.kind));
     const std::string_view type = name_of(variant.row.compute);
-    std::vector<float> losses(kBatch);
-    model.network.read_losses(losses);
+    const std::vector<float> losses = graph::read_losses(*model.device, model.network);
     tests::LargestError losses_error(fmt::format("ResNet-50 {} losses, {}", of, type),
                                      tolerance.losses);
     losses_error.add(relative_distance({losses.begin(), losses.end()}, file.read("losses")));

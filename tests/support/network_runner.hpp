@@ -15,6 +15,7 @@
 #include <hpcai/graph/network.hpp>
 
 #include "support/largest_error.hpp"
+#include "support/losses.hpp"
 #include "support/naive_network.hpp"
 #include "support/naive_random.hpp"
 #include "support/optimizer_steps.hpp"
@@ -115,13 +116,12 @@ public:
             .step(learning_rate);
     }
 
-    /// Losses and probabilities of the last forward pass.
-    static naive::NetworkResult read(const Network& network) {
-        const tensor::Shape shape = network.graph().values().back().shape;
-        std::vector<float> losses(static_cast<std::size_t>(shape[0]));
+    /// Losses and probabilities of the last forward pass of a network on this device.
+    naive::NetworkResult read(const Network& of) const {
+        const tensor::Shape shape = of.graph().values().back().shape;
+        const std::vector<float> losses = read_losses(*device, of);
         std::vector<float> probabilities(static_cast<std::size_t>(shape.elements()));
-        network.read_losses(losses);
-        network.read_output(probabilities);
+        of.read_output(probabilities);
         return {{losses.begin(), losses.end()}, {probabilities.begin(), probabilities.end()}, {}};
     }
 

@@ -119,8 +119,6 @@ public:
     /// The samples' losses of the last forward pass, in device memory: one span for each node that
     /// computes losses, in their order, of (N) or, of a detector's, (N, 2) numbers.
     const std::vector<std::span<const float>>& losses() const { return losses_; }
-    /// Copies them to the host, one span behind the other.
-    void read_losses(std::span<float> to) const;
 
     /// Where the gradient of the output `name` of a stage is to be written between forward and
     /// backward pass, in the layout of its value in the type of activations.

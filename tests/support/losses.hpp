@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <hpcai/graph/network.hpp>
+
+namespace hpcai::graph {
+
+/// The losses of the last forward pass of a network on `device`, one node's after the other's.
+inline std::vector<float> read_losses(device::Device& device, const Network& network) {
+    std::vector<float> losses;
+    for (const std::span<const float> part : network.losses()) {
+        losses.resize(losses.size() + part.size());
+        const auto to = std::span(losses).last(part.size());
+        device.download(std::as_writable_bytes(to), part.data());
+    }
+    return losses;
+}
+
+}  // namespace hpcai::graph
