@@ -18,11 +18,6 @@ std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOp
 /// engine says nothing else.
 std::size_t max_output_gradients(const ops::Operation& operation);
 
-/// The second of a kernel's two output gradients, or null.
-inline void* second_output_gradient(const KernelTensors& tensors) {
-    return tensors.output_gradients.size() > 1 ? tensors.output_gradients[1] : nullptr;
-}
-
 /// A kernel of an engine for an operation. It defines those of the following
 /// passes that passes_of() has.
 template <typename Operation, typename Context>
@@ -64,7 +59,10 @@ protected:
     }
     float* output() const { return static_cast<float*>(tensors_.output); }
     void* output_gradient() const { return tensors_.output_gradients[0]; }
-    void* second_gradient() const { return second_output_gradient(tensors_); }
+    /// Null where there is one output gradient only.
+    void* second_gradient() const {
+        return tensors_.output_gradients.size() > 1 ? tensors_.output_gradients[1] : nullptr;
+    }
 
     const Operation op_;
     const KernelOptions options_;
