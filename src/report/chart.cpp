@@ -70,14 +70,9 @@ Markup grid(const Frame& frame) {
     return Markup{fmt::format(R"(<path class="grid" d="{}"/>)", path)};
 }
 
-struct Texts {
-    std::string title, description, x_name;
-    const Format& x_format;
-    const Format& y_format;
-};
-
 /// The figure around what is `drawn`.
-Markup figure(const Frame& frame, const Texts& texts, const Markup& drawn, const Markup& legend) {
+Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& drawn,
+              const Markup& legend) {
     Markup y_labels, x_labels;
     for (const double tick : frame.y_ticks) {
         y_labels +=
@@ -203,8 +198,7 @@ Markup line_plot(const LinePlot& plot) {
         drawn += Markup{fmt::format(R"(<path class="line s{}" d="{}"/>)", index % kStyles,
                                     line_path(frame, plot.series[index].points))};
     }
-    return figure(frame, {plot.title, plot.description, plot.x_name, plot.x_format, plot.y_format},
-                  drawn, legend(plot));
+    return figure(frame, plot, drawn, legend(plot));
 }
 
 Markup stack_plot(const StackPlot& plot) {
@@ -228,8 +222,7 @@ Markup stack_plot(const StackPlot& plot) {
             fmt::format(R"(<path class="p{}" d="{}"/>)", layer % kStyles, band_path(frame, band))};
         below = band.high;
     }
-    return figure(frame, {plot.title, plot.description, plot.x_name, plot.x_format, plot.y_format},
-                  drawn, stack_legend(plot.names));
+    return figure(frame, plot, drawn, stack_legend(plot.names));
 }
 
 Markup share_bar(const std::vector<double>& shares, const std::string& description) {

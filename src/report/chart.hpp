@@ -33,11 +33,15 @@ using Format = std::function<std::string(double)>;
 std::string count_label(double value);
 std::string short_label(double value);
 
-struct LinePlot {
+/// What is written around a plot.
+struct PlotTexts {
     std::string title;
     std::string description;  // for those who do not see it
     std::string x_name;
     Format x_format = count_label, y_format = short_label;
+};
+
+struct LinePlot : PlotTexts {
     bool from_zero = true;  // whether the y axis begins there
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
@@ -47,11 +51,7 @@ struct LinePlot {
 Markup line_plot(const LinePlot& plot);
 
 /// Areas one upon the other, `layers[k]` having the height of layer k at each of `x`.
-struct StackPlot {
-    std::string title;
-    std::string description;
-    std::string x_name;
-    Format x_format = count_label, y_format = short_label;
+struct StackPlot : PlotTexts {
     std::vector<std::string> names;
     std::vector<double> x;
     std::vector<std::vector<double>> layers;

@@ -60,16 +60,16 @@ RepetitionRecord describe_repetition(int number, const RunRecord& record,
                                      const std::string& manifest) {
     const bool all_finished = std::ranges::all_of(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
-    return {repetition_name(number),
-            record.workload.seed,
-            record.verdict.status,
-            record.verdict.exit_code,
-            all_finished,
-            record.scores.flops,
-            record.scores.vflops,
-            record.quality.ensemble,
-            record.time.training_seconds,
-            manifest};
+    return {.directory = repetition_name(number),
+            .seed = record.workload.seed,
+            .status = record.verdict.status,
+            .exit_code = record.verdict.exit_code,
+            .counted = all_finished,
+            .flops = record.scores.flops,
+            .vflops = record.scores.vflops,
+            .quality = record.quality.ensemble,
+            .training_seconds = record.time.training_seconds,
+            .manifest = manifest};
 }
 
 void derive_repetitions(RepetitionsRecord& record) {
