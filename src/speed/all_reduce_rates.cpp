@@ -5,8 +5,6 @@
 #include <array>
 #include <memory>
 
-#include <hpcai/base/median.hpp>
-
 #include "timed_work.hpp"
 
 namespace hpcai::speed {
@@ -66,9 +64,7 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRan
         const double first = benches[index]->run();
         const int sums = static_cast<int>(
             std::clamp(each / std::max(first, 1e-9), double{kFewestSums}, double{kMaxSums}));
-        std::vector<double> all;
-        for (int sum = 0; sum < sums; ++sum) all.push_back(benches[index]->run());
-        before = median(std::move(all));
+        before = median_seconds(sums, [&] { return benches[index]->run(); });
         const auto bytes = static_cast<double>(kSizes[index]);
         rates.push_back({ranks.scope, ranks.group.size(), bytes, before, bytes / before});
     }

@@ -72,8 +72,7 @@ public:
     /// Median seconds of one reading of them, with its share of what else is kept of a step.
     double reading_seconds() {
         constexpr int kSteps = 1000;
-        std::vector<double> seconds;
-        for (int run = 0; run < kAloneRuns; ++run) {
+        return median_seconds(kAloneRuns, [&] {
             training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
             idle.reserve(kSteps);
             idle.count_communication([this] { return whole_.communication_seconds(); });
@@ -88,9 +87,8 @@ public:
                 }
                 idle.end_step({}, true);
             }
-            seconds.push_back(watch.seconds() / static_cast<double>(idle.readings()));
-        }
-        return median(std::move(seconds));
+            return watch.seconds() / static_cast<double>(idle.readings());
+        });
     }
 
     std::vector<BenchOperation> operations() {
@@ -136,11 +134,7 @@ private:
             for (int i = 0; i < in_a_row; ++i) work();
         }},
                         is_upload);
-        std::vector<double> seconds;
-        for (int run = 0; run < kAloneRuns; ++run) {
-            seconds.push_back(timed.run()[0] / in_a_row);
-        }
-        return median(std::move(seconds));
+        return median_seconds(kAloneRuns, [&] { return timed.run()[0] / in_a_row; });
     }
 
     const graph::Node* node_of(const std::string& name) const {

@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/median.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -118,9 +117,7 @@ double RateMeter::seconds_of(const std::function<void()>& work, double seconds, 
     const double first = agree(timed.run()[0]);
     const int runs = static_cast<int>(
         std::clamp(seconds / std::max(first, 1e-9), double{kFewestRuns}, double{kMaxRuns}));
-    std::vector<double> all;
-    for (int run = 0; run < runs; ++run) all.push_back(timed.run()[0] / in_a_row);
-    return mean(median(std::move(all)));
+    return mean(median_seconds(runs, [&] { return timed.run()[0] / in_a_row; }));
 }
 
 std::string shape_text(const ops::Operation& operation) {

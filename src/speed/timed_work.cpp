@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include <hpcai/base/median.hpp>
+
 namespace hpcai::speed {
 
 TimedWork::TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload)
@@ -30,6 +32,12 @@ void TimedWork::enqueue() {
         piece();
         timeline_->mark();
     }
+}
+
+double median_seconds(int calls, const std::function<double()>& measure) {
+    std::vector<double> seconds;
+    for (int call = 0; call < calls; ++call) seconds.push_back(measure());
+    return median(std::move(seconds));
 }
 
 int runs_in_a_row(device::Device& device, const Work& work) {

@@ -31,6 +31,9 @@ private:
     std::unique_ptr<device::Recording> recording_;  // goes before its marks
 };
 
+/// Returns the median of the seconds that `measure` returns in so many calls.
+double median_seconds(int calls, const std::function<double()>& measure);
+
 /// Returns how often to repeat a piece of work without uploads between two marks. The clock of a
 /// device that records is coarse: 1 to 20 times, as many as take a millisecond; else once. Such a
 /// device does the work once before, because libraries may allocate the first time.
