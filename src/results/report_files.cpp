@@ -63,17 +63,9 @@ std::vector<report::LayerRecord> layers_of(const config::Config& config) {
 std::vector<report::MllogSetting> mllog_settings(const config::Config& config) {
     const config::TrainingConfig& training = config.training;
     std::vector<report::MllogSetting> settings;
-    const auto add = [&](const char* key, double value) {
-        report::MllogSetting setting;
-        setting.key = key;
-        setting.value.value = value;
-        settings.push_back(setting);
-    };
+    const auto add = [&](const char* key, double value) { settings.push_back({key, {value, ""}}); };
     const auto add_text = [&](const char* key, const std::string& name) {
-        report::MllogSetting setting;
-        setting.key = key;
-        setting.text = config::value_text(config, name);
-        settings.push_back(setting);
+        settings.push_back({key, {}, config::value_text(config, name)});
     };
     add_text("opt_name", "training.optimizer");
     add("opt_base_learning_rate", training.learning_rate);

@@ -15,17 +15,6 @@ constexpr double kStepRounding = 1e-6;
 // How late the end of an epoch may be read, behind its last step, on a machine that is busy.
 constexpr double kPause = 5;
 
-template <typename Value, typename Expected>
-void compare_column(const std::vector<StepRecord>& steps, Value StepRecord::*column,
-                    const Expected& expected, const auto& differ) {
-    for (const StepRecord& step : steps) {
-        const Value must = expected(step);
-        if (step.*column == must) continue;
-        differ(step, must);
-        return;
-    }
-}
-
 double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
     return steps[index].end_seconds - (index == 0 ? 0 : steps[index - 1].end_seconds);
 }
@@ -104,20 +93,19 @@ void check_steps(const Claim& claim, const GroupRecord& record,
                  Inspector& inspector) {
     const std::int64_t batch = claim.config.training.batch_size;
     const std::int64_t steps_per_epoch = std::max<std::int64_t>(record.samples_drawn / batch, 1);
-    compare_column(
-        steps, &StepRecord::samples, [&](const StepRecord&) { return batch; },
-        [&](const StepRecord& step, std::int64_t must) {
-            inspector.find(files.steps,
-                           "samples of step {} is {}; must be {}, by training.batch_size",
-                           step.step, step.samples, must);
-        });
-    compare_column(
-        steps, &StepRecord::epoch,
-        [&](const StepRecord& step) { return static_cast<int>(step.step / steps_per_epoch); },
-        [&](const StepRecord& step, int must) {
-            inspector.find(files.steps, "epoch of step {} is {}; must be {}, by samples_drawn",
-                           step.step, step.epoch, must);
-        });
+    for (const StepRecord& step : steps) {
+        if (step.samples == batch) continue;
+        inspector.find(files.steps, "samples of step {} is {}; must be {}, by training.batch_size",
+                       step.step, step.samples, batch);
+        break;
+    }
+    for (const StepRecord& step : steps) {
+        const auto epoch = static_cast<int>(step.step / steps_per_epoch);
+        if (step.epoch == epoch) continue;
+        inspector.find(files.steps, "epoch of step {} is {}; must be {}, by samples_drawn",
+                       step.step, step.epoch, epoch);
+        break;
+    }
     check_rates(claim.config, steps, steps_per_epoch, files.steps, inspector);
     check_phases(steps, files.steps, inspector);
 }
