@@ -131,16 +131,11 @@ TopologyRecord describe_topology(const plan::ParallelismController& controller,
                                  const std::vector<context::RankFacts>& ranks,
                                  const std::vector<std::string>& hosts) {
     TopologyRecord record;
-    const plan::LayoutSummary summary = controller.summary();
-    record.ranks = summary.layout.ranks;
-    record.groups = summary.layout.groups;
-    record.degree = summary.layout.degree;
-    record.nodes = summary.nodes;
-    for (int rank = 0; rank < record.ranks; ++rank) {
-        const plan::RankPlace& place = controller.place(rank);
-        const auto index = static_cast<std::size_t>(rank);
-        record.map.push_back({rank, place.group, place.group_rank, place.node, place.node_rank,
-                              ranks[index].threads, hosts[index], ranks[index].device});
+    verification::derive_topology(controller, record);
+    for (std::size_t rank = 0; rank < record.map.size(); ++rank) {
+        record.map[rank].threads = ranks[rank].threads;
+        record.map[rank].host = hosts[rank];
+        record.map[rank].device = ranks[rank].device;
     }
     return record;
 }

@@ -36,6 +36,24 @@ WorkloadRecord describe_workload(const config::Config& config) {
     return record;
 }
 
+void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology) {
+    const plan::LayoutSummary summary = controller.summary();
+    topology.ranks = summary.layout.ranks;
+    topology.groups = summary.layout.groups;
+    topology.degree = summary.layout.degree;
+    topology.nodes = summary.nodes;
+    topology.map.resize(static_cast<std::size_t>(topology.ranks));
+    for (int rank = 0; rank < topology.ranks; ++rank) {
+        const plan::RankPlace& place = controller.place(rank);
+        PlaceRecord& row = topology.map[rank];
+        row.world_rank = rank;
+        row.group = place.group;
+        row.group_rank = place.group_rank;
+        row.node = place.node;
+        row.local_rank = place.node_rank;
+    }
+}
+
 FlopsRecord flops_of_model(const config::Config& config) {
     const metrics::FlopsLedger ledger(models::make_model(config));
     FlopsRecord record;

@@ -48,22 +48,6 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     }
 }
 
-void recompute_topology(const Claim& claim, RunRecord& record) {
-    const plan::LayoutSummary summary = claim.controller.summary();
-    record.topology.ranks = summary.layout.ranks;
-    record.topology.groups = summary.layout.groups;
-    record.topology.degree = summary.layout.degree;
-    record.topology.nodes = summary.nodes;
-    for (int rank = 0; rank < summary.layout.ranks; ++rank) {
-        const plan::RankPlace& place = claim.controller.place(rank);
-        PlaceRecord& row = record.topology.map[rank];
-        row.world_rank = rank;
-        row.group = place.group;
-        row.group_rank = place.group_rank;
-        row.local_rank = place.node_rank;
-    }
-}
-
 /// The machine's pow() may round another way than the one that wrote the record.
 void recompute_scores(const Claim& claim, RunRecord& record) {
     constexpr double kRoundings = 1e-15;
@@ -113,7 +97,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.config = config::to_yaml(claim.config);
     record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
-    recompute_topology(claim, record);
+    derive_topology(claim.controller, record.topology);
     recompute_parameters(claim, groups, record);
     recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);

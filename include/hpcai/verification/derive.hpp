@@ -19,6 +19,9 @@ namespace hpcai::verification {
 /// precision in force are not known from it.
 WorkloadRecord describe_workload(const config::Config& config);
 
+/// Places all ranks as `controller` does; their threads, hosts and devices stay.
+void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology);
+
 /// The settings that the summary echoes, in force and not as they were written: no `auto` where the
 /// start has decided. `precision` is that in force.
 std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
