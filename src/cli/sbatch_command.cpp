@@ -93,14 +93,10 @@ void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ra
 }
 
 /// GPUs of each node that the job holds and no rank can use.
-int idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
-    const int used = config.device.kind == config::DeviceKind::cpu ? 0 : job.ranks_per_node;
-    return std::max(0, job.gpus_per_node - used);
-}
-
 void warn_of_idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
-    const int idle = idle_gpus(config, job);
-    if (idle == 0) return;
+    const int used = config.device.kind == config::DeviceKind::cpu ? 0 : job.ranks_per_node;
+    const int idle = job.gpus_per_node - used;
+    if (idle <= 0) return;
     std::cerr << fmt::format(
         "sbatch: warning: {} of the {} of each node would be idle, as it has "
         "{} and device.kind is {}\n",

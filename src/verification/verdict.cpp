@@ -45,13 +45,11 @@ Rule of_key(int number, const char* key, const char* required, const config::Con
     return rule_of({number, key, required, found.empty() ? "empty" : found, holds});
 }
 
-Rule no_objection(int number, const std::vector<std::string>& objections) {
-    const std::size_t count = objections.size();
-    const std::string found =
-        count == 0 ? "none"
-                   : objections.front() +
-                         (count > 1 ? fmt::format(" (and {} more)", count - 1) : std::string());
-    return {{number, "objections to the data", "none", found, count == 0},
+/// Breaks where there are `texts`, of which it names the first.
+Rule none_of(int number, const char* what, const std::vector<std::string>& texts) {
+    std::string found = texts.empty() ? "none" : texts.front();
+    if (texts.size() > 1) found += fmt::format(" (and {} more)", texts.size() - 1);
+    return {{number, what, "none", found, texts.empty()},
             fmt::format("rule {}: {}", number, found)};
 }
 
@@ -64,7 +62,7 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
                config.data.kind == config::DataKind::image_folder),
         equal(1, "the number of training samples", kImageNetTraining, facts.training_samples),
         equal(1, "the number of validation samples", kImageNetValidation, facts.validation_samples),
-        no_objection(1, facts.objections),
+        none_of(1, "objections to the data", facts.objections),
         equal(1, "workload.classes", 1000, workload.classes),
         equal(2, "workload.image_size", 224, workload.image_size),
         equal(2, "workload.backbone_width", 64, workload.backbone_width),
@@ -83,7 +81,7 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
                config.data.kind == config::DataKind::climate_hdf5),
         at_least(1, "the number of training samples", kYear, facts.training_samples),
         at_least(1, "the number of validation samples", kYear, facts.validation_samples),
-        no_objection(1, facts.objections),
+        none_of(1, "objections to the data", facts.objections),
         equal(1, "workload.classes", 4, workload.classes),
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),
@@ -142,16 +140,6 @@ Rule equal_replicas(const VerdictFacts& facts) {
             fmt::format("rule 8: the ranks of a group must hold the same model, those of {} of {} "
                         "groups did not",
                         diverged, facts.groups)};
-}
-
-/// Errors by which a GPU may have computed something else: no level allows them either.
-Rule sound_gpus(const VerdictFacts& facts) {
-    const std::size_t count = facts.gpu_errors.size();
-    std::string found = "none";
-    if (count > 0) found = facts.gpu_errors.front();
-    if (count > 1) found += fmt::format(" (and {} more)", count - 1);
-    return {{10, "GPUs with uncorrected memory errors or Xids", "none", found, count == 0},
-            fmt::format("rule 10: {}", found)};
 }
 
 /// Rules 1 to 7 and 9, as far as run.level has them.
@@ -230,7 +218,10 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config) 
 
 VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
     std::vector<Rule> rules = rules_of_level(config, facts);
-    if (facts.watched_gpus > 0) rules.push_back(sound_gpus(facts));
+    if (facts.watched_gpus > 0) {  // which may have computed something else: at every level
+        rules.push_back(
+            none_of(10, "GPUs with uncorrected memory errors or Xids", facts.gpu_errors));
+    }
     const Rule replicas = equal_replicas(facts);
     VerdictRecord verdict = decide(config, facts, replicas, what_broke(rules));
     for (const Rule& rule : rules) verdict.rules.push_back(rule.record);
