@@ -16,7 +16,6 @@ Markup classes_section(const QualityRecord& quality);
 Markup time_section(const PageContent& content);
 Markup utilization_section(const PageContent& content);
 Markup communication_section(const RunRecord& record);
-Markup interfaces(const CommunicationRecord& record);
 Markup energy_section(const RunRecord& record);
 Markup flops_section(const PageContent& content);
 Markup settings_sections(const RunRecord& record);
