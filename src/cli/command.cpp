@@ -24,9 +24,13 @@ NumberRange between(double minimum, double maximum) {
 }
 
 void add_config_options(Command command, ConfigSource& source, Presence config) {
-    command.add_text("--config", source.path, "FILE", "YAML configuration; see configs/", config);
-    command.add_texts("--set", source.overrides, "SECTION.KEY=VALUE",
-                      "change one key; may be repeated");
+    add_config_options(command, source.path, source.overrides, config);
+}
+
+void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
+                        Presence config) {
+    command.add_text("--config", path, "FILE", "YAML configuration; see configs/", config);
+    command.add_texts("--set", overrides, "SECTION.KEY=VALUE", "change one key; may be repeated");
 }
 
 config::Config load(const ConfigSource& source) {

@@ -191,6 +191,8 @@ struct ConfigSource {
 
 /// --config F and --set section.key=value, which may be repeated.
 void add_config_options(Command command, ConfigSource& source, Presence config);
+void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
+                        Presence config = Presence::optional);
 
 /// The configuration with the changes; that of the defaults where no file is given. Throws as
 /// config::read_file and config::parse do.

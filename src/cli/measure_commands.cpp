@@ -43,7 +43,6 @@ constexpr double kMaxSeconds = 3600;
 
 struct RooflineOptions {
     speed::RooflineRequest request;
-    ConfigSource config;
     std::string device;
     std::string precision;
     std::string output;
@@ -52,8 +51,6 @@ struct RooflineOptions {
 
 ExitCode roofline(const RooflineOptions& options, const Context& context) {
     speed::RooflineRequest request = options.request;
-    request.config_path = options.config.path;
-    request.overrides = options.config.overrides;
     if (!options.device.empty()) request.overrides.push_back("device.kind=" + options.device);
     if (!options.precision.empty()) {
         request.overrides.push_back("training.precision=" + options.precision);
@@ -67,15 +64,8 @@ ExitCode roofline(const RooflineOptions& options, const Context& context) {
     });
 }
 
-struct DoctorOptions {
-    speed::DoctorRequest request;
-    ConfigSource config;
-};
-
-ExitCode doctor(const DoctorOptions& options, const Context& context) {
-    speed::DoctorRequest request = options.request;
-    request.config_path = options.config.path;
-    request.overrides = options.config.overrides;
+ExitCode doctor(const speed::DoctorRequest& options, const Context& context) {
+    speed::DoctorRequest request = options;
     request.command_line = context.command_line;
     return speed::run_doctor(request, context.out);
 }
@@ -109,7 +99,7 @@ void add_roofline_command(Command parent) {
           "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
           "--seconds 30 --output roofline.json"}},
         roofline);
-    add_config_options(command, options.config, Presence::optional);
+    add_config_options(command, options.request.config_path, options.request.overrides);
     command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
     command.add_text("--precision", options.precision, "P",
                      "training.precision, and no other one; default: all that the device has");
@@ -127,11 +117,11 @@ void add_doctor_command(Command parent) {
           "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
           "/scratch/first_run --golden"}},
         doctor);
-    add_config_options(command, options.config, Presence::optional);
+    add_config_options(command, options.config_path, options.overrides);
     command.add_text(
-        "--output", options.request.output, "DIR",
+        "--output", options.output, "DIR",
         "result directory of the run to come; default: run.output, else a new one in results");
-    command.add_flag("--golden", options.request.golden,
+    command.add_flag("--golden", options.golden,
                      "take the same 20 steps on every rank and compare their bits");
 }
 
