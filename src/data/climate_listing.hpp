@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::data::climate {
@@ -26,5 +28,11 @@ std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& 
 
 /// Throws Error(data) unless the file has as many bytes here.
 void require_same(const ListedFile& file);
+
+/// Copies the HDF5 files or records of weather that data.staging wants, with the manifest beside
+/// them. Returns `config` with the paths of the copies. Collective; throws Error(data) when the
+/// files cannot be listed, and what the duplicator throws.
+config::Config stage_climate(const config::Config& config, comm::Communicator& group,
+                             DataDuplicator& duplicator);
 
 }  // namespace hpcai::data::climate

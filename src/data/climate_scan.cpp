@@ -87,31 +87,27 @@ bool is_finite(const SampleMoments& moments) {
     });
 }
 
-FileSeries::FileSeries(const std::vector<std::filesystem::path>& paths,
-                       const ClimateFileSettings& settings)
-    : paths_(paths), settings_(settings) {
+void for_each_file(const std::vector<std::filesystem::path>& paths,
+                   const ClimateFileSettings& settings,
+                   const std::function<void(const ClimateFile&)>& action) {
     require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
-}
-
-void FileSeries::for_each(const std::function<void(const ClimateFile&)>& action) {
-    for (const std::filesystem::path& path : paths_) {
-        const ClimateFile file(path, settings_);
-        compare(file);
+    int height = 0, width = 0;
+    auto level = GeopotentialLevel::unknown;
+    for (const std::filesystem::path& path : paths) {
+        const ClimateFile file(path, settings);
+        if (height == 0) {
+            height = file.height();
+            width = file.width();
+        }
+        require(file.height() == height && file.width() == width, ExitCode::data,
+                "'{}' has pictures of {} x {} pixels, '{}' of {} x {}", path.string(),
+                file.height(), file.width(), paths[0].string(), height, width);
+        if (level == GeopotentialLevel::unknown) level = file.level();
+        require(file.level() == GeopotentialLevel::unknown || file.level() == level, ExitCode::data,
+                "'{}': channel 13 is on another pressure level than in the files before",
+                path.string());
         action(file);
     }
-}
-void FileSeries::compare(const ClimateFile& file) {
-    if (height_ == 0) {
-        height_ = file.height();
-        width_ = file.width();
-    }
-    require(file.height() == height_ && file.width() == width_, ExitCode::data,
-            "'{}' has pictures of {} x {} pixels, '{}' of {} x {}", file.path().string(),
-            file.height(), file.width(), paths_[0].string(), height_, width_);
-    if (level_ == GeopotentialLevel::unknown) level_ = file.level();
-    require(file.level() == GeopotentialLevel::unknown || file.level() == level_, ExitCode::data,
-            "'{}': channel 13 is on another pressure level than in the files before",
-            file.path().string());
 }
 
 }  // namespace hpcai::data::climate

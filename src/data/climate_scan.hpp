@@ -50,28 +50,11 @@ std::string name_of(const ScannedSample& sample);
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);
 
-/// Opens files one after the other and holds them to the first one's shape.
-class FileSeries {
-public:
-    /// Throws Error(usage) without any file.
-    FileSeries(const std::vector<std::filesystem::path>& paths,
-               const ClimateFileSettings& settings);
-
-    /// Throws Error(data) for a file that cannot be used, or differs from those before in its
-    /// pictures' size or in what channel 13 is.
-    void for_each(const std::function<void(const ClimateFile&)>& action);
-    int height() const { return height_; }
-    int width() const { return width_; }
-    GeopotentialLevel level() const { return level_; }
-
-private:
-    void compare(const ClimateFile& file);
-
-    const std::vector<std::filesystem::path>& paths_;
-    ClimateFileSettings settings_;
-    int height_ = 0;
-    int width_ = 0;
-    GeopotentialLevel level_ = GeopotentialLevel::unknown;
-};
+/// Opens the files one after the other and calls `action` for each. Throws Error(usage) without any
+/// file; Error(data) for a file that cannot be used, or differs from those before in its pictures'
+/// size or in what channel 13 is.
+void for_each_file(const std::vector<std::filesystem::path>& paths,
+                   const ClimateFileSettings& settings,
+                   const std::function<void(const ClimateFile&)>& action);
 
 }  // namespace hpcai::data::climate

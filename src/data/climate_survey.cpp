@@ -54,8 +54,11 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
     ClimateReport report;
     report.boxes_per_category.resize(kClimateCategories);
     SampleMoments total;
-    climate::FileSeries series(files, settings);
-    series.for_each([&](const ClimateFile& file) {
+    auto level = GeopotentialLevel::unknown;
+    climate::for_each_file(files, settings, [&](const ClimateFile& file) {
+        report.height = file.height();
+        report.width = file.width();
+        if (level == GeopotentialLevel::unknown) level = file.level();
         report.samples += file.samples();
         report.dropped_boxes += file.dropped_boxes();
         const bool has_ranges = file.box_order() == BoxOrder::ranges;
@@ -70,9 +73,7 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
             for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].join(moments[c]);
         });
     });
-    report.height = series.height();
-    report.width = series.width();
-    report.channel_names = channel_names(series.level());
+    report.channel_names = channel_names(level);
     store_moments(total, report);
     return report;
 }

@@ -17,7 +17,6 @@
 #include "climate_listing.hpp"
 #include "climate_samples.hpp"
 #include "climate_set.hpp"
-#include "stage_climate.hpp"
 
 namespace hpcai::data {
 
@@ -250,7 +249,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
 SampleSets load_climate(const config::Config& config, comm::Communicator& group,
                         DataDuplicator* duplicator) {
     if (duplicator == nullptr) return open_sets(config, group);
-    return open_sets(stage_climate(config, group, *duplicator), group);
+    return open_sets(climate::stage_climate(config, group, *duplicator), group);
 }
 
 }  // namespace hpcai::data

@@ -151,8 +151,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
             options.output.string(), error ? error.message() : "somebody else does");
     TranscodeReport report;
     std::optional<RecordWriter> writer;
-    climate::FileSeries series(options.files, options.source);
-    series.for_each([&](const ClimateFile& file) {
+    climate::for_each_file(options.files, options.source, [&](const ClimateFile& file) {
         require_channels(options, statistics, file);
         if (!writer)
             writer.emplace(options, empty_index(options, file, statistics), pending.path());

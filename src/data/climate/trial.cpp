@@ -45,21 +45,14 @@ void become_expendable(unsigned seconds) {
 /// Whether anything comes before the other end is closed.
 bool hears_a_word(int in) {
     char word = 0;
-    ssize_t count = 0;
-    do {
-        count = ::read(in, &word, 1);
-    } while (count < 0 && errno == EINTR);
-    return count == 1;
+    return TEMP_FAILURE_RETRY(::read(in, &word, 1)) == 1;
 }
 
 /// Whether the child's alarm ended it; false where its end is not told.
 bool was_alarmed(pid_t child) {
     int status = 0;
-    pid_t ended = 0;
-    do {
-        ended = ::waitpid(child, &status, 0);
-    } while (ended < 0 && errno == EINTR);
-    return ended == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGALRM;
 }
 
 /// The system's failure, not the file's.
